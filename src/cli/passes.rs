@@ -85,8 +85,9 @@ pub(super) struct Passes {
     /// normalization, which on a CPU takes longer than the two.
     #[arg(long, help_heading = "What is done")]
     no_new_shapes: bool,
-    /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
-    /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
+    /// Write the model in this operator set of the default domain, newer or older. Each node is written as the versions of its operator
+    /// differ, in bodies and functions as well, and operators that an older set lacks are written out; other domains keep their versions. A
+    /// model that cannot be converted is refused.
     #[arg(long, value_name = "VERSION", help_heading = "What is done")]
     opset: Option<i64>,
     /// Stop after this many edits of any pass, to find the one at fault: the first ones of those made without this. With 0 only shapes

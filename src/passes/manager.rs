@@ -54,7 +54,7 @@ pub fn run(
     let converted = match options.opset {
         Some(to) => {
             watch("converting the operator set");
-            opset::convert(model, to, &scope, options)?.map(|from| (from, to))
+            opset::convert(model, to, options)?.map(|from| (from, to))
         }
         None => None,
     };

@@ -26,6 +26,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use super::assume::assume;
 use super::dead::graphs_below;
 use super::function_bodies::spell_out;
 use super::inline::call_graph::Calls;
@@ -45,7 +46,7 @@ use step::{Newer, VersionStep};
 ///
 /// # Errors
 /// There is no such operator set, or some node cannot be written in it.
-pub(super) fn convert(model: &mut Model, to: i64, scope: &Scope, options: &Options) -> Result<Option<i64>, RunError> {
+pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<Option<i64>, RunError> {
     let newest = newest_opset("").unwrap_or(0);
     if !(1..=newest).contains(&to) {
         return Err(OpsetError::NoSuch { asked: to, newest }.into());
@@ -70,7 +71,7 @@ pub(super) fn convert(model: &mut Model, to: i64, scope: &Scope, options: &Optio
         .collect();
     while !roots.is_empty() {
         let level = next_level(model, to, &roots);
-        let facts = facts(model, scope, options)?;
+        let facts = facts(model, options)?;
         let mut refused = Vec::new();
         for root in &roots {
             convert_root(model, &facts, root, root.target(to, level), &mut refused)?;
@@ -172,9 +173,15 @@ fn can_be_converted(model: &Model, to: i64, newest: i64, versions: &[Option<i64>
     }
 }
 
-/// Infers what is proved of the values, with the bounds that the user gives.
-fn facts(model: &Model, scope: &Scope, options: &Options) -> Result<Facts, RunError> {
-    let mut walk = Walk::new(Rc::new(scope.copied()), options.slice_rule, Budget::default());
+/// Infers what is proved of the values if what the user assumes holds. The passes make the same assumptions later, of the model itself.
+fn facts(model: &Model, options: &Options) -> Result<Facts, RunError> {
+    let scope = Scope::new();
+    let mut assumed = None;
+    if !options.assumptions.is_empty() {
+        assume(assumed.insert(model.clone()), &scope, &options.assumptions)?;
+    }
+    let model = assumed.as_ref().unwrap_or(model);
+    let mut walk = Walk::new(Rc::new(scope), options.slice_rule, Budget::default());
     walk.trust_declared = options.trust_declared_shapes;
     walk.infer_main(model)?;
     learn_inside_functions(model, &mut walk);
@@ -255,8 +262,8 @@ fn convert_root(
     let nodes: Vec<NodeId> =
         graphs_below(model, root.graph).iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
     for id in nodes {
-        if from < 13 && to >= 13 {
-            softmax_of_one_axis(model, facts, id)?;
+        if (from < 13) != (to < 13) {
+            softmax_of_one_axis(model, facts, id, to)?;
         }
         if !is_standard(model, id) {
             continue;
@@ -271,16 +278,17 @@ fn convert_root(
 
 /// A QLinearSoftmax says by which Softmax it works, and ONNX Runtime turns it by that of the model's operator set. Of the last axis both
 /// give the same.
-fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId) -> Result<(), RunError> {
+fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId, to: i64) -> Result<(), RunError> {
     let Some(node) = model.node(id).filter(|node| node.op_type == "QLinearSoftmax") else { return Ok(()) };
     let is_last = |axis: i64, rank: usize| axis_in(axis, rank).is_ok_and(|axis| Some(axis) == rank.checked_sub(1));
     let rank = node.input(0).and_then(|value| facts.get(value)?.shape()).map(<[_]>::len);
     let works_on_last = node.int("axis", -1).zip(rank).is_some_and(|(axis, rank)| is_last(axis, rank));
-    let is_older = node.canonical_domain() == "com.microsoft" && node.int("opset", 13).is_some_and(|opset| opset < 13);
-    let (true, true, Some(output)) = (works_on_last, is_older, node.output(0)) else { return Ok(()) };
-    let newer = NewNode::like(node).set("opset", 13i64).output(output);
+    let is_other = node.canonical_domain() == "com.microsoft"
+        && node.int("opset", 13).is_some_and(|opset| (opset < 13) != (to < 13));
+    let (true, true, Some(output)) = (works_on_last, is_other, node.output(0)) else { return Ok(()) };
+    let other = NewNode::like(node).set("opset", to.min(13)).output(output);
     if let Some(edit) = Edit::at(model, id) {
-        model.apply(edit.removing(id).inserting(newer))?;
+        model.apply(edit.removing(id).inserting(other))?;
     }
     Ok(())
 }

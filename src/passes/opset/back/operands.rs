@@ -181,16 +181,13 @@ fn single_float(draft: &NodeDraft<'_>, slot: usize, what: &str) -> Result<f32, S
     Err(format!("operand {slot}, {what}, is {number}, which the FLOAT attribute of the older version does not hold"))
 }
 
-/// `min` and `max`, operands 1 and 2, are attributes, whose defaults are the range of float32. Computed bounds, and what is open in a type
-/// of another range, are left to Max and Min, which pass a NaN on as Clip does.
+/// `min` and `max`, operands 1 and 2, are attributes, whose defaults are the range of float32. Computed bounds, and other types, of which
+/// runtimes have no such Clip, are left to Max and Min, which pass a NaN on as Clip does.
 pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let bounds = [(1, "min"), (2, "max")];
     let is_float = draft.dtype(0) == Some(DType::Float);
-    let fits = |slot: usize| match draft.input(slot) {
-        None => is_float,
-        Some(_) => single_float(draft, slot, "a bound").is_ok(),
-    };
-    if !bounds.iter().all(|&(slot, _)| fits(slot)) {
+    let fits = |slot: usize| draft.input(slot).is_none() || single_float(draft, slot, "a bound").is_ok();
+    if !is_float || !bounds.iter().all(|&(slot, _)| fits(slot)) {
         return integers::clip_by(draft, "Max", "Min");
     }
     for (slot, name) in bounds {

@@ -22,7 +22,7 @@ pub(in crate::passes::opset) fn shape_run(draft: &mut NodeDraft<'_>) -> Result<(
 
 /// A size of 0 keeps meaning 0, although older versions read it as "the size of the operand at this place".
 ///
-/// Both agree if no size can be 0, or if the operand has that very size at the place. Otherwise the operand is given a form in which every
+/// Both agree if no size can be 0, or if the size of the operand at the place is a multiple of it, and so 0 whenever it is. Otherwise the operand is given a form in which every
 /// size is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to `[m, …, m, n]`.
 pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("allowzero", 0)? == 0 {
@@ -33,7 +33,7 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
     let sizes = draft.fact(1).and_then(crate::ir::Fact::ints);
     let is_safe = |(place, size): (usize, &Dim)| {
         let is_positive = |size: &Dim| scope.ge(size, &Dim::constant(1)).is_yes();
-        is_positive(size) || size.is_const(-1) || from.get(place).is_some_and(|own| scope.eq(own, size).is_yes())
+        is_positive(size) || size.is_const(-1) || from.get(place).is_some_and(|own| scope.divides(size, own).is_yes())
     };
     let is_filled = || !from.is_empty() && from.iter().all(|dim| scope.ge(dim, &Dim::constant(1)).is_yes());
     // A tensor of rank 0 has an element, and so no size of its results is 0.

@@ -73,6 +73,15 @@ pub(in crate::passes::opset) fn swish(draft: &mut NodeDraft<'_>) -> Result<(), S
     Ok(())
 }
 
+/// `swish(a)·b`.
+pub(in crate::passes::opset) fn swish_product(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let mut gate = NewNode::new("Swish", [draft.input(0)]);
+    gate.attributes = draft.node.attributes.clone();
+    let gate = draft.before(gate, "gate");
+    draft.replace(NewNode::new("Mul", [Some(gate), draft.input(1)]));
+    Ok(())
+}
+
 fn scaled_by(draft: &mut NodeDraft<'_>, x: ValueId, number: f64, op: &'static str) -> Result<ValueId, String> {
     let dtype = draft.known_dtype(0)?;
     let number = draft.number_of(dtype, "alpha", number)?;

@@ -114,18 +114,69 @@ fn given_mask(
     Ok(Some(draft.op("Pad", &[mask, pads, hidden], "mask")))
 }
 
-/// What hides the keys after the position of each query, which is behind all past keys.
-fn causal(draft: &mut NodeDraft<'_>, query: ValueId, keys: ValueId, dtype: DType) -> Result<ValueId, String> {
-    let (queries, total) = (length(draft, query, 2), length(draft, keys, 2));
-    let (mut rows, columns) = (positions(draft, queries), positions(draft, total));
-    if let Some(past) = draft.input(4) {
-        let past = length(draft, past, 2);
-        rows = draft.op("Add", &[rows, past], "rows");
+/// What hides keys by their place: those after the position of a query (`is_causal`), or too far from it (`left_window_size` and
+/// `right_window_size`), and those that only pad the cache (`nonpad_kv_seqlen`).
+///
+/// A query stands behind all past keys, or is one of the last of the keys that do not pad.
+fn hidden_places(
+    draft: &mut NodeDraft<'_>,
+    query: ValueId,
+    keys: ValueId,
+    dtype: DType,
+) -> Result<Option<ValueId>, String> {
+    let is_causal = draft.int("is_causal", 0)? != 0;
+    let side = |name| draft.int(name, -1).map(|size| Some(size).filter(|size| *size >= 0));
+    let (left, right) = (side("left_window_size")?, side("right_window_size")?);
+    let by_position = is_causal || left.is_some() || right.is_some();
+    if !by_position && draft.input(6).is_none() {
+        return Ok(None);
     }
-    let node = draft.build("rows").unsqueeze(rows, vec![1]);
-    let rows = draft.before(node, "rows");
-    let shown = draft.op("LessOrEqual", &[columns, rows], "shown");
-    bias(draft, shown, dtype)
+    let total = length(draft, keys, 2);
+    let columns = positions(draft, total);
+    let mut shown = Vec::new();
+    let mut lengths = None;
+    if let Some(count) = draft.input(6) {
+        let node = draft.build("valid").unsqueeze(count, vec![1, 2, 3]);
+        let valid = draft.before(node, "valid");
+        shown.push(draft.op("Less", &[columns, valid], "filled"));
+        lengths = Some(valid);
+    }
+    if by_position {
+        let queries = length(draft, query, 2);
+        let rows = positions(draft, queries);
+        let node = draft.build("rows").unsqueeze(rows, vec![1]);
+        let mut rows = draft.before(node, "rows");
+        if let Some(valid) = lengths {
+            let offset = draft.op("Sub", &[valid, queries], "offset");
+            rows = draft.op("Add", &[rows, offset], "rows");
+        } else if let Some(past) = draft.input(4) {
+            let past = length(draft, past, 2);
+            rows = draft.op("Add", &[rows, past], "rows");
+        }
+        if is_causal {
+            shown.push(draft.op("LessOrEqual", &[columns, rows], "before"));
+        }
+        for (size, is_left) in [(left, true), (right, false)] {
+            let Some(size) = size else { continue };
+            let ahead = if is_left { [rows, columns] } else { [columns, rows] };
+            let distance = draft.op("Sub", &ahead, "distance");
+            let size = draft.constant("window", Tensor::scalar(size));
+            shown.push(draft.op("LessOrEqual", &[distance, size], "within"));
+        }
+    }
+    let all = shown.into_iter().reduce(|a, b| draft.op("And", &[a, b], "shown"));
+    all.map(|shown| bias(draft, shown, dtype)).transpose()
+}
+
+/// Attention whose keys may pad a cache, which the older version does not know.
+pub(in crate::passes::opset) fn padded(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    if draft.input(6).is_some() { attention(draft) } else { Ok(()) }
+}
+
+/// Attention within a window, which the older version does not know.
+pub(in crate::passes::opset) fn windowed(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let has_window = draft.int("left_window_size", -1)? >= 0 || draft.int("right_window_size", -1)? >= 0;
+    if has_window { attention(draft) } else { Ok(()) }
 }
 
 /// Attention, step by step as the standard defines it; a query that sees no key gives zeros.
@@ -150,11 +201,10 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
         }
     };
     let mut hides = given_mask(draft, key, total, dtype)?;
-    if draft.int("is_causal", 0)? != 0 {
-        let causal = causal(draft, query, key, dtype)?;
+    if let Some(places) = hidden_places(draft, query, key, dtype)? {
         hides = Some(match hides {
-            None => causal,
-            Some(mask) => draft.op("Add", &[mask, causal], "hides"),
+            None => places,
+            Some(mask) => draft.op("Add", &[mask, places], "hides"),
         });
     }
 

@@ -79,10 +79,11 @@ fn scaled(
     Ok(())
 }
 
-/// The axes from `axis` on. The last one needs no rank.
+/// The axes from `axis` on, counted from the start: runtimes disagree about axes of nothing that are counted from the end. The last one can do
+/// without a rank.
 fn axes_from(draft: &NodeDraft<'_>) -> Result<Vec<i64>, String> {
     let axis = draft.int("axis", -1)?;
-    if axis == -1 {
+    if axis == -1 && draft.shape(0).is_none() {
         return Ok(vec![-1]);
     }
     let rank = draft.rank(0)?;
