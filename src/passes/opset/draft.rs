@@ -159,12 +159,19 @@ impl<'a> NodeDraft<'a> {
         rank.ok_or_else(|| format!("how many axes operand {slot} has is not known; {STATE_SHAPES}"))
     }
 
+    /// The constant that a step before has made operand `slot`.
+    fn own_constant(&self, slot: usize) -> Option<&Tensor> {
+        let value = self.input(slot)?;
+        self.edit.constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor)
+    }
+
     /// The integers that operand `slot` holds.
     ///
     /// # Errors
     /// They are not constant.
     pub(super) fn const_ints(&self, slot: usize, what: &str) -> Result<Vec<i64>, String> {
-        let numbers = self.fact(slot).and_then(Fact::const_ints);
+        let own = self.own_constant(slot).and_then(Tensor::to_i64s);
+        let numbers = own.or_else(|| self.fact(slot).and_then(Fact::const_ints));
         numbers.ok_or_else(|| {
             format!("operand {slot}, {what}, is computed, and the older version has an attribute; make it a constant")
         })
@@ -197,7 +204,8 @@ impl<'a> NodeDraft<'a> {
 
     /// The numbers that operand `slot` holds.
     pub(super) fn const_numbers(&self, slot: usize) -> Option<Vec<f64>> {
-        self.fact(slot)?.constant_tensor()?.to_f64s()
+        let tensor = self.own_constant(slot).or_else(|| self.fact(slot)?.constant_tensor());
+        tensor?.to_f64s()
     }
 
     /// The attribute of this name.

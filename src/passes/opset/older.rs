@@ -158,8 +158,9 @@ fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
         return Ok(());
     }
     // New values are sizes, or of the type of an old one.
-    let old = draft.node.inputs.iter().chain(&draft.node.outputs).flatten().filter(|value| !value.is_placeholder());
-    for &value in old {
+    let all = draft.node.inputs.iter().chain(&draft.node.outputs).enumerate();
+    let concerned = all.filter(|(slot, _)| step.gained_by.is_none_or(|own| own == *slot)).flat_map(|(_, value)| value);
+    for &value in concerned.filter(|value| !value.is_placeholder()) {
         let ty = draft.facts.get(value).and_then(|fact| fact.ty.as_ref());
         let dtype = match ty {
             Some(Type::Tensor(tensor)) => tensor.dtype,

@@ -68,6 +68,8 @@ pub(super) struct VersionStep {
     pub newer: Newer,
     /// The element types that only the newer one takes, by their names; `float8`, `integers` and `complex` are several.
     pub gained: &'static str,
+    /// The one operand that takes them, if others, such as counts, have types of their own.
+    pub gained_by: Option<usize>,
     /// Whether only the newer one takes some sequences, optional values, or formats of files.
     pub gained_kinds: bool,
     /// The attributes that only the newer one has, and where they change nothing.
@@ -97,6 +99,7 @@ pub(super) const fn to(version: i64) -> VersionStep {
         law: "the versions differ in their text only",
         newer: Newer::Same,
         gained: "",
+        gained_by: None,
         gained_kinds: false,
         added: &[],
         words: &[],
@@ -117,6 +120,12 @@ impl VersionStep {
             self.law = "what is computed of the element types that both take is the same";
         }
         self.gained = types;
+        self
+    }
+
+    /// Only this operand takes the element types that are new.
+    pub(super) const fn for_operand(mut self, slot: usize) -> Self {
+        self.gained_by = Some(slot);
         self
     }
 

@@ -197,7 +197,7 @@ pub(super) const STEPS: &[(&str, &[VersionStep])] = &[
     ("Tanh", &[to(6).forgets_consumed(), to(13).gains("bfloat16")]),
     ("ThresholdedRelu", &[to(22).gains("bfloat16")]),
     ("Tile", &[to(6).by("repeats for every axis, where it was one axis", operands::tile).gains("integers complex bool string"), to(13).gains("bfloat16")]),
-    ("TopK", &[to(10).by("k is an operand", operands::top_k).back(back::operands::top_k), to(11).adds(&[("sorted", Int(1)), ("largest", Int(1))]).gains("integers"), to(24).gains("bfloat16")]),
+    ("TopK", &[to(10).by("k is an operand", operands::top_k).back(back::operands::top_k), to(11).adds(&[("sorted", Int(1)), ("largest", Int(1))]).gains("integers").for_operand(0), to(24).gains("bfloat16")]),
     ("Transpose", &[to(13).gains("bfloat16"), to(21).gains("float8 int4 uint4"), to(23).gains("float4e2m1"), to(24).gains("float8e8m0"), to(25).gains("int2 uint2")]),
     ("Unique", &[to(28).gains("bfloat16")]),
     ("Unsqueeze", &[to(11), to(13).by("axes are an operand", operands::axes).back(back::operands::axes).gains("bfloat16"), to(21).gains("float8 int4 uint4"), to(23).gains("float4e2m1"), to(24).gains("float8e8m0"), to(25).gains("int2 uint2")]),

@@ -85,8 +85,7 @@ pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Resul
     if draft.input(3).is_some() {
         return Err("it is given sizes, where the older version takes scales".to_string());
     }
-    let own = draft.input(2).and_then(|value| draft.edit.constants.iter().find(|(constant, _)| *constant == value));
-    let scales = own.and_then(|(_, tensor)| tensor.to_f64s()).or_else(|| draft.const_numbers(2));
+    let scales = draft.const_numbers(2);
     let scales = scales.ok_or("its scales are computed, and decide how the older version finds the nearest element")?;
     let coordinates = draft.text("coordinate_transformation_mode", "half_pixel")?;
     let (mode, nearest) = (draft.text("mode", "nearest")?, draft.text("nearest_mode", "round_prefer_floor")?);

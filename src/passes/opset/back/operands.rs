@@ -84,13 +84,10 @@ pub(in crate::passes::opset) fn split_count(draft: &mut NodeDraft<'_>) -> Result
 
 /// `split`, operand 1, is an attribute.
 pub(in crate::passes::opset) fn split(draft: &mut NodeDraft<'_>) -> Result<(), String> {
-    let Some(sizes) = draft.input(1) else { return Ok(()) };
-    // The step from version 18 may have just made the operand.
-    let own = draft.edit.constants.iter().find(|(constant, _)| *constant == sizes);
-    let sizes = match own.and_then(|(_, tensor)| tensor.to_i64s()) {
-        Some(sizes) => sizes,
-        None => draft.const_ints(1, "the sizes")?,
-    };
+    if draft.input(1).is_none() {
+        return Ok(());
+    }
+    let sizes = draft.const_ints(1, "the sizes")?;
     draft.truncate(1);
     draft.set("split", sizes);
     Ok(())
@@ -150,11 +147,7 @@ pub(super) fn in_order(
 
 /// `pads` and `value`, operands 1 and 2, are attributes.
 pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), String> {
-    let own = draft.input(1).and_then(|pads| draft.edit.constants.iter().find(|(constant, _)| *constant == pads));
-    let pads = match own.and_then(|(_, tensor)| tensor.to_i64s()) {
-        Some(pads) => pads,
-        None => draft.const_ints(1, "the pads")?,
-    };
+    let pads = draft.const_ints(1, "the pads")?;
     if draft.input(2).is_some() {
         let value = single_float(draft, 2, "the value")?;
         draft.node.attributes.push(NamedAttribute::new("value", Attribute::Float(value)));

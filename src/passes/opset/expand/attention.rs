@@ -79,13 +79,13 @@ fn bias(draft: &mut NodeDraft<'_>, shown: ValueId, dtype: DType) -> Result<Value
     Ok(draft.op("Where", &[shown, zero, hidden], "bias"))
 }
 
-/// The mask as numbers that are added. One that is shorter than the keys hides the others.
+/// The mask as numbers that are added, and its rank. One that is shorter than the keys hides the others.
 fn given_mask(
     draft: &mut NodeDraft<'_>,
     keys: ValueId,
     total: Option<Dim>,
     dtype: DType,
-) -> Result<Option<ValueId>, String> {
+) -> Result<Option<(ValueId, usize)>, String> {
     let Some(mut mask) = draft.input(3) else { return Ok(None) };
     let own = draft.known_dtype(3)?;
     let dims = draft.known_shape(3)?;
@@ -97,7 +97,7 @@ fn given_mask(
         mask = bias(draft, mask, dtype)?;
     }
     if total.is_some_and(|total| draft.facts.scope().eq(&total, last).is_yes()) {
-        return Ok(Some(mask));
+        return Ok(Some((mask, dims.len())));
     }
     if last.is_const(1) {
         return Err("the mask has one column, which runtimes stretch or fill up".to_string());
@@ -111,19 +111,19 @@ fn given_mask(
     let none = draft.constant("none", Tensor::vector(vec![0i64; none]));
     let pads = draft.before(Build::concat([none, missing], 0i64), "pads");
     let hidden = draft.number_of(dtype, "hidden", f64::NEG_INFINITY)?;
-    Ok(Some(draft.op("Pad", &[mask, pads, hidden], "mask")))
+    Ok(Some((draft.op("Pad", &[mask, pads, hidden], "mask"), dims.len())))
 }
 
 /// What hides keys by their place: those after the position of a query (`is_causal`), or too far from it (`left_window_size` and
 /// `right_window_size`), and those that only pad the cache (`nonpad_kv_seqlen`).
 ///
-/// A query stands behind all past keys, or is one of the last of the keys that do not pad.
+/// A query stands behind all past keys, or is one of the last of the keys that do not pad. Returns what is added to the scores, and its rank.
 fn hidden_places(
     draft: &mut NodeDraft<'_>,
     query: ValueId,
     keys: ValueId,
     dtype: DType,
-) -> Result<Option<ValueId>, String> {
+) -> Result<Option<(ValueId, usize)>, String> {
     let is_causal = draft.int("is_causal", 0)? != 0;
     let side = |name| draft.int(name, -1).map(|size| Some(size).filter(|size| *size >= 0));
     let (left, right) = (side("left_window_size")?, side("right_window_size")?);
@@ -165,7 +165,8 @@ fn hidden_places(
         }
     }
     let all = shown.into_iter().reduce(|a, b| draft.op("And", &[a, b], "shown"));
-    all.map(|shown| bias(draft, shown, dtype)).transpose()
+    let rank = if lengths.is_some() { 4 } else { 2 };
+    all.map(|shown| Ok((bias(draft, shown, dtype)?, rank))).transpose()
 }
 
 /// Attention whose keys may pad a cache, which the older version does not know.
@@ -204,7 +205,7 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
     if let Some(places) = hidden_places(draft, query, key, dtype)? {
         hides = Some(match hides {
             None => places,
-            Some(mask) => draft.op("Add", &[mask, places], "hides"),
+            Some((mask, rank)) => (draft.op("Add", &[mask, places.0], "hides"), rank.max(places.1)),
         });
     }
 
@@ -234,7 +235,7 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
         let bent = draft.op("Tanh", &[divided], "bent");
         scores = step(draft, NewNode::new("Mul", [Some(bent), Some(cap)]), 1, 2);
     }
-    if let Some(hides) = hides {
+    if let Some((hides, _)) = hides {
         scores = step(draft, NewNode::new("Add", [Some(scores), Some(hides)]), 2, 3);
     }
 
@@ -252,12 +253,13 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
     let wide = cast(draft, scores, fine);
     let shares = draft.before(NewNode::new("Softmax", [Some(wide)]).with("axis", -1), "shares");
     let mut shares = cast(draft, shares, dtype);
-    if let Some(hides) = hides {
+    if let Some((hides, rank)) = hides {
+        let last = i64::try_from(rank).map_or(-1, |rank| rank.saturating_sub(1));
         // How many keys a query sees; a sum of nothing is 0.
         let hidden = draft.number_of(dtype, "hidden", f64::NEG_INFINITY)?;
         let seen = draft.op("Greater", &[hides, hidden], "seen");
         let seen = draft.before(NewNode::new("Cast", [Some(seen)]).with("to", DType::Float), "seen");
-        let node = draft.build("sees").reduce("ReduceSum", seen, vec![-1]);
+        let node = draft.build("sees").reduce("ReduceSum", seen, vec![last]);
         let seen = draft.before(node, "sees");
         let sees = draft.before(NewNode::new("Cast", [Some(seen)]).with("to", DType::Bool), "sees");
         let zero = draft.number_of(dtype, "zero", 0.0)?;
