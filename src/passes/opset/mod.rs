@@ -78,9 +78,8 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
         }
         let more = refused.len().saturating_sub(1);
         // The node that needs the newest operator set tells which one can be reached.
-        let decisive = refused.into_iter().rev().max_by_key(|(_, refusal): &(_, Refusal)| refusal.lowest);
-        if let Some((node, Refusal { reason, .. })) = decisive {
-            let from = roots.first().map_or(to, |root| root.declared);
+        let decisive = refused.into_iter().rev().max_by_key(|(.., refusal): &(String, i64, Refusal)| refusal.lowest);
+        if let Some((node, from, Refusal { reason, .. })) = decisive {
             return Err(OpsetError::Node { node, from, to, reason, more }.into());
         }
         for root in &mut roots {
@@ -253,7 +252,7 @@ fn convert_root(
     facts: &Facts,
     root: &Root,
     to: i64,
-    refused: &mut Vec<(String, Refusal)>,
+    refused: &mut Vec<(String, i64, Refusal)>,
 ) -> Result<(), RunError> {
     let from = root.from;
     if from == to {
@@ -270,7 +269,7 @@ fn convert_root(
         }
         let described = model.describe(id);
         if let Err(refusal) = convert_node(model, facts, root, id, to)? {
-            refused.push((described, refusal));
+            refused.push((described, root.declared, refusal));
         }
     }
     Ok(())

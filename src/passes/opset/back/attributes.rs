@@ -144,6 +144,15 @@ pub(in crate::passes::opset) fn selu(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
+/// `to` names the type by its name.
+pub(in crate::passes::opset) fn type_by_name(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let number = draft.int("to", 0)?;
+    let dtype = i32::try_from(number).ok().and_then(DType::from_onnx);
+    let dtype = dtype.ok_or_else(|| format!("attribute 'to' is {number}; correct the model"))?;
+    draft.set("to", Attribute::String(dtype.name().to_uppercase().into()));
+    Ok(())
+}
+
 /// The element type is that of operand 1.
 pub(in crate::passes::opset) fn cast_like(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let dtype = draft.known_dtype(1)?;

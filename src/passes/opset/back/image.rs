@@ -24,6 +24,16 @@ pub(in crate::passes::opset) fn grid_modes(draft: &mut NodeDraft<'_>) -> Result<
     Ok(())
 }
 
+/// Coordinates are `output_half_pixel`, which the older version does not name.
+pub(in crate::passes::opset) fn roi_coordinates(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let coordinates = draft.text("coordinate_transformation_mode", "half_pixel")?;
+    if coordinates != "output_half_pixel" {
+        return Err(format!("the older version has no coordinates '{coordinates}'"));
+    }
+    draft.take("coordinate_transformation_mode");
+    Ok(())
+}
+
 /// Scales or sizes of the axes that are named are those of all axes: the others have the scale 1, and keep their size.
 pub(in crate::passes::opset) fn resize_axes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let Some(axes) = draft.ints("axes")? else { return Ok(()) };

@@ -157,6 +157,14 @@ pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), Str
     Ok(())
 }
 
+/// `shape`, operand 1, is an attribute.
+pub(in crate::passes::opset) fn reshape(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let shape = draft.const_ints(1, "the shape")?;
+    draft.truncate(1);
+    draft.set("shape", shape);
+    Ok(())
+}
+
 /// The one number in operand `slot`, if float32 has it.
 fn single_float(draft: &NodeDraft<'_>, slot: usize, what: &str) -> Result<f32, String> {
     let numbers = draft.const_numbers(slot);
