@@ -4,7 +4,7 @@ use crate::dim::Dim;
 use crate::ir::{NewNode, ValueId};
 use crate::passes::opset::draft::NodeDraft;
 use crate::rewrite::Build;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// `shape(x)[start:end]`; Slice clamps the bounds as Shape does.
 pub(in crate::passes::opset) fn shape_run(draft: &mut NodeDraft<'_>) -> Result<(), String> {
@@ -48,6 +48,9 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
     if count == 0 {
         return Ok(());
     }
+    if !draft.target.has("Expand") {
+        return Err("one of its sizes may be 0 (allowzero), and there is no Expand".to_string());
+    }
     let data = draft.operand(0)?;
     let data = zero_everywhere(draft, data, count);
     draft.set_input(0, data);
@@ -60,9 +63,9 @@ pub(in crate::passes::opset) fn zero_everywhere(draft: &mut NodeDraft<'_>, data:
     let shape = draft.before(Build::shape(row), "shape");
     let at = draft.constant("at", Tensor::vector(vec![1i64]));
     let elements = draft.before(Build::gather(shape, at, 0i64), "elements");
-    let one = draft.constant("one", Tensor::vector(vec![1i64]));
-    let is_empty = draft.op("Less", &[elements, one], "is_empty");
-    let some = draft.op("Where", &[is_empty, elements, one], "some");
+    // `min(n, 1)` is whether there are any.
+    let some = draft.before(NewNode::new("Cast", [Some(elements)]).with("to", DType::Bool), "is_filled");
+    let some = draft.before(NewNode::new("Cast", [Some(some)]).with("to", DType::Int64), "some");
     let others = rank.max(2).saturating_sub(1);
     let sizes = Build::concat(std::iter::repeat_n(some, others).chain([elements]), 0i64);
     let sizes = draft.before(sizes, "sizes");
@@ -88,7 +91,7 @@ pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<()
     };
     let (low, high) = if upper { (diagonal, columns) } else { (columns, diagonal) };
     let kept = draft.op("LessOrEqual", &[low, high], "kept");
-    if dtype == crate::tensor::DType::Bool {
+    if dtype == DType::Bool {
         draft.replace(NewNode::new("And", [Some(data), Some(kept)]));
         return Ok(());
     }
