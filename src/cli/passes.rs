@@ -79,8 +79,9 @@ pub(super) struct Passes {
     /// kernel that is slower on CPUs.
     #[arg(long, help_heading = "Output")]
     no_new_shapes: bool,
-    /// Convert the model to this operator set of the default domain: a number, or `latest`. Subgraphs and functions are converted, too; other
-    /// domains keep their versions. The program refuses a model that it cannot convert.
+    /// Convert the model to this operator set of the default domain, newer or older: a number, or `latest`. Subgraphs and functions are
+    /// converted, too; other domains keep their versions. The program decomposes operators that an older set lacks, and refuses a model
+    /// that it cannot convert.
     #[arg(long, value_name = "VERSION", value_parser = sizes::opset, help_heading = "Output")]
     opset: Option<i64>,
     /// Stop after this many edits, to bisect a wrong result. With 0, the program only infers and writes shapes. `explain` prints the last

@@ -88,6 +88,8 @@ impl Opset {
         reshape_may_keep_zero: 14,
         /// Whether a Shape may be that of a run of axes.
         shape_of_a_run: 15,
+        /// Whether the axes of all reductions are operands. Before those of all but ReduceSum are attributes.
+        reduces_axes_of_an_operand: 18,
         /// Whether a Split may be told how many parts there are.
         split_by_count: 18,
         /// Whether a GroupNormalization has a scale for each channel. Before it has one for each group.
@@ -129,6 +131,7 @@ mod tests {
             ("Reshape", 14, Opset::reshape_may_keep_zero),
             ("BatchNormalization", 14, Opset::training_is_an_attribute),
             ("Shape", 15, Opset::shape_of_a_run),
+            ("ReduceMean", 18, Opset::reduces_axes_of_an_operand),
             ("Split", 18, Opset::split_by_count),
             ("GroupNormalization", 21, Opset::scales_channels_of_groups),
         ];

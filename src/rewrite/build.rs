@@ -99,6 +99,19 @@ impl<'e> Build<'e> {
         NewNode::new(operator, [data, axes])
     }
 
+    /// Reduces these axes, which keep size 1.
+    pub fn reduce(&mut self, operator: &str, data: ValueId, axes: Vec<i64>) -> NewNode {
+        let takes_operand = match operator {
+            "ReduceSum" => self.opset.axes_are_operands(),
+            _ => self.opset.reduces_axes_of_an_operand(),
+        };
+        if !takes_operand {
+            return NewNode::new(operator, [Some(data)]).with("axes", axes);
+        }
+        let axes = self.vector("axes", axes);
+        NewNode::new(operator, [Some(data), axes])
+    }
+
     /// Takes an axis apart into parts of these sizes. ONNX Runtime counts them in 32 bits, together as well.
     pub fn split(&mut self, data: ValueId, axis: usize, sizes: Vec<i64>) -> Option<NewNode> {
         let all = sizes.iter().try_fold(0i64, |sum, size| sum.checked_add(*size))?;

@@ -4,7 +4,7 @@ use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, Fact, Facts, FunctionId, Model, NamedAttribute, NewNode, NodeId, ValueId};
 use crate::ops::Opset;
 use crate::rewrite::Build;
-use crate::tensor::{DType, Tensor, nearest_f16};
+use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
 /// Why a node cannot be written in another operator set, if what it needs is not known.
 pub(super) const STATE_SHAPES: &str = "state the shapes of the inputs (--overwrite-input-shape)";
@@ -72,6 +72,29 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
+    /// Puts a node of the default domain before this one and returns its result.
+    pub(super) fn op(&mut self, op_type: &'static str, operands: &[ValueId], suffix: &'static str) -> ValueId {
+        self.before(NewNode::new(op_type, operands.iter().copied().map(Some)), suffix)
+    }
+
+    /// Writes another node in place of this one, under its name and with its results.
+    pub(super) fn replace(&mut self, node: NewNode) {
+        let old = std::mem::take(&mut self.node);
+        self.node = NewNode { name: old.name, outputs: old.outputs, extra: old.extra, ..node };
+    }
+
+    /// Computes result `slot` by a node before this one, and returns the value: the old one if the node has that result, otherwise a new
+    /// one.
+    pub(super) fn give(&mut self, slot: usize, node: NewNode, suffix: &'static str) -> ValueId {
+        match self.node.outputs.get_mut(slot).and_then(Option::take) {
+            Some(old) => {
+                self.edit.insert.push(node.output(old));
+                old
+            }
+            None => self.before(node, suffix),
+        }
+    }
+
     /// Puts a node before this one. Its result is a new value.
     pub(super) fn before(&mut self, node: NewNode, suffix: &'static str) -> ValueId {
         let value = self.new_value(suffix);
@@ -136,9 +159,53 @@ impl<'a> NodeDraft<'a> {
         rank.ok_or_else(|| format!("how many axes operand {slot} has is not known; {STATE_SHAPES}"))
     }
 
+    /// The constant that a step before has made operand `slot`.
+    fn own_constant(&self, slot: usize) -> Option<&Tensor> {
+        let value = self.input(slot)?;
+        self.edit.constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor)
+    }
+
+    /// The integers that operand `slot` holds.
+    ///
+    /// # Errors
+    /// They are not constant.
+    pub(super) fn const_ints(&self, slot: usize, what: &str) -> Result<Vec<i64>, String> {
+        let own = self.own_constant(slot).and_then(Tensor::to_i64s);
+        let numbers = own.or_else(|| self.fact(slot).and_then(Fact::const_ints));
+        numbers.ok_or_else(|| {
+            format!("operand {slot}, {what}, is computed, and the older version has an attribute; make it a constant")
+        })
+    }
+
+    /// The element type of operand `slot`.
+    ///
+    /// # Errors
+    /// It is not known.
+    pub(super) fn known_dtype(&self, slot: usize) -> Result<DType, String> {
+        self.dtype(slot).ok_or_else(|| format!("the element type of operand {slot} is not known; {STATE_SHAPES}"))
+    }
+
+    /// The dims of operand `slot`.
+    ///
+    /// # Errors
+    /// Its rank is not known.
+    pub(super) fn known_shape(&self, slot: usize) -> Result<&'a [Dim], String> {
+        self.rank(slot)?;
+        Ok(self.shape(slot).unwrap_or_default())
+    }
+
+    /// Operand `slot`.
+    ///
+    /// # Errors
+    /// It is left out.
+    pub(super) fn operand(&self, slot: usize) -> Result<ValueId, String> {
+        self.input(slot).ok_or_else(|| format!("operand {slot} is missing; correct the model"))
+    }
+
     /// The numbers that operand `slot` holds.
     pub(super) fn const_numbers(&self, slot: usize) -> Option<Vec<f64>> {
-        self.fact(slot)?.constant_tensor()?.to_f64s()
+        let tensor = self.own_constant(slot).or_else(|| self.fact(slot)?.constant_tensor());
+        tensor?.to_f64s()
     }
 
     /// The attribute of this name.
@@ -247,17 +314,28 @@ impl<'a> NodeDraft<'a> {
     ///
     /// # Errors
     /// That type is not known, and the target has no CastLike.
-    pub(super) fn number(&mut self, suffix: &'static str, number: f32) -> Result<ValueId, String> {
-        let tensor = match self.dtype(0) {
-            Some(DType::Float) => Tensor::scalar(number),
-            Some(DType::Double) => Tensor::scalar(f64::from(number)),
-            Some(DType::Float16) => Tensor::scalar(nearest_f16(f64::from(number))),
-            Some(other) => return Err(format!("the operator takes no elements of type {}", other.name())),
+    pub(super) fn number(&mut self, suffix: &'static str, number: f64) -> Result<ValueId, String> {
+        match self.dtype(0) {
+            Some(dtype) => self.number_of(dtype, suffix, number),
             None if self.target.has("CastLike") => {
-                let (data, number) = (self.input(0), self.constant(suffix, Tensor::scalar(number)));
-                return Ok(self.before(NewNode::new("CastLike", [Some(number), data]), suffix));
+                let (data, number) = (self.input(0), self.constant(suffix, Tensor::scalar(number as f32)));
+                Ok(self.before(NewNode::new("CastLike", [Some(number), data]), suffix))
             }
-            None => return Err(format!("the element type of operand 0 is not known; {STATE_SHAPES}")),
+            None => Err(format!("the element type of operand 0 is not known; {STATE_SHAPES}")),
+        }
+    }
+
+    /// A constant of one number in a float type.
+    ///
+    /// # Errors
+    /// The type is another one.
+    pub(super) fn number_of(&mut self, dtype: DType, suffix: &'static str, number: f64) -> Result<ValueId, String> {
+        let tensor = match dtype {
+            DType::Float => Tensor::scalar(number as f32),
+            DType::Double => Tensor::scalar(number),
+            DType::Float16 => Tensor::scalar(nearest_f16(number)),
+            DType::Bfloat16 => Tensor::scalar(nearest_bf16(number)),
+            other => return Err(format!("the operator takes no elements of type {}", other.name())),
         };
         Ok(self.constant(suffix, tensor))
     }

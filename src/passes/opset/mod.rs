@@ -5,13 +5,16 @@
 //! keep their versions. Where a node cannot be written in the other operator set, nothing is converted, and the error names it, why, and
 //! what to do.
 //!
-//! Towards an older operator set a node is only taken back through steps in which its form stays, and only if what it says and the types
-//! it works on are those of the older version.
+//! Towards an older operator set the same steps lead back (`older`). Operators that the older set lacks are written by others, which the set
+//! before theirs has; so the model goes down level by level, each of them the set before the newest operator that is to be replaced, and
+//! the types of the new nodes are inferred in between.
 //!
 //! This comes before the passes, on the model as the file has it, so that they see one operator set only, and what they recognise they
 //! write in the words of the new one.
 
+mod back;
 mod draft;
+mod expand;
 mod older;
 mod step;
 mod steps;
@@ -23,17 +26,20 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::assume::assume;
 use super::constant_nodes::spell_initializers;
 use super::dead::graphs_below;
 use super::inline::call_graph::Calls;
 use super::options::Options;
 use super::outcome::{OpsetError, RunError};
-use crate::dim::Scope;
+use crate::dim::{Dim, Scope};
 use crate::ir::{
-    Edit, Fact, Facts, FunctionId, GraphId, Model, NamedAttribute, NewNode, Node, NodeId, OpsetImport, Type, ValueId,
+    Content, Edit, Fact, Facts, FunctionId, GraphId, Model, NamedAttribute, NewNode, Node, NodeId, OpsetImport, Type,
+    ValueId,
 };
 use crate::ops::{Budget, Opset, Walk, axis_in, is_loaded, newest_opset, operator, surplus};
 use draft::NodeDraft;
+use older::{Refusal, first_version};
 use step::{Newer, VersionStep};
 
 /// Writes the model in this operator set. Answers with the version it was written in before, if that was another.
@@ -49,30 +55,41 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
     roots.extend(model.functions().map(|(id, function)| (Some(id), function.body)));
     let versions: Vec<Option<i64>> = roots.iter().map(|&(_, root)| model.opset(root, "")).collect();
     let before = versions.first().copied().flatten();
-    let roots: Vec<Root> = roots
+    let (roots, versions): (Vec<_>, Vec<_>) = roots
         .into_iter()
         .zip(versions)
         .filter(|&((_, root), version)| version != Some(to) && (version.is_some() || uses_default_domain(model, root)))
-        .map(|((function, graph), from)| Root { function, graph, from })
-        .collect();
+        .unzip();
     if roots.is_empty() {
         return Ok(None);
     }
-    can_be_converted(model, to, newest, &roots)?;
-    let facts = facts(model, options)?;
-    let mut refused = Vec::new();
-    for root in &roots {
-        convert_root(model, &facts, root, to, &mut refused)?;
-    }
-    let more = refused.len().saturating_sub(1);
-    if let Some((node, from, reason)) = refused.into_iter().next() {
-        return Err(OpsetError::Node { node, from, to, reason, more }.into());
-    }
-    for root in &roots {
-        import(model, root, to);
-        if root.function.is_some() {
-            spell_initializers(model, root.graph, &FxHashSet::default())?;
+    let versions = can_be_converted(model, to, newest, &versions)?;
+    let mut roots: Vec<Root> = roots
+        .into_iter()
+        .zip(versions)
+        .map(|((function, graph), from)| Root { function, graph, declared: from, from })
+        .collect();
+    while !roots.is_empty() {
+        let level = next_level(model, to, &roots);
+        let facts = facts(model, options)?;
+        let mut refused = Vec::new();
+        for root in &roots {
+            convert_root(model, &facts, root, root.target(to, level), &mut refused)?;
         }
+        let more = refused.len().saturating_sub(1);
+        // The node that needs the newest operator set tells which one can be reached.
+        let decisive = refused.into_iter().rev().max_by_key(|(.., refusal): &(String, i64, Refusal)| refusal.lowest);
+        if let Some((node, from, Refusal { reason, .. })) = decisive {
+            return Err(OpsetError::Node { node, from, to, reason, more }.into());
+        }
+        for root in &mut roots {
+            root.from = root.target(to, level);
+            import(model, root, root.from);
+            if root.function.is_some() {
+                spell_initializers(model, root.graph, &FxHashSet::default())?;
+            }
+        }
+        roots.retain(|root| root.from != to);
     }
     // An initializer that is no input came with version 4, a function with 8.
     model.ir_version = model.ir_version.max(ir_version_of(to)).max(4);
@@ -84,8 +101,35 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
 struct Root {
     function: Option<FunctionId>,
     graph: GraphId,
-    /// The version it is written in, where that is known.
-    from: Option<i64>,
+    /// The version that the file declares.
+    declared: i64,
+    /// The version it is written in by now.
+    from: i64,
+}
+
+impl Root {
+    /// The version to write it in, if what is newer than `to` goes down to `level`.
+    fn target(&self, to: i64, level: i64) -> i64 {
+        if self.from <= to { to } else { level.min(self.from) }
+    }
+}
+
+/// The operator set before the newest operator that operator set `to` lacks; `to` if it lacks none.
+fn next_level(model: &Model, to: i64, roots: &[Root]) -> i64 {
+    let firsts = roots.iter().filter(|root| root.from > to).flat_map(|root| {
+        let nodes = graphs_below(model, root.graph).into_iter().flat_map(|graph| model.graph(graph).nodes());
+        let nodes: Vec<NodeId> = nodes.filter(|&id| is_standard(model, id)).collect();
+        let first = |id: NodeId| model.node(id).and_then(|node| first_version(&node.op_type));
+        nodes.into_iter().filter_map(first).filter(|&first| first <= root.from)
+    });
+    firsts.max().map_or(to, |first| to.max(first.saturating_sub(1)))
+}
+
+/// Returns `true` if a node is one of an operator of the default domain.
+fn is_standard(model: &Model, id: NodeId) -> bool {
+    model.node(id).is_some_and(|node| {
+        node.canonical_domain().is_empty() && model.meaning(node).0.is_empty() && model.function_of(node).is_none()
+    })
 }
 
 fn uses_default_domain(model: &Model, root: GraphId) -> bool {
@@ -94,16 +138,17 @@ fn uses_default_domain(model: &Model, root: GraphId) -> bool {
     nodes.any(|node| node.canonical_domain().is_empty() && model.function_of(node).is_none())
 }
 
-/// Whether there is anything about the model as a whole that cannot be converted.
-fn can_be_converted(model: &Model, to: i64, newest: i64, roots: &[Root]) -> Result<(), OpsetError> {
+/// Checks that nothing about the model as a whole prevents its conversion, and returns the versions of its roots.
+fn can_be_converted(model: &Model, to: i64, newest: i64, versions: &[Option<i64>]) -> Result<Vec<i64>, OpsetError> {
     let refuse = |reason: String| Err(OpsetError::Model { to, reason });
     if model.keeps_functions {
         return refuse(
             "it has graphs of training information, which stay as they are; remove them (training_info)".into(),
         );
     }
-    for root in roots {
-        match root.from {
+    let mut known = Vec::new();
+    for &version in versions {
+        match version {
             None => return refuse("it imports no operator set of the default domain, or two; name one".into()),
             Some(from) if from > newest => {
                 return refuse(format!(
@@ -111,7 +156,7 @@ fn can_be_converted(model: &Model, to: i64, newest: i64, roots: &[Root]) -> Resu
                 ));
             }
             Some(from) if from < 1 => return refuse(format!("there is no operator set {from}; correct the model")),
-            Some(_) => {}
+            Some(from) => known.push(from),
         }
     }
     let mut taken = model.functions().filter(|(_, function)| {
@@ -123,20 +168,26 @@ fn can_be_converted(model: &Model, to: i64, newest: i64, roots: &[Root]) -> Resu
             "its function '{}' would have the name of an operator, and runtimes differ in which counts; rename it",
             function.name
         )),
-        None => Ok(()),
+        None => Ok(known),
     }
 }
 
-/// What is proved of the values as the file has them.
+/// Infers what is proved of the values if what the user assumes holds. The passes make the same assumptions later, of the model itself.
 fn facts(model: &Model, options: &Options) -> Result<Facts, RunError> {
-    let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+    let scope = Scope::new();
+    let mut assumed = None;
+    if !options.assumptions.is_empty() {
+        assume(assumed.insert(model.clone()), &scope, &options.assumptions)?;
+    }
+    let model = assumed.as_ref().unwrap_or(model);
+    let mut walk = Walk::new(Rc::new(scope), options.slice_rule, Budget::default());
     walk.trust_declared = options.trust_declared_shapes;
     walk.infer_main(model)?;
     learn_inside_functions(model, &mut walk);
     Ok(walk.facts)
 }
 
-/// Notes of the values in the bodies of functions what is so at every call: types, and shapes where there is one call.
+/// Notes of the values in the bodies of functions what holds at every call: types, constants, and shapes where there is one call.
 fn learn_inside_functions(model: &Model, walk: &mut Walk) {
     let calls = Calls::of(model);
     // Callers come before what they call.
@@ -152,35 +203,47 @@ fn learn_inside_functions(model: &Model, walk: &mut Walk) {
         let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
         let values: Vec<ValueId> =
             inputs.chain(nodes.flat_map(|node| node.outputs().iter().flatten().copied())).collect();
-        let mut found: Option<Vec<Option<Type>>> = None;
+        let mut found: Option<Vec<Option<Fact>>> = None;
         for (site, node) in sites {
             let operands = node.inputs().iter().map(|operand| operand.and_then(|value| walk.facts.get(value).cloned()));
             let Some(inside) = walk.inside_call(model, site, operands.collect()) else { return };
-            let types = values.iter().map(|&value| inside.get(value).and_then(|fact| fact.ty.clone()));
+            let facts = values.iter().map(|&value| {
+                let Fact { ty, content } = inside.get(value)?.clone();
+                Some(Fact { ty, content: content.filter(|content| matches!(content, Content::Constant(_))) })
+            });
             found = Some(match found {
-                None => types.collect(),
+                None => facts.collect(),
                 Some(found) => {
-                    found.into_iter().zip(types).map(|(a, b)| common(walk.scope(), a?, b?)).collect::<Vec<_>>()
+                    found.into_iter().zip(facts).map(|(a, b)| common(walk.scope(), a?, b?)).collect::<Vec<_>>()
                 }
             });
         }
-        for (&value, ty) in values.iter().zip(found.into_iter().flatten()) {
-            if let Some(ty) = ty {
-                walk.facts.set(value, Fact::of(ty));
+        for (&value, fact) in values.iter().zip(found.into_iter().flatten()) {
+            if let Some(fact) = fact {
+                walk.facts.set(value, fact);
             }
         }
     }
 }
 
-/// What is the same in two types, but for sizes.
-fn common(scope: &Rc<Scope>, a: Type, b: Type) -> Option<Type> {
-    let (a, b) = match (a, b) {
+/// What two facts have in common, apart from sizes that are not numbers.
+fn common(scope: &Rc<Scope>, a: Fact, b: Fact) -> Option<Fact> {
+    if let (Some(held), Some(other)) = (a.data(), b.data())
+        && held.same(other)
+    {
+        return Some(a);
+    }
+    let (a, b) = match (a.ty?, b.ty?) {
         (Type::Tensor(a), Type::Tensor(b)) => (a, b),
-        (a, b) => return (a == b).then_some(a),
+        (a, b) => return (a == b).then_some(Fact::of(a)),
     };
-    let rank = a.shape.as_ref().zip(b.shape.as_ref()).filter(|(a, b)| a.len() == b.len()).map(|(a, _)| a.len());
-    let shape = rank.map(|rank| (0..rank).map(|_| scope.fresh_dim("size")).collect());
-    Fact::tensor(a.dtype.filter(|_| a.dtype == b.dtype), shape).ty
+    let both = a.shape.as_ref().zip(b.shape.as_ref()).filter(|(a, b)| a.len() == b.len());
+    let dim = |(a, b): (&Dim, &Dim)| match a.as_const() {
+        Some(size) if b.is_const(size) => a.clone(),
+        _ => scope.fresh_dim("size"),
+    };
+    let shape = both.map(|(a, b)| a.iter().zip(b).map(dim).collect());
+    Some(Fact::tensor(a.dtype.filter(|_| a.dtype == b.dtype), shape))
 }
 
 /// Writes the nodes of a root graph and of the graphs inside it anew.
@@ -189,23 +252,24 @@ fn convert_root(
     facts: &Facts,
     root: &Root,
     to: i64,
-    refused: &mut Vec<(String, i64, String)>,
+    refused: &mut Vec<(String, i64, Refusal)>,
 ) -> Result<(), RunError> {
-    let Some(from) = root.from else { return Ok(()) };
+    let from = root.from;
+    if from == to {
+        return Ok(());
+    }
     let nodes: Vec<NodeId> =
         graphs_below(model, root.graph).iter().flat_map(|&graph| model.graph(graph).nodes()).collect();
     for id in nodes {
-        if from < 13 && to >= 13 {
-            softmax_of_one_axis(model, facts, id)?;
+        if (from < 13) != (to < 13) {
+            softmax_of_one_axis(model, facts, id, to)?;
         }
-        let Some(node) = model.node(id) else { continue };
-        if !node.canonical_domain().is_empty() || !model.meaning(node).0.is_empty() || model.function_of(node).is_some()
-        {
+        if !is_standard(model, id) {
             continue;
         }
         let described = model.describe(id);
-        if let Err(reason) = convert_node(model, facts, root.function, id, (from, to))? {
-            refused.push((described, from, reason));
+        if let Err(refusal) = convert_node(model, facts, root, id, to)? {
+            refused.push((described, root.declared, refusal));
         }
     }
     Ok(())
@@ -213,16 +277,17 @@ fn convert_root(
 
 /// A QLinearSoftmax says by which Softmax it works, and ONNX Runtime turns it by that of the model's operator set. Of the last axis both
 /// give the same.
-fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId) -> Result<(), RunError> {
+fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId, to: i64) -> Result<(), RunError> {
     let Some(node) = model.node(id).filter(|node| node.op_type == "QLinearSoftmax") else { return Ok(()) };
     let is_last = |axis: i64, rank: usize| axis_in(axis, rank).is_ok_and(|axis| Some(axis) == rank.checked_sub(1));
     let rank = node.input(0).and_then(|value| facts.get(value)?.shape()).map(<[_]>::len);
     let works_on_last = node.int("axis", -1).zip(rank).is_some_and(|(axis, rank)| is_last(axis, rank));
-    let is_older = node.canonical_domain() == "com.microsoft" && node.int("opset", 13).is_some_and(|opset| opset < 13);
-    let (true, true, Some(output)) = (works_on_last, is_older, node.output(0)) else { return Ok(()) };
-    let newer = NewNode::like(node).set("opset", 13i64).output(output);
+    let is_other = node.canonical_domain() == "com.microsoft"
+        && node.int("opset", 13).is_some_and(|opset| (opset < 13) != (to < 13));
+    let (true, true, Some(output)) = (works_on_last, is_other, node.output(0)) else { return Ok(()) };
+    let other = NewNode::like(node).set("opset", to.min(13)).output(output);
     if let Some(edit) = Edit::at(model, id) {
-        model.apply(edit.removing(id).inserting(newer))?;
+        model.apply(edit.removing(id).inserting(other))?;
     }
     Ok(())
 }
@@ -231,40 +296,53 @@ fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId) -> Result<(
 fn convert_node(
     model: &mut Model,
     facts: &Facts,
-    function: Option<FunctionId>,
+    root: &Root,
     id: NodeId,
-    (from, to): (i64, i64),
-) -> Result<Result<(), String>, RunError> {
+    to: i64,
+) -> Result<Result<(), Refusal>, RunError> {
+    let from = root.from;
+    let refuse = |reason| Ok(Err(Refusal { reason, lowest: from }));
     if let Some(surplus) = model.node(id).and_then(|node| surplus(model, node)) {
-        return Ok(Err(format!("{surplus}; correct the node or the operator set of the model")));
+        return refuse(format!("{surplus}; correct the node or the operator set of the model"));
     }
-    let Some(mut draft) = NodeDraft::of(model, facts, function, id, Opset::new(to)) else { return Ok(Ok(())) };
-    let taken = if from < to { newer(&mut draft, from, to) } else { older::older(&mut draft, from, to) };
-    if let Err(reason) = taken {
-        return Ok(Err(reason));
+    let Some(mut draft) = NodeDraft::of(model, facts, root.function, id, Opset::new(to)) else { return Ok(Ok(())) };
+    let taken = if from < to {
+        newer(&mut draft, from, to).map_err(|reason| Refusal { reason, lowest: from })
+    } else {
+        older::older(&mut draft, from, to)
+    };
+    let changed = match taken {
+        Ok(changed) => changed,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    if let Err(refusal) = is_still_loaded(&draft, (root.declared, to)) {
+        return Ok(Err(refusal));
     }
-    if let Err(reason) = is_still_loaded(&draft, (from, to)) {
-        return Ok(Err(reason));
-    }
-    if taken == Ok(true) {
+    if changed {
         let NodeDraft { model, node, mut edit, after, .. } = draft;
-        edit.insert.push(node);
+        edit.insert.extend(Some(node).filter(|node| node.outputs.iter().any(Option::is_some)));
         edit.insert.extend(after);
         model.apply(edit.removing(id))?;
     }
     Ok(Ok(()))
 }
 
-/// Whether ONNX Runtime loads the node in the other operator set if it does in its own.
-fn is_still_loaded(draft: &NodeDraft<'_>, (from, to): (i64, i64)) -> Result<(), String> {
+/// Checks that ONNX Runtime loads the node in the other operator set if it does in its own.
+fn is_still_loaded(draft: &NodeDraft<'_>, (from, to): (i64, i64)) -> Result<(), Refusal> {
     let (name, dtype) = (draft.node.op_type.as_str(), draft.dtype(0));
     if !is_loaded(name, dtype, from) || is_loaded(name, dtype, to) {
         return Ok(());
     }
     let of_type = dtype.map_or_else(String::new, |dtype| format!(" of {}", dtype.name()));
-    let nearest = (from + 1..to).rev().find(|&opset| is_loaded(name, dtype, opset));
+    let between = if from < to { from + 1..to } else { to + 1..from + 1 };
+    let nearest = if from < to {
+        between.rev().find(|&opset| is_loaded(name, dtype, opset))
+    } else {
+        between.into_iter().find(|&opset| is_loaded(name, dtype, opset))
+    };
     let advice = nearest.map_or_else(String::new, |opset| format!("; choose operator set {opset}"));
-    Err(format!("ONNX Runtime has no kernel for {name}{of_type} in operator set {to}{advice}"))
+    let reason = format!("ONNX Runtime has no kernel for {name}{of_type} in operator set {to}{advice}");
+    Err(Refusal { reason, lowest: nearest.unwrap_or(from) })
 }
 
 /// Takes a node through the steps between two versions. Answers whether that changed it.

@@ -1,48 +1,88 @@
-//! Nodes in an older operator set, where their form is the same there.
+//! Nodes in an older operator set.
+//!
+//! A node is taken back version by version. Where a step has a function for that, the function writes the form of the older version;
+//! what remains is checked against everything that only the newer version has: element types, attributes, words, operands, results. A node
+//! of an operator that the older set lacks is written by other operators (`expand`).
 
 use super::draft::{NodeDraft, STATE_SHAPES};
-use super::step::VersionStep;
-use super::{refers, steps_of, version_of};
-use crate::ir::{Attribute, Type, ValueId};
-use crate::ops::operator;
+use super::step::{Older, Rewrite, VersionStep};
+use super::{refers, steps_of, table, version_of};
+use crate::ir::{Attribute, Fact, Type, ValueId};
+use crate::ops::{axis_in, operator};
 
-/// Takes a node back through the steps between two versions. Answers whether that changed it.
-pub(super) fn older(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> {
+/// A node that an older operator set cannot express.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    /// Why.
+    pub reason: String,
+    /// The oldest operator set in which the node can be expressed.
+    pub lowest: i64,
+}
+
+/// The operator set that brought an operator of the default domain.
+pub(super) fn first_version(name: &str) -> Option<i64> {
+    operator("", name).and_then(|known| known.versions.first().copied())
+}
+
+/// How nodes of an operator are written in operator sets that lack it.
+fn expansion(name: &str) -> Option<Rewrite> {
+    table::EXPANSIONS.iter().find(|(operator, _)| *operator == name).map(|&(_, write)| write)
+}
+
+/// Takes a node back through the steps between two versions. Returns `true` if the node changed.
+pub(super) fn older(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, Refusal> {
     let name = draft.node.op_type.clone();
-    let version = version_of(&name, from)?;
+    let version = version_of(&name, from).map_err(|reason| Refusal { reason, lowest: from })?;
     let known = operator("", &name).and_then(|known| known.since(to));
-    let Some(oldest) = known else {
-        return Err(format!("operator set {to} has no such operator; choose a newer one"));
-    };
+    let first = first_version(&name).unwrap_or(1);
+    let oldest = known.unwrap_or(first);
     let mut changed = false;
     for step in steps_of(&name).iter().rev().filter(|step| oldest < step.to && step.to <= version) {
-        changed |= back(draft, step).map_err(|reason| {
-            format!("{name}-{} in an older version: {reason}; choose operator set {} or newer", step.to, step.to)
-        })?;
+        let refuse = |reason| {
+            let advice = "choose operator set";
+            Refusal {
+                reason: format!("{name}-{} in an older version: {reason}; {advice} {} or newer", step.to, step.to),
+                lowest: step.to,
+            }
+        };
+        changed |= back(draft, step).map_err(refuse)?;
+        if draft.node.op_type != name {
+            return Ok(true);
+        }
     }
-    Ok(changed)
+    if known.is_some() {
+        return Ok(changed);
+    }
+    let refuse = |reason| Refusal { reason, lowest: first };
+    let Some(write) = expansion(&name) else {
+        return Err(refuse(format!("operator set {to} has no such operator; choose operator set {first} or newer")));
+    };
+    write(draft).map_err(|reason| {
+        refuse(format!("operator set {to} has no such operator: {reason}; choose operator set {first} or newer"))
+    })?;
+    Ok(true)
 }
 
 /// Takes a node back through one step.
 fn back(draft: &mut NodeDraft<'_>, step: &VersionStep) -> Result<bool, String> {
-    if let Some(reason) = step.one_way {
-        return Err(reason.to_string());
-    }
-    // Axes are counted from the end since operator set 11, and nowhere is that said of a single operator only.
-    let names_axis = |name: &str| matches!(name, "axis" | "axes" | "batch_axis" | "time_axis" | "seq_axis");
-    for held in draft.node.attributes.iter().filter(|held| step.to == 11 && names_axis(&held.name)) {
-        let counts_back = match &held.value {
-            Attribute::Int(axis) => *axis < 0,
-            Attribute::Ints(axes) => axes.iter().any(|axis| *axis < 0),
-            _ => true,
-        };
-        if counts_back {
-            return Err(format!("attribute '{}' counts from the end", held.name));
+    let name = draft.node.op_type.clone();
+    let mut changed = match step.older {
+        Older::Never(reason) => return Err(reason.to_string()),
+        Older::Same => false,
+        Older::By(rewrite) => {
+            rewrite(draft)?;
+            true
         }
+    };
+    if draft.node.op_type != name {
+        return Ok(true);
+    }
+    if step.to == 11 {
+        changed |= count_axes_from_the_start(draft)?;
     }
     for (name, words) in step.words {
         if draft.attribute(name).is_some_and(|held| !known_before(held, words)) {
-            return Err(format!("attribute '{name}' says what the older version does not know"));
+            return Err(format!("the older version does not know this word of attribute '{name}'"));
         }
     }
     let present = |values: &[Option<ValueId>]| values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -60,7 +100,6 @@ fn back(draft: &mut NodeDraft<'_>, step: &VersionStep) -> Result<bool, String> {
     }
     types(draft, step)?;
     forms(draft, step)?;
-    let mut changed = false;
     for (name, neutral) in step.added {
         let Some(held) = draft.node.attributes.iter().find(|held| held.name == *name) else { continue };
         if refers(held) || !neutral.is(&held.value) {
@@ -72,6 +111,40 @@ fn back(draft: &mut NodeDraft<'_>, step: &VersionStep) -> Result<bool, String> {
     Ok(changed)
 }
 
+/// Writes axes that count from the end as axes that count from the start, as before operator set 11. No single operator makes an
+/// exception. Returns `true` if there were any.
+fn count_axes_from_the_start(draft: &mut NodeDraft<'_>) -> Result<bool, String> {
+    let names_axis = |name: &str| matches!(name, "axis" | "axes" | "batch_axis" | "time_axis" | "seq_axis");
+    let counts_back = |value: &Attribute| match value {
+        Attribute::Int(axis) => *axis < 0,
+        Attribute::Ints(axes) => axes.iter().any(|axis| *axis < 0),
+        _ => true,
+    };
+    let held = draft.node.attributes.iter().filter(|held| names_axis(&held.name) && counts_back(&held.value));
+    let held: Vec<(String, Attribute)> = held.map(|held| (held.name.to_string(), held.value.clone())).collect();
+    for (name, value) in &held {
+        let rank = match draft.node.op_type.as_str() {
+            // These count axes of the result.
+            "Unsqueeze" | "OneHot" => {
+                let result = draft.node.outputs.first().copied().flatten();
+                result.and_then(|value| draft.facts.get(value)).and_then(Fact::rank)
+            }
+            _ => draft.fact(0).and_then(Fact::rank),
+        };
+        let rank = rank.ok_or_else(|| format!("attribute '{name}' counts from the end; {STATE_SHAPES}"))?;
+        let from_start = |axis: &i64| {
+            let axis = axis_in(*axis, rank).ok().and_then(|axis| i64::try_from(axis).ok());
+            axis.ok_or_else(|| format!("attribute '{name}' names none of {rank} axes; correct the model"))
+        };
+        match value {
+            Attribute::Int(axis) => draft.set(name, from_start(axis)?),
+            Attribute::Ints(axes) => draft.set(name, axes.iter().map(from_start).collect::<Result<Vec<i64>, _>>()?),
+            other => return Err(super::draft::unreadable(name, other)),
+        }
+    }
+    Ok(!held.is_empty())
+}
+
 fn known_before(held: &Attribute, words: &[&str]) -> bool {
     match held {
         Attribute::String(text) => !words.iter().any(|word| text == word.as_bytes()),
@@ -79,12 +152,15 @@ fn known_before(held: &Attribute, words: &[&str]) -> bool {
     }
 }
 
-/// Whether all operands and results are of types that the older version takes.
+/// Checks that all operands and results are of types that the older version takes.
 fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
     if step.gained.is_empty() && !step.gained_kinds {
         return Ok(());
     }
-    for &value in draft.node.inputs.iter().chain(&draft.node.outputs).flatten() {
+    // New values are sizes, or of the type of an old one.
+    let all = draft.node.inputs.iter().chain(&draft.node.outputs).enumerate();
+    let concerned = all.filter(|(slot, _)| step.gained_by.is_none_or(|own| own == *slot)).flat_map(|(_, value)| value);
+    for &value in concerned.filter(|value| !value.is_placeholder()) {
         let ty = draft.facts.get(value).and_then(|fact| fact.ty.as_ref());
         let dtype = match ty {
             Some(Type::Tensor(tensor)) => tensor.dtype,
@@ -100,13 +176,12 @@ fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether operands are of one type where the older version takes no others, and single numbers where it takes no more.
+/// Checks that operands are of one type where the older version takes no others, and single numbers where it takes no more.
 fn forms(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
     let given = |slots: &'static [usize]| slots.iter().copied().filter(|&slot| draft.input(slot).is_some());
     let mut first = None;
     for slot in given(step.alike) {
-        let dtype = draft.dtype(slot);
-        let dtype = dtype.ok_or_else(|| format!("the element type of operand {slot} is not known; {STATE_SHAPES}"))?;
+        let dtype = draft.known_dtype(slot)?;
         if *first.get_or_insert(dtype) != dtype {
             return Err(format!("operand {slot} is of another element type than those before it"));
         }

@@ -4,7 +4,7 @@ use super::draft::NodeDraft;
 use crate::ir::Attribute;
 use crate::tensor::DType;
 
-/// Writes a node of the older version as the newer one has it, or tells why that cannot be.
+/// Writes a node of one version as another one has it, or tells why that cannot be.
 pub(super) type Rewrite = fn(&mut NodeDraft<'_>) -> Result<(), String>;
 
 /// What an attribute that the older version does not have stands at where it changes nothing.
@@ -16,6 +16,10 @@ pub(super) enum Neutral {
     Int(i64),
     /// It is not there, or this STRING.
     Text(&'static str),
+    /// It is not there, or every one of the INTS is 1.
+    Ones,
+    /// Whatever it is: it only concerns element types or operands that the older version does not take.
+    Any,
 }
 
 impl Neutral {
@@ -24,6 +28,8 @@ impl Neutral {
         match (self, value) {
             (Neutral::Int(neutral), Attribute::Int(value)) => neutral == *value,
             (Neutral::Text(neutral), Attribute::String(value)) => value == neutral.as_bytes(),
+            (Neutral::Ones, Attribute::Ints(values)) => values.iter().all(|value| *value == 1),
+            (Neutral::Any, _) => true,
             _ => false,
         }
     }
@@ -40,6 +46,17 @@ pub(super) enum Newer {
     By(Rewrite),
 }
 
+/// How a node of the newer version is written in the older one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Older {
+    /// As it is, if it has nothing that only the newer version has.
+    Same,
+    /// By a function. A node of another operator that it writes is one of the target; otherwise the result is checked as in [`Older::Same`].
+    By(Rewrite),
+    /// Not at all, whatever the node says.
+    Never(&'static str),
+}
+
 /// The step from one version of an operator to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VersionStep {
@@ -51,6 +68,8 @@ pub(super) struct VersionStep {
     pub newer: Newer,
     /// The element types that only the newer one takes, by their names; `float8`, `integers` and `complex` are several.
     pub gained: &'static str,
+    /// The one operand that takes them, if others, such as counts, have types of their own.
+    pub gained_by: Option<usize>,
     /// Whether only the newer one takes some sequences, optional values, or formats of files.
     pub gained_kinds: bool,
     /// The attributes that only the newer one has, and where they change nothing.
@@ -69,8 +88,8 @@ pub(super) struct VersionStep {
     pub alike: &'static [usize],
     /// Operands that are single numbers in the older one.
     pub single: &'static [usize],
-    /// Why no node of the newer version is written in the older one, whatever it says.
-    pub one_way: Option<&'static str>,
+    /// How a node is written in the older version.
+    pub older: Older,
 }
 
 /// A step that changes nothing but the operator's text.
@@ -80,6 +99,7 @@ pub(super) const fn to(version: i64) -> VersionStep {
         law: "the versions differ in their text only",
         newer: Newer::Same,
         gained: "",
+        gained_by: None,
         gained_kinds: false,
         added: &[],
         words: &[],
@@ -89,7 +109,7 @@ pub(super) const fn to(version: i64) -> VersionStep {
         listed: 0,
         alike: &[],
         single: &[],
-        one_way: None,
+        older: Older::Same,
     }
 }
 
@@ -100,6 +120,12 @@ impl VersionStep {
             self.law = "what is computed of the element types that both take is the same";
         }
         self.gained = types;
+        self
+    }
+
+    /// Only this operand takes the element types that are new.
+    pub(super) const fn for_operand(mut self, slot: usize) -> Self {
+        self.gained_by = Some(slot);
         self
     }
 
@@ -165,17 +191,29 @@ impl VersionStep {
         self
     }
 
-    /// A node is written anew by a function. It is not written in the older version again.
+    /// A node is written anew by a function in the newer version, and not at all in the older one.
     pub(super) const fn by(mut self, law: &'static str, rewrite: Rewrite) -> Self {
         self.law = law;
         self.newer = Newer::By(rewrite);
-        self.one_way = Some("the older version has another form");
+        self.older = Older::Never("the older version has another form");
+        self
+    }
+
+    /// A node is written in the older version by a function.
+    pub(super) const fn back(mut self, rewrite: Rewrite) -> Self {
+        self.older = Older::By(rewrite);
+        self
+    }
+
+    /// A node is written in the older version as it is, although an older node is written anew.
+    pub(super) const fn same_back(mut self) -> Self {
+        self.older = Older::Same;
         self
     }
 
     /// No node is written in the older version.
     pub(super) const fn one_way(mut self, reason: &'static str) -> Self {
-        self.one_way = Some(reason);
+        self.older = Older::Never(reason);
         self
     }
 

@@ -47,19 +47,12 @@ pub(in crate::passes::opset) fn resize(draft: &mut NodeDraft<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The scales of a node that has them as operand 1, whatever attribute or operand they came from.
-fn scales(draft: &NodeDraft<'_>) -> Option<Vec<f64>> {
-    let value = draft.input(1)?;
-    let own = draft.edit.constants.iter().find(|(constant, _)| *constant == value);
-    own.and_then(|(_, tensor)| tensor.to_f64s()).or_else(|| draft.const_numbers(1))
-}
-
 /// What Resize-10 did without saying so is said: coordinates are asymmetric, and the nearest element is the next below where the data
 /// grows, the next above where it shrinks. Scales are operand 2.
 pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.set("coordinate_transformation_mode", word("asymmetric"));
     if draft.text("mode", "nearest")? == "nearest" && draft.attribute("nearest_mode").is_none() {
-        let scales = scales(draft).ok_or(
+        let scales = draft.const_numbers(1).ok_or(
             "its scales are computed, and tell which element is the nearest: the next below or the next above; make them constants",
         )?;
         let whole = |scale: &f64| (1.0 / scale).fract() == 0.0;

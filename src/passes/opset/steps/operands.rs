@@ -18,7 +18,7 @@ pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), St
         let bound = draft.float(name)?;
         draft.take(name);
         if bound.is_some() || !is_float {
-            let bound = draft.number(name, bound.unwrap_or(default))?;
+            let bound = draft.number(name, f64::from(bound.unwrap_or(default)))?;
             draft.set_input(slot, bound);
         }
     }
@@ -43,7 +43,7 @@ pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), Str
     }
     // Left out it is 0, in each version. A minus 0 is no 0.
     if let Some(value) = value.filter(|value| value.to_bits() != 0) {
-        let value = draft.number("value", value)?;
+        let value = draft.number("value", f64::from(value))?;
         draft.set_input(2, value);
     }
     Ok(())

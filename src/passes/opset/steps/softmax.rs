@@ -1,6 +1,8 @@
 //! Softmax, LogSoftmax and Hardmax: before operator set 13 on all axes from one on, as if they were one.
 
+use crate::dim::Dim;
 use crate::ir::NewNode;
+use crate::passes::opset::back::shape::zero_everywhere;
 use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::rewrite::Build;
 
@@ -24,21 +26,28 @@ pub(in crate::passes::opset) fn along_one_axis(draft: &mut NodeDraft<'_>) -> Res
         }
     }
     let Some(data) = draft.input(0) else { return Err("it has no operand; correct the model".to_string()) };
-    let is_filled = shape.is_some_and(|dims| dims.iter().all(|dim| dim.as_const().is_some_and(|size| size > 0)));
-    if !draft.target.reshape_may_keep_zero() && !is_filled {
-        return Err(format!(
-            "it works on several axes at once, and operator set 13 cannot give an empty tensor its shape back; convert to 14 or newer, or {STATE_SHAPES}"
-        ));
-    }
-    let flat = NewNode::new("Flatten", [Some(data)]).with("axis", axis);
-    let flat = draft.before(flat, "flat");
+    let (rank, one) = (shape.map(<[_]>::len), Dim::constant(1));
+    let is_filled = shape.is_some_and(|dims| dims.iter().all(|dim| draft.facts.scope().ge(dim, &one).is_yes()));
+    let keeps_zero = draft.target.reshape_may_keep_zero();
+    let flat = draft.before(NewNode::new("Flatten", [Some(data)]).with("axis", axis), "flat");
     let shape = draft.before(Build::shape(data), "shape");
     draft.set_input(0, flat);
     draft.set("axis", -1);
-    let keeps_zero = draft.target.reshape_may_keep_zero();
-    draft.behind(0, "rows", |rows| {
-        let node = NewNode::new("Reshape", [Some(rows), Some(shape)]);
-        if keeps_zero { node.with("allowzero", 1) } else { node }
-    });
+    if keeps_zero || is_filled {
+        draft.behind(0, "rows", |rows| {
+            let node = NewNode::new("Reshape", [Some(rows), Some(shape)]);
+            if keeps_zero { node.with("allowzero", 1) } else { node }
+        });
+        return Ok(());
+    }
+    let Some(rank) = rank else {
+        return Err(format!(
+            "it works on several axes at once, and operand 0, whose rank is not known, may be empty; convert to 14 or newer, or {STATE_SHAPES}"
+        ));
+    };
+    let rows = NewNode { outputs: Vec::new(), ..draft.node.clone() };
+    let rows = draft.before(rows, "rows");
+    let rows = zero_everywhere(draft, rows, rank);
+    draft.replace(NewNode::new("Reshape", [Some(rows), Some(shape)]));
     Ok(())
 }

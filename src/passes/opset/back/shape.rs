@@ -1,0 +1,109 @@
+//! Shape of a run of axes, and Reshape that keeps sizes of 0.
+
+use crate::dim::Dim;
+use crate::ir::{NewNode, ValueId};
+use crate::passes::opset::draft::NodeDraft;
+use crate::rewrite::Build;
+use crate::tensor::{DType, Tensor};
+
+/// `shape(x)[start:end]`; Slice clamps the bounds as Shape does.
+pub(in crate::passes::opset) fn shape_run(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let start = draft.int("start", 0)?;
+    let end = draft.attribute("end").map(|_| draft.int("end", 0)).transpose()?;
+    if start == 0 && end.is_none() {
+        return Ok(());
+    }
+    let shape = draft.before(Build::shape(draft.operand(0)?), "shape");
+    let end = end.unwrap_or(i64::MAX);
+    let slice = draft.build("shape").slice(shape, vec![start], vec![end], vec![0], vec![1]);
+    draft.replace(slice.ok_or("there is no Slice")?);
+    Ok(())
+}
+
+/// A size of 0 keeps meaning 0, although older versions read it as "the size of the operand at this place".
+///
+/// Both agree if no size can be 0, or if the size of the operand at the place is a multiple of it, and so 0 whenever it is. Otherwise the operand is given a form in which every
+/// size is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to `[m, …, m, n]`.
+pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    if draft.int("allowzero", 0)? == 0 {
+        return Ok(());
+    }
+    draft.take("allowzero");
+    let (scope, from) = (draft.facts.scope(), draft.shape(0).unwrap_or_default());
+    let sizes = draft.fact(1).and_then(crate::ir::Fact::ints);
+    let is_safe = |(place, size): (usize, &Dim)| {
+        let is_positive = |size: &Dim| scope.ge(size, &Dim::constant(1)).is_yes();
+        is_positive(size) || size.is_const(-1) || from.get(place).is_some_and(|own| scope.divides(size, own).is_yes())
+    };
+    let is_filled = || !from.is_empty() && from.iter().all(|dim| scope.ge(dim, &Dim::constant(1)).is_yes());
+    // A tensor of rank 0 has an element, and so no size of its results is 0.
+    if is_filled() || draft.shape(0).is_some_and(<[Dim]>::is_empty) {
+        return Ok(());
+    }
+    if sizes.is_some_and(|sizes| sizes.iter().enumerate().all(is_safe)) {
+        return Ok(());
+    }
+    let count = draft.fact(1).and_then(crate::ir::Fact::static_len);
+    let count = count.ok_or("how many sizes operand 1 has is not known, and one of them may be 0 (allowzero)")?;
+    if count == 0 {
+        return Ok(());
+    }
+    if !draft.target.has("Expand") {
+        return Err("one of its sizes may be 0 (allowzero), and there is no Expand".to_string());
+    }
+    let data = draft.operand(0)?;
+    let data = zero_everywhere(draft, data, count);
+    draft.set_input(0, data);
+    Ok(())
+}
+
+/// The elements of `data` in a tensor of `rank` axes, at least 2, each of which has size 0 if there are no elements.
+pub(in crate::passes::opset) fn zero_everywhere(draft: &mut NodeDraft<'_>, data: ValueId, rank: usize) -> ValueId {
+    let row = draft.before(Build::flatten(data, 0), "row");
+    let shape = draft.before(Build::shape(row), "shape");
+    let at = draft.constant("at", Tensor::vector(vec![1i64]));
+    let elements = draft.before(Build::gather(shape, at, 0i64), "elements");
+    // `min(n, 1)` is whether there are any.
+    let some = draft.before(NewNode::new("Cast", [Some(elements)]).with("to", DType::Bool), "is_filled");
+    let some = draft.before(NewNode::new("Cast", [Some(some)]).with("to", DType::Int64), "some");
+    let others = rank.max(2).saturating_sub(1);
+    let sizes = Build::concat(std::iter::repeat_n(some, others).chain([elements]), 0i64);
+    let sizes = draft.before(sizes, "sizes");
+    draft.op("Expand", &[row, sizes], "expanded")
+}
+
+/// `true` where an element stands on or above the diagonal `k`, or on or below it: `j - i ≥ k`, `j - i ≤ k`.
+pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<(), String> {
+    let (data, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
+    let upper = draft.int("upper", 1)? != 0;
+    let shape = draft.before(Build::shape(data), "shape");
+    let mut along = |back: i64, across: i64, suffix: &'static str| {
+        let at = draft.constant("at", Tensor::scalar(back));
+        let size = draft.before(Build::gather(shape, at, 0i64), "size");
+        let places = positions(draft, size);
+        let node = draft.build("places").unsqueeze(places, vec![across]);
+        draft.before(node, suffix)
+    };
+    let (rows, columns) = (along(-2, 1, "rows"), along(-1, 0, "columns"));
+    let diagonal = match draft.input(1) {
+        None => rows,
+        Some(k) => draft.op("Add", &[rows, k], "diagonal"),
+    };
+    let (low, high) = if upper { (diagonal, columns) } else { (columns, diagonal) };
+    let kept = draft.op("LessOrEqual", &[low, high], "kept");
+    if dtype == DType::Bool {
+        draft.replace(NewNode::new("And", [Some(data), Some(kept)]));
+        return Ok(());
+    }
+    let zero = Tensor::zeros(dtype, &[]).map_err(|error| error.to_string())?;
+    let zero = draft.constant("zero", zero);
+    draft.replace(NewNode::new("Where", [Some(kept), Some(data), Some(zero)]));
+    Ok(())
+}
+
+/// `0, 1, …` as many as a scalar says.
+pub(in crate::passes::opset) fn positions(draft: &mut NodeDraft<'_>, size: ValueId) -> ValueId {
+    let (zero, one) = (Tensor::scalar(0i64), Tensor::scalar(1i64));
+    let (zero, one) = (draft.constant("first", zero), draft.constant("step", one));
+    draft.op("Range", &[zero, size, one], "positions")
+}
