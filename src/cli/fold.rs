@@ -14,7 +14,7 @@ use onnx_slice_fold::{ExternalData, Port, Report, SaveOptions, Saved};
 
 use super::Usage;
 use super::jobs::{self, Job, Target, Wanted};
-use super::passes::Passes;
+use super::passes::{Passes, warn_of_missing};
 use super::peers::NO_RUNTIME;
 use super::progress::Progress;
 use super::style::Style;
@@ -259,6 +259,7 @@ impl Fold {
 
     fn warn(&self, done: &Done, of: &str) {
         let report = &done.report;
+        warn_of_missing(&report.missing_data, of);
         for operator in self.passes.slice_operators().filter(|operator| !report.before.operators.contains_key(operator))
         {
             super::say(Style::Warning, "warning", &format!("{of}the model has no operator '{operator}'"));

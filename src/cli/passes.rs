@@ -1,16 +1,64 @@
 //! What every subcommand that runs the passes takes.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use onnx_slice_fold::{Assumption, OnnxModel, Options, SliceName, SliceRule};
+use onnx_slice_fold::{Assumption, MissingData, OnnxModel, OpenOptions, Options, SliceName, SliceRule};
 
 use super::sizes;
+use super::style::Style;
+
+/// How models are opened.
+#[derive(Args, Debug)]
+pub(super) struct Opening {
+    /// A directory that external data may lie beneath, besides the directory of MODEL and, if MODEL is a symbolic link, that of the file it
+    /// leads to. Links to files in these directories are followed. May be given several times.
+    #[arg(long, value_name = "DIR", help_heading = "External data")]
+    external_data_root: Vec<PathBuf>,
+}
+
+impl Opening {
+    /// Opens a model: a file, or what standard input gives.
+    pub(super) fn open(&self, path: &Path) -> anyhow::Result<OnnxModel> {
+        let options = self.external_data_root.iter().fold(OpenOptions::new(), OpenOptions::external_data_root);
+        if !is_stream(path) {
+            return Ok(OnnxModel::open_with(path, &options)?);
+        }
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        OnnxModel::from_bytes_with(bytes, &options).context("standard input")
+    }
+
+    /// The same, with a warning for each data file that is missing.
+    pub(super) fn open_telling(&self, path: &Path) -> anyhow::Result<OnnxModel> {
+        let model = self.open(path)?;
+        warn_of_missing(&model.missing_data(), "");
+        Ok(model)
+    }
+}
+
+/// How many missing files are warned of, one by one.
+const MOST_MISSING: usize = 8;
+
+/// Warns of data files that were not found. Each warning begins with `of`, which names the model where there are several.
+pub(super) fn warn_of_missing(missing: &[MissingData], of: &str) {
+    let warn = |text: String| super::say(Style::Warning, "warning", &format!("{of}{text}"));
+    for data in missing.iter().take(MOST_MISSING) {
+        warn(format!(
+            "{data}; nodes that read them are left as they are. If the file is elsewhere, name its directory with --external-data-root"
+        ));
+    }
+    if let Some(more) = missing.len().checked_sub(MOST_MISSING).filter(|&more| more > 0) {
+        warn(format!("{more} more external data files are missing"));
+    }
+}
 
 #[derive(Args, Debug)]
 pub(super) struct Passes {
+    #[command(flatten)]
+    opening: Opening,
     /// What is known of a size: batch=1, seq=1..4096, seq=8..4096:8 (a multiple of 8). NAME is a dim of an input, or the place of one:
     /// x[0]=batch names the first dim of x. Takes several.
     #[arg(long, value_name = "NAME=SIZE", help_heading = "What is known of the inputs")]
@@ -52,7 +100,7 @@ pub(super) struct Passes {
     /// Leave what computes a constant of more bytes than this (16K, 1MB).
     #[arg(long, value_name = "SIZE", value_parser = sizes::bytes, help_heading = "What is done")]
     fold_size_threshold: Option<usize>,
-    /// Refuse a model of which no run can succeed, or that declares false types, instead of leaving the nodes that cannot work as they are.
+    /// Refuse a model of which no run can succeed, that declares false types, or whose external data are missing, instead of leaving the nodes that cannot work as they are.
     #[arg(long, help_heading = "What is done")]
     strict: bool,
     /// Leave a rewrite rule or pass out; `rules` lists their names. Takes several.
@@ -151,7 +199,15 @@ impl Passes {
 
     /// Opens a model, and takes the part of it that is asked for.
     pub(super) fn open(&self, path: &Path) -> anyhow::Result<OnnxModel> {
-        let mut model = open(path)?;
+        self.part_of(self.opening.open(path)?)
+    }
+
+    /// The same, with a warning for each data file that is missing.
+    pub(super) fn open_telling(&self, path: &Path) -> anyhow::Result<OnnxModel> {
+        self.part_of(self.opening.open_telling(path)?)
+    }
+
+    fn part_of(&self, mut model: OnnxModel) -> anyhow::Result<OnnxModel> {
         if !self.unused_output.is_empty() {
             let gone = matching(&self.unused_output, &model.output_names())?;
             model.remove_outputs(&gone)?;
@@ -163,16 +219,6 @@ impl Passes {
         }
         Ok(model)
     }
-}
-
-/// Opens a model: a file, or what standard input gives.
-pub(super) fn open(path: &Path) -> anyhow::Result<OnnxModel> {
-    if !is_stream(path) {
-        return Ok(OnnxModel::open(path)?);
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
-    OnnxModel::from_bytes(bytes).context("standard input")
 }
 
 /// Whether a path stands for standard input or output.

@@ -370,12 +370,12 @@ impl Import<'_> {
             Decoded::Dense(tensor, origin, extra) => {
                 Constant { origin, extra: joined(extra, unknown), ..Constant::dense(tensor) }
             }
-            Decoded::Foreign => Constant {
+            kept @ (Decoded::Foreign | Decoded::Missing) => Constant {
                 tensor: None,
-                verbatim: Some(self.rest_below(5, index, proto.encode_to_vec())),
+                verbatim: Some(proto.encode_to_vec().into()),
                 sparse: false,
-                origin: None,
-                extra: Extra::new(),
+                origin: matches!(kept, Decoded::Missing).then(|| tensor::origin_of(&proto)),
+                extra: unknown,
             },
         };
         self.constant(graph, &name, constant, proto.data_type.unwrap_or_default(), &proto.dims)
@@ -384,7 +384,7 @@ impl Import<'_> {
     fn sparse_initializer(
         &mut self,
         graph: GraphId,
-        proto: SparseTensorProto,
+        mut proto: SparseTensorProto,
         index: usize,
         place: &str,
     ) -> Result<(), ImportError> {
@@ -394,6 +394,11 @@ impl Import<'_> {
         }
         let sparse = tensor::take_sparse(&name, &proto, self.files);
         let sparse = sparse.map_err(|reason| error(format!("sparse initializer '{name}'"), reason))?;
+        if let Some(sparse) = &sparse {
+            // The message is written as it is, to any directory.
+            tensor::take_in(proto.values.as_deref_mut(), &sparse.values);
+            tensor::take_in(proto.indices.as_deref_mut(), &sparse.indices);
+        }
         let constant = Constant {
             tensor: sparse.as_ref().and_then(tensor::densify),
             verbatim: Some(self.rest_below(15, index, proto.encode_to_vec())),

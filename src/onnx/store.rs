@@ -8,7 +8,7 @@ use super::data::DataWriter;
 use super::encode::EncodeError;
 use super::export::{Exported, Externals, export_apart};
 use super::proto::StringStringEntryProto;
-use super::save::SaveError;
+use super::save::{SaveError, directory_of};
 use super::source::Source;
 use super::write::{Parts, write_model};
 use crate::ir::{ExternalOrigin, Model, ValueId};
@@ -17,12 +17,14 @@ use crate::tensor::{DType, Tensor};
 /// What becomes of tensors whose data lie in files beside the model that was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExternalData {
-    /// They stay there if the output is in the same directory, and are copied to a file beside the output otherwise.
+    /// They stay there if the output is in the same directory, and are copied to a file beside the output otherwise, or if a
+    /// symbolic link leads out of that directory.
     #[default]
     Keep,
     /// They are copied to a file beside the output, whatever its directory.
     Copy,
-    /// They stay there, and the output refers to them: its directory must be that of the model, or one above it.
+    /// They stay there, and the output refers to them: its directory must be that of the model, or one above it, and no symbolic link
+    /// may lead out of it.
     Link,
     /// They go into the output itself.
     Inline,
@@ -206,12 +208,13 @@ impl Store<'_> {
     fn known(&mut self, options: &SaveOptions) -> Result<(), SaveError> {
         let (model, source) = (self.model, self.source);
         let inline = options.external_data == ExternalData::Inline;
-        if let Some(way) = self.way(options.external_data)? {
-            for value in initializers(model) {
-                let tensor = model.value(value).tensor();
-                if let Some(origin) = origin(model, value).filter(|_| tensor.is_none_or(can_leave)) {
-                    self.externals.insert(value, entries(origin, &way));
-                }
+        let directory = std::fs::canonicalize(directory_of(self.target)).ok();
+        for value in initializers(model) {
+            let tensor = model.value(value).tensor();
+            let Some(origin) = origin(model, value).filter(|_| tensor.is_none_or(can_leave)) else { continue };
+            let location = self.location(origin, tensor.is_none(), (directory.as_deref(), options.external_data))?;
+            if let Some(location) = location {
+                self.externals.insert(value, entries(origin, &location));
             }
         }
         let had_files = source.is_some_and(|source| source.data.ids().next().is_some());
@@ -228,21 +231,25 @@ impl Store<'_> {
         })
     }
 
-    /// What to write before the locations of the data that stay where they are; `None` if none do.
-    fn way(&self, external_data: ExternalData) -> Result<Option<String>, SaveError> {
-        let Some(source) = self.source.filter(|source| source.data.ids().next().is_some()) else { return Ok(None) };
-        match external_data {
-            ExternalData::Copy | ExternalData::Inline => Ok(None),
-            ExternalData::Keep => Ok(source.data.serve(self.target).then(String::new)),
-            ExternalData::Link => match source.data.way_from(self.target) {
-                Some(way) => Ok(Some(way)),
-                None => Err(SaveError::Target {
-                    target: self.target.to_path_buf(),
-                    reason: "cannot refer to the data of the model: they lie outside of its directory, where no model may look for them; \
-                             copy them or write the model elsewhere"
-                        .into(),
-                }),
-            },
+    /// The location to write for data that stay where they are, for a model in `directory`; `None` if they are copied, or missing.
+    fn location(
+        &self,
+        origin: &ExternalOrigin,
+        is_missing: bool,
+        (directory, external_data): (Option<&Path>, ExternalData),
+    ) -> Result<Option<String>, SaveError> {
+        let refers = matches!(external_data, ExternalData::Keep | ExternalData::Link);
+        let Some((source, location)) = self.source.filter(|_| refers).zip(origin.location()) else { return Ok(None) };
+        match (directory.and_then(|directory| source.data.location_from(location, directory)), external_data) {
+            // Data one directory below are referred to only if that is asked for.
+            (Some(there), ExternalData::Keep) => Ok((there == location).then_some(there)),
+            (None, ExternalData::Link) if !is_missing => Err(SaveError::Target {
+                target: self.target.to_path_buf(),
+                reason: "cannot refer to the data of the model: they lie outside of its directory, where no model may look for them; \
+                         copy them or write the model elsewhere"
+                    .into(),
+            }),
+            (there, _) => Ok(there),
         }
     }
 
@@ -265,10 +272,10 @@ impl Store<'_> {
     }
 }
 
-/// The entries of data that stay where they are, `way` being the directory they are in as seen from the model.
-fn entries(origin: &ExternalOrigin, way: &str) -> Vec<StringStringEntryProto> {
+/// The entries of data that stay where they are, with another location.
+fn entries(origin: &ExternalOrigin, location: &str) -> Vec<StringStringEntryProto> {
     let entry = |(key, value): &(String, String)| {
-        let value = if key == "location" { format!("{way}{value}") } else { value.clone() };
+        let value = if key == "location" { location.to_string() } else { value.clone() };
         StringStringEntryProto { key: Some(key.clone()), value: Some(value) }
     };
     origin.entries.iter().map(entry).collect()

@@ -91,9 +91,11 @@ impl<'m> Numbered<'m> {
         for &value in model.graph(graph).initializers() {
             let place = model.value(value);
             if matches!(place.definition(), Definition::Initializer(_)) {
-                let number = match place.tensor() {
-                    Some(tensor) => classes.of_tensor(tensor),
-                    None => classes.fresh(),
+                let number = match (place.tensor(), place.constant.as_ref().and_then(|held| held.verbatim.as_ref())) {
+                    (Some(tensor), _) => classes.of_tensor(tensor),
+                    // Elements that cannot be read are the same where the messages are.
+                    (None, Some(message)) => classes.of(format!("constant {message:?}")),
+                    (None, None) => classes.fresh(),
                 };
                 self.numbers.insert(value, number);
             }

@@ -82,8 +82,8 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--fp-to-fp16", &["--fp16-quantize", "--bf16-quantize", "--fp8-quantize"], Takes::None, Refused(TYPES_STAY)),
     word("--dynamic-quantize", &["--dynamic-quantize-matmul-integer-to-float", "--ternary-quantize", "--weight-only-quantize", "--weight-only-quantize-int4", "--weight-only-quantize-int16", "--weight-only-quantize-int8-block", "--static-quantize", "--static-quantize-int16", "--qoperator-quantize"], Takes::None, Refused("models are not quantized; quantized models stay as they are")),
     word("--emit-mlir", &["--emit-coreml", "--emit-tflite"], Takes::Perhaps, Refused(OTHER_FORMATS)),
-    word("--external-data-dir", &["--load-external-data", "--ext"], Takes::One, Refused("external data is read beside the model only; put the model there")),
-    word("--ignore-external-data", &[], Takes::None, Refused("a model is written with its weights or not at all")),
+    word("--external-data-dir", &["--load-external-data", "--ext"], Takes::One, Flag("--external-data-root")),
+    word("--ignore-external-data", &[], Takes::None, Refused("external data that are there are read; without the files, what needs no weights is folded")),
     word("--outputs-by-type", &[], Takes::Many, Refused("name the values with --outputs")),
     word("--set-unbounded-dds-upper-bound", &[], Takes::Many, Refused("nodes are not added; --dim and --assume say what is known of sizes")),
 ];
