@@ -75,9 +75,9 @@ pub(super) struct Differs(String);
 /// What becomes of external data.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum External {
-    /// Leave them if the output is in the same directory, and copy them otherwise.
+    /// Leave them if the output is in the same directory and no symbolic link leads out of it, and copy them otherwise.
     Keep,
-    /// Copy them to a data file beside the output.
+    /// Copy them to a data file beside the output, unless it would be the file they are in byte for byte.
     Copy,
     /// Leave them and refer to them; the output must be in the same directory or one above it.
     Link,

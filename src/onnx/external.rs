@@ -278,6 +278,12 @@ impl DataFiles {
         Some(format!("{way}{location}"))
     }
 
+    /// The bytes of the data file at `location`, if it is a file in `directory` itself and no link leads there.
+    pub(super) fn len_beside(&self, location: &str, directory: &Path) -> Option<u64> {
+        let (place, contents) = self.open.get(location)?;
+        (place.real == directory.join(location) && !location.contains('/')).then_some(contents.stamp.len)
+    }
+
     /// The data files that are missing, in the order of their locations.
     pub fn missing(&self) -> impl Iterator<Item = &MissingData> {
         self.missing.values()

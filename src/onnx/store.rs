@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::data::DataWriter;
+use super::data::{DataWriter, offset_after};
 use super::encode::EncodeError;
 use super::export::{Exported, Externals, export_apart};
+use super::external::Reference;
 use super::proto::StringStringEntryProto;
 use super::save::{SaveError, directory_of};
 use super::source::Source;
@@ -21,7 +22,8 @@ pub enum ExternalData {
     /// symbolic link leads out of that directory.
     #[default]
     Keep,
-    /// They are copied to a file beside the output, whatever its directory.
+    /// They are copied to a file beside the output, whatever its directory, unless that file would be byte for byte the one in the output's
+    /// directory that they are in.
     Copy,
     /// They stay there, and the output refers to them: its directory must be that of the model, or one above it, and no symbolic link
     /// may lead out of it.
@@ -222,13 +224,45 @@ impl Store<'_> {
             let of_file = |source: &Source, tensor: &Tensor| !tensor.is_deferred() && source.holds(tensor.bytes());
             source.zip(model.value(value).tensor()).is_some_and(|(source, tensor)| !of_file(source, tensor))
         };
-        self.place(&|value| {
+        let leaves = |value| {
             let was_external = origin(model, value).is_some();
             let is_large = || store_at(model, value, options.threshold);
             was_external && !inline
                 || options.save_as_external_data && is_large()
                 || had_files && !inline && !was_external && is_large() && is_new(value)
-        })
+        };
+        if let Some(repeated) = directory.and_then(|directory| self.repeated(&directory, &leaves)) {
+            self.externals.extend(repeated);
+        }
+        self.place(&leaves)
+    }
+
+    /// The references of all that would go to a new data file, if that would be byte for byte the file in `directory` that it is in
+    /// already: the result of an earlier run, whose data need not be copied again.
+    fn repeated(
+        &self,
+        directory: &Path,
+        leaves: &dyn Fn(ValueId) -> bool,
+    ) -> Option<Vec<(ValueId, Vec<StringStringEntryProto>)>> {
+        let (model, source) = (self.model, self.source?);
+        let (mut found, mut file, mut len) = (Vec::new(), None, 0);
+        let mut placed = FxHashMap::default();
+        for value in initializers(model).filter(|value| !self.externals.contains_key(value) && leaves(*value)) {
+            let Some(tensor) = model.value(value).tensor().filter(|tensor| can_leave(tensor)) else { continue };
+            let origin = origin(model, value)?;
+            let entries = entries(origin, origin.location()?);
+            let reference = Reference::parse(&entries).ok()?;
+            let (key, length) = (tensor.payload_key(), tensor.byte_len() as u64);
+            let offset = *placed.entry(key).or_insert_with(|| {
+                let offset = offset_after(len, length);
+                len = offset.saturating_add(length);
+                offset
+            });
+            let is_there = reference.offset == offset && reference.length.is_none_or(|there| there == length);
+            let is_same_file = *file.get_or_insert_with(|| reference.location.to_owned()) == reference.location;
+            (is_there && is_same_file).then(|| found.push((value, entries)))?;
+        }
+        (source.data.len_beside(&file?, directory)? == len).then_some(found)
     }
 
     /// The location to write for data that stay where they are, for a model in `directory`; `None` if they are copied, or missing.

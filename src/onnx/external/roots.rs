@@ -41,7 +41,7 @@ pub(super) struct Place {
     /// The root that has the location.
     root: usize,
     /// The path of the file without symbolic links.
-    real: PathBuf,
+    pub real: PathBuf,
 }
 
 impl Roots {
@@ -122,6 +122,10 @@ impl Roots {
         };
         let beneath = self.open.iter().find_map(|root| Some((root, real.strip_prefix(&root.real).ok()?)));
         let Some((holder, rest)) = beneath else { return outside(real) };
+        if rest.as_os_str().is_empty() {
+            let error = FileError::NotRegular("a directory");
+            return Err(ExternalProblem::File { location: location.to_owned(), error });
+        }
         match holder.directory.read(rest) {
             Ok(Some(file)) => Ok(Some((file, Place { root, real }))),
             Ok(None) => Err(ExternalProblem::File { location: location.to_owned(), error: FileError::Changed }),
