@@ -15,7 +15,7 @@ import sys
 import onnxruntime.capi.onnxruntime_pybind11_state as onnxruntime
 
 TARGET = pathlib.Path(__file__).resolve().parent.parent / "src/ops/microsoft/schemas.txt"
-# A variadic result is as many as one likes.
+# The number that a variadic result counts as.
 MANY = 8
 
 

@@ -51,7 +51,7 @@ pub struct OnnxModel {
 }
 
 impl OnnxModel {
-    /// Opens and decodes a model file. External data is looked for beneath the directory of `path`, and beneath the directory of the file that
+    /// Opens and decodes a model file. External data is looked for below the directory of `path`, and below the directory of the file that
     /// `path` leads to if it is a symbolic link. Tensors whose data file is missing have no values, which
     /// [`missing_data`](Self::missing_data) tells.
     ///
@@ -128,7 +128,7 @@ impl OnnxModel {
     }
 
     /// The data files that the model refers to and that were not found when it was opened. Their tensors have type and shape and no
-    /// values: nodes that read them are left as they are, and the model is written with the references that it came with.
+    /// values: nodes that read them are kept, and the model is written with the same references.
     pub fn missing_data(&self) -> Vec<MissingData> {
         self.source.iter().flat_map(|source| source.data.missing().cloned()).collect()
     }

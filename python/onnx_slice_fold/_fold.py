@@ -72,7 +72,7 @@ def fold(
     any size go this way without being held in memory. Bytes give bytes, a file object gives one at its beginning (or writes to
     ``output``), an ``onnx.ModelProto`` or ``onnx_ir.Model`` gives a new one and is not changed.
 
-    ``base_dir`` is where external data of a model is that is no path; ``external_data_roots`` are more directories it may lie beneath. ``progress`` is called with a few words whenever what is
+    ``base_dir`` is where external data of a model is that is no path; ``external_data_roots`` are more directories it may lie below. ``progress`` is called with a few words whenever what is
     done changes. ``operators`` tell what the package does not know. Other threads go on meanwhile.
     """
     held = opened(model, base_dir, external_data_roots)

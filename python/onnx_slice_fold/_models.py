@@ -44,8 +44,8 @@ def is_ir(model: object) -> bool:
 
 
 def opened(model: Any, base_dir: Optional[AnyPath], roots: Roots = None) -> _core.Model:
-    """The compiled half's model of what the user holds. External data is looked for beneath ``base_dir``, or beside the path, and
-    beneath ``roots``; a warning tells which files are missing."""
+    """The compiled half's model of what the user holds. External data is looked for below ``base_dir``, or beside the path, and
+    below ``roots``; a warning tells which files are missing."""
     held = opened_quietly(model, base_dir, roots)
     for text in held.missing_data():
         warnings.warn(f"{text}; if the file is elsewhere, name its directory in external_data_roots", stacklevel=3)

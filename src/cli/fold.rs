@@ -77,7 +77,7 @@ pub(super) struct Differs(String);
 enum External {
     /// Leave them if the output is in the same directory and no symbolic link leads out of it, and copy them otherwise.
     Keep,
-    /// Copy them to a data file beside the output, unless it would be the file they are in byte for byte.
+    /// Copy them to a data file next to the output, unless the copy would equal the file that they are in.
     Copy,
     /// Leave them and refer to them; the output must be in the same directory or one above it.
     Link,

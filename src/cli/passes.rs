@@ -13,7 +13,7 @@ use super::style::Style;
 /// How models are opened.
 #[derive(Args, Debug)]
 pub(super) struct Opening {
-    /// A directory that external data may lie beneath, besides the directory of MODEL and, if MODEL is a symbolic link, that of the file it
+    /// A directory that external data may lie below, besides the directory of MODEL and, if MODEL is a symbolic link, that of the file it
     /// leads to. Links to files in these directories are followed. May be given several times.
     #[arg(long, value_name = "DIR", help_heading = "External data")]
     external_data_root: Vec<PathBuf>,

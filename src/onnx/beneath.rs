@@ -38,7 +38,7 @@ impl Directory {
     /// Opens the file at a relative path of plain names for reading; `None` if one of the names is a symbolic link.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system cannot open the file.
     pub fn read(&self, path: &Path) -> io::Result<Option<File>> {
         #[cfg(target_os = "linux")]
         {

@@ -74,7 +74,7 @@ pub(super) fn export_apart<'m>(model: &'m Model, externals: &Externals) -> Resul
 /// The values of a graph whose types are written beside those of inputs and outputs: what earlier fields of the graph say is not said again.
 fn stated(model: &Model, graph: GraphId, order: &[NodeId]) -> Vec<ValueId> {
     let held = model.graph(graph);
-    // The message of a constant says its type already; where the program cannot read the elements, the type was taken from there.
+    // The message of a constant has its type already. Where the elements cannot be read, the declared type is a copy of it.
     let is_unread = |value: &&ValueId| model.value(**value).tensor().is_none() && model.value(**value).extra.is_empty();
     let unread = held.initializers().iter().filter(is_unread);
     let told: FxHashSet<ValueId> = held.inputs().iter().chain(held.outputs()).chain(unread).copied().collect();

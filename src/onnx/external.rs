@@ -1,7 +1,7 @@
 //! External data: tensors whose elements lie in a file beside the model.
 //!
-//! The model chooses the name of that file, so the name is hostile: it must lead to a regular file with one name, beneath
-//! a directory that the user gave ([`roots`]). The standard asks for a path relative to the model's directory.
+//! The model chooses the name of that file, so the name is hostile: it must lead to a regular file with one name, below
+//! a directory that the user allows ([`roots`]). In the standard, it is a path relative to the model's directory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -196,13 +196,13 @@ pub struct DataFiles {
 }
 
 impl DataFiles {
-    /// Those of the model at `model`: beneath the directory of that path, and beneath the directory that it really lies in. `id` is the file
+    /// Those of the model at `model`: below the directory of that path, and below the directory that it really lies in. `id` is the file
     /// that was opened by that path.
     pub fn beside(model: &Path, id: Option<FileId>) -> Self {
         DataFiles { roots: Roots::of_model(model, id), ..DataFiles::default() }
     }
 
-    /// Looks for data files beneath these directories as well.
+    /// Looks for data files below these directories as well.
     pub fn also_beneath(&mut self, directories: impl IntoIterator<Item = PathBuf>) {
         self.roots.extend(directories);
     }
@@ -265,9 +265,9 @@ impl DataFiles {
         contents.origin(file)
     }
 
-    /// The location by which a model in `directory`, a path without symbolic links, finds the data that the opened model finds at `location`: the same text if the model
-    /// lay there, `weights/` before it if it lay in the directory below that is called so. `None` if no model in `directory` may
-    /// read the file: it lies elsewhere, or a symbolic link leads out of `directory`.
+    /// The location by which a model in `directory`, a path without symbolic links, finds the data that the opened model finds at
+    /// `location`: the same text if that model is in `directory`, with `weights/` in front if it is in the subdirectory of this name. `None`
+    /// if no model in `directory` may read the file: it lies elsewhere, or a symbolic link leads out of `directory`.
     pub fn location_from(&self, location: &str, directory: &Path) -> Option<String> {
         let reference = Reference { location, offset: 0, length: None };
         let name = reference.components().ok()?.join("/");
@@ -289,7 +289,7 @@ impl DataFiles {
         self.missing.values()
     }
 
-    /// Whether the model refers to a missing file by this name beside it.
+    /// Returns `true` if the model refers to a missing file of this name in its own directory.
     pub(super) fn is_missing(&self, name: &str) -> bool {
         self.missing.contains_key(name)
     }

@@ -370,13 +370,8 @@ impl Import<'_> {
             Decoded::Dense(tensor, origin, extra) => {
                 Constant { origin, extra: joined(extra, unknown), ..Constant::dense(tensor) }
             }
-            kept @ (Decoded::Foreign | Decoded::Missing) => Constant {
-                tensor: None,
-                verbatim: Some(proto.encode_to_vec().into()),
-                sparse: false,
-                origin: matches!(kept, Decoded::Missing).then(|| tensor::origin_of(&proto)),
-                extra: unknown,
-            },
+            Decoded::Foreign => Constant { origin: None, ..missing(&proto, unknown) },
+            Decoded::Missing => missing(&proto, unknown),
         };
         self.constant(graph, &name, constant, proto.data_type.unwrap_or_default(), &proto.dims)
     }
@@ -468,6 +463,26 @@ impl Import<'_> {
         Ok(())
     }
 
+    /// Takes a Constant node in, whose data file is missing, as the initializer that it is: that has a type. Returns `false` for any other node.
+    fn is_missing_constant(&mut self, graph: GraphId, parts: &NodeParts<'_>) -> Result<bool, ImportError> {
+        const NODE_OF_GRAPH: u32 = 1;
+        let ([attribute], [name]) = (parts.attributes.as_slice(), parts.output.as_slice()) else { return Ok(false) };
+        let tensor = attribute.t.as_deref().filter(|tensor| tensor.data_location.is_some());
+        let (Some(tensor), true) = (tensor, parts.op_type == "Constant" && parts.domain.is_empty()) else {
+            return Ok(false);
+        };
+        // Functions have no initializers, and those of old models are inputs.
+        if self.path.last().is_none_or(|step| step.field != NODE_OF_GRAPH) || self.model.ir_version < 4 {
+            return Ok(false);
+        }
+        let taken = tensor::take(name, tensor, self.files).map_err(|reason| error(describe(parts), reason))?;
+        if !matches!(taken, Decoded::Missing) {
+            return Ok(false);
+        }
+        let constant = missing(tensor, Extra::new());
+        self.constant(graph, name, constant, tensor.data_type.unwrap_or_default(), &tensor.dims).map(|()| true)
+    }
+
     /// The values of a node's results.
     fn results<'n>(
         &mut self,
@@ -488,6 +503,9 @@ impl Import<'_> {
         let computes = parts.output.iter().any(|name| !name.is_empty());
         if computes && parts.op_type.is_empty() {
             return Err(error(describe(&parts), "it names no operator"));
+        }
+        if self.is_missing_constant(graph, &parts)? {
+            return Ok(());
         }
         let inputs = parts.input.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
         let (given, rest) = (std::mem::take(&mut parts.attributes), std::mem::take(&mut parts.rest));
@@ -558,6 +576,17 @@ impl Import<'_> {
         };
         self.model.add_function(function);
         Ok(())
+    }
+}
+
+/// A constant whose elements cannot be read.
+fn missing(proto: &TensorProto, extra: Extra) -> Constant {
+    Constant {
+        tensor: None,
+        verbatim: Some(proto.encode_to_vec().into()),
+        sparse: false,
+        origin: Some(tensor::origin_of(proto)),
+        extra,
     }
 }
 

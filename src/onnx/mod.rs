@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! open ─ Source ─ decode ─ (ModelProto, UnknownFields) ─ … ─ encode ─ save
-//!   │      └ DataFiles: the external data a model names, beneath its directory and those the user names
+//!   │      └ DataFiles: the external data a model names, below its directory and those the user names
 //!   └ small files are read, large ones mapped (with the feature `mmap`, else read, too); payloads are slices of either, never copies
 //! ```
 //!

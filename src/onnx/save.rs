@@ -45,7 +45,7 @@ pub enum SaveError {
 
 /// A file that is to take a place.
 pub(super) struct NewFile {
-    /// The place. A symbolic link there is replaced, and the file that it leads to is left alone.
+    /// The path of the new file. A symbolic link there is replaced; the file that it leads to is not written.
     target: PathBuf,
     pub file: File,
     /// Its name until then, if it needs one; removed with this.

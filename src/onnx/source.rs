@@ -32,12 +32,12 @@ pub struct Source {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// Directories that data files may lie beneath, besides that of the model as given and that of the model's real path.
+    /// Directories that data files may lie below, besides that of the model as given and that of the model's real path.
     pub external_data_roots: Vec<PathBuf>,
 }
 
 impl OpenOptions {
-    /// Data files lie beside the model.
+    /// Options without further directories.
     pub fn new() -> Self {
         OpenOptions::default()
     }
@@ -73,8 +73,8 @@ pub enum SourceError {
     External(#[from] ExternalError),
 }
 
-/// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for beside that name, and beside the file
-/// that a link leads to.
+/// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for in the directory of that name, and in
+/// that of the file that a link leads to.
 ///
 /// Files below 1 MiB are read, others mapped if the feature `mmap` is on. What becomes of a mapped file while it is used is noticed by
 /// [`Source::verify`], never a crash.

@@ -18,15 +18,13 @@ use crate::tensor::{DType, Tensor};
 /// What becomes of tensors whose data lie in files beside the model that was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExternalData {
-    /// They stay there if the output is in the same directory, and are copied to a file beside the output otherwise, or if a
-    /// symbolic link leads out of that directory.
+    /// The output refers to data in its own directory that no symbolic link leads out of. Other data are copied to a file next to the
+    /// output.
     #[default]
     Keep,
-    /// They are copied to a file beside the output, whatever its directory, unless that file would be byte for byte the one in the output's
-    /// directory that they are in.
+    /// Data are copied to a file next to the output, unless the copy would equal the file next to the output that holds them already.
     Copy,
-    /// They stay there, and the output refers to them: its directory must be that of the model, or one above it, and no symbolic link
-    /// may lead out of it.
+    /// The output refers to the data: its directory must be that of the model, or one above it, and no symbolic link may lead out of it.
     Link,
     /// They go into the output itself.
     Inline,
@@ -237,8 +235,8 @@ impl Store<'_> {
         self.place(&leaves)
     }
 
-    /// The references of all that would go to a new data file, if that would be byte for byte the file in `directory` that it is in
-    /// already: the result of an earlier run, whose data need not be copied again.
+    /// The references of all tensors for a new data file, if that file would equal the one in `directory` that holds them already: the result
+    /// of an earlier run, whose data need not be copied again.
     fn repeated(
         &self,
         directory: &Path,
@@ -265,7 +263,7 @@ impl Store<'_> {
         (source.data.len_beside(&file?, directory)? == len).then_some(found)
     }
 
-    /// The location to write for data that stay where they are, for a model in `directory`; `None` if they are copied, or missing.
+    /// The location by which a model in `directory` refers to data that are not copied; `None` if they are copied, or missing.
     fn location(
         &self,
         origin: &ExternalOrigin,
@@ -275,7 +273,7 @@ impl Store<'_> {
         let refers = matches!(external_data, ExternalData::Keep | ExternalData::Link);
         let Some((source, location)) = self.source.filter(|_| refers).zip(origin.location()) else { return Ok(None) };
         match (directory.and_then(|directory| source.data.location_from(location, directory)), external_data) {
-            // Data one directory below are referred to only if that is asked for.
+            // Only `Link` refers to data in a directory below.
             (Some(there), ExternalData::Keep) => Ok((there == location).then_some(there)),
             (None, ExternalData::Link) if !is_missing => Err(SaveError::Target {
                 target: self.target.to_path_buf(),
@@ -306,7 +304,7 @@ impl Store<'_> {
     }
 }
 
-/// The entries of data that stay where they are, with another location.
+/// The entries of data that are not copied, with another location.
 fn entries(origin: &ExternalOrigin, location: &str) -> Vec<StringStringEntryProto> {
     let entry = |(key, value): &(String, String)| {
         let value = if key == "location" { location.to_string() } else { value.clone() };

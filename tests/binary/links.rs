@@ -14,7 +14,7 @@ fn run_in(directory: &Path, arguments: &[&str]) -> Output {
     program.args(arguments).current_dir(directory).output().expect("the binary starts")
 }
 
-/// What the program prints on both streams, and its exit code.
+/// The text on both streams, and the exit code.
 fn told(done: &Output) -> (String, Option<i32>) {
     let text = [&done.stdout[..], &done.stderr].map(String::from_utf8_lossy).concat();
     (text, done.status.code())
@@ -111,10 +111,10 @@ fn a_download_cache_is_read_and_its_blobs_stay() {
     let (text, code) = told(&run_in(&snapshot, &["model.onnx", "-o", "l.onnx", "--external-data", "link"]));
     assert!(code == Some(2) && text.contains("cannot refer to the data of the model"), "{text}");
 
-    // In place: the links are replaced, twice, and what they led to is not touched.
+    // Writes in place twice: the links are replaced, the blobs are not changed.
     symlink("../../blobs/aa", snapshot.join("model.onnx.2.data")).expect("a link");
     for data in ["model.onnx.2.data", "model.onnx.data"] {
-        // What is longer than it would be written is copied again.
+        // A data file that is longer than a new one would be is copied again.
         if let Ok(mut file) = std::fs::File::options().append(true).open(snapshot.join("model.onnx.2.data"))
             && data == "model.onnx.data"
         {
@@ -140,7 +140,7 @@ fn a_link_beneath_the_models_directory_is_followed_and_kept() {
     std::fs::rename(root.path().join("model.onnx.data"), root.path().join("blobs/bb")).expect("moved");
     symlink("blobs/bb", root.path().join("model.onnx.data")).expect("a link");
     succeeds(root.path(), &["model.onnx", "-o", "small.onnx", "--exact"]);
-    // One weight is new; the other stays where the link leads.
+    // One weight is new; the other is referred to behind the link.
     assert_eq!(names(root.path()), ["blobs", "model.onnx", "model.onnx.data@", "small.onnx", "small.onnx.data"]);
     assert_eq!(folded(&root.path().join("small.onnx")), folded(&root.path().join("model.onnx")));
 }
@@ -149,7 +149,7 @@ fn a_link_beneath_the_models_directory_is_followed_and_kept() {
 fn links_that_lead_elsewhere_need_a_root() {
     let root = cache();
     let (blobs, snapshot) = (root.path().join("blobs"), root.path().join("snapshots/main"));
-    // A copy of the model beside the links says nothing of the blobs.
+    // A copy of the model next to the links does not allow the blobs' directory.
     std::fs::copy(blobs.join("aa"), snapshot.join("copied.onnx")).expect("copied");
     let copied = ["copied.onnx", "-o", "/dev/null"];
     fails(&snapshot, &copied, "outside of '");
@@ -227,7 +227,7 @@ fn a_model_without_its_data_is_folded_as_far_as_that_goes() {
     );
     assert_eq!(succeeds(&given, &["diff", "model.onnx", "model.onnx"]).matches('\n').count(), 2);
 
-    // The result refers to the file, here and elsewhere, and is complete once the file is there. No new file takes its name.
+    // Each result refers to the file, and is complete once the file exists. No new file takes its name.
     for (result, flags) in [
         ("folded.onnx", &[][..]),
         ("../away/folded.onnx", &["--external-data", "copy"]),

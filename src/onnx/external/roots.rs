@@ -1,13 +1,13 @@
-//! The directories that data files may lie beneath, and how a location is looked up in them.
+//! The directories that data files may lie below, and how a location is looked up in them.
 //!
 //! The roots are the directory of the model as given, the directory of the model's real path, and those that the user names
 //! (`--external-data-root`). A location is looked up in one root after the other. A symbolic link is followed if the file that
-//! it leads to lies beneath a root as well. A download cache is laid out so: `snapshots/REV/model.onnx` and
+//! it leads to lies below a root as well. A download cache is laid out so: `snapshots/REV/model.onnx` and
 //! `snapshots/REV/model.onnx_data` are links to `blobs/HASH`, and the model's real directory is `blobs`.
 //!
-//! Whatever a link says, every file is opened [beneath](Directory) a root and without following any link: a link is resolved to a path, the
-//! path is compared with the roots, and the names that remain are opened beneath that root. If links change in between,
-//! another file beneath the root is opened, or none.
+//! Every file is opened [below](Directory) a root and without following any link: a link is resolved to a path first, the
+//! path is compared with the roots, and the names that remain are opened below that root. If links change in between,
+//! another file below the root is opened, or none.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -18,7 +18,7 @@ use crate::onnx::beneath::Directory;
 use crate::onnx::file::{FileError, FileId};
 use crate::onnx::save::directory_of;
 
-/// The directories data files may lie beneath.
+/// The directories data files may lie below.
 #[derive(Default)]
 pub(super) struct Roots {
     /// The path by which the model was opened, and the file that was: the directory it really lies in is a root, too.
@@ -89,7 +89,7 @@ impl Roots {
     /// Opens the file at a location, of which `name` has only the plain names; `None` if there is none, or only links that lead nowhere.
     ///
     /// # Errors
-    /// A link leads out of the roots or in a circle; otherwise what the system says.
+    /// A link leads out of the roots or in a circle, or the system refuses the file.
     pub fn find(&self, name: &str, location: &str) -> Result<Option<(File, Place)>, ExternalProblem> {
         for (at, root) in self.open.iter().enumerate() {
             let found = match root.directory.read(name.as_ref()) {
@@ -113,7 +113,7 @@ impl Roots {
         };
         let real = match std::fs::canonicalize(path) {
             Ok(real) => real,
-            // What has no path is no file beneath a root: a pipe, or another file that a process holds open.
+            // A file without a path is no file below a root: a pipe, or another file that a process holds open.
             Err(error) if error.kind() == ErrorKind::NotFound => match std::fs::metadata(path) {
                 Ok(_) => return outside(std::fs::read_link(path).unwrap_or_else(|_| path.to_path_buf())),
                 Err(_) => return Ok(None),
@@ -160,7 +160,7 @@ fn way(inner: &Path, outer: &Path) -> Option<String> {
     names.map(|name| name.map(|name| format!("{name}/"))).collect()
 }
 
-/// What the system's refusal means here.
+/// Explains an error of the system.
 fn explain(location: &str, error: io::Error) -> ExternalProblem {
     let location = location.to_owned();
     #[cfg(unix)]

@@ -238,6 +238,36 @@ fn without_a_directory_all_data_are_missing() {
 }
 
 #[test]
+fn a_constant_node_without_its_data_has_a_type() {
+    use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+    let tensor = TensorProto {
+        dims: vec![2, 3],
+        data_type: Some(1),
+        data_location: Some(1),
+        external_data: at("gone.bin", "0", "24"),
+        ..TensorProto::default()
+    };
+    let value = AttributeProto { name: Some("value".into()), t: Some(Box::new(tensor)), ..AttributeProto::default() };
+    let node = |op: &str, input: &[&str], output: &str, attribute| NodeProto {
+        op_type: Some(op.into()),
+        input: input.iter().map(|name| (*name).into()).collect(),
+        output: vec![output.into()],
+        attribute,
+        ..NodeProto::default()
+    };
+    let output = ValueInfoProto { name: Some("y".into()), ..ValueInfoProto::default() };
+    let nodes = vec![node("Constant", &[], "k", vec![value]), node("Neg", &["k"], "y", Vec::new())];
+    let graph = GraphProto { node: nodes, output: vec![output], ..GraphProto::default() };
+    let proto = ModelProto { ir_version: Some(8), graph: Some(graph), ..ModelProto::default() };
+    let mut files = DataFiles::default();
+    let model = crate::onnx::import(proto, &crate::onnx::UnknownFields::default(), &mut files).unwrap();
+    assert_eq!(files.missing().map(|missing| missing.tensors).collect::<Vec<_>>(), [1]);
+    assert!(crate::ir::text::print(&model).contains("<float[2,3] k>"), "{}", crate::ir::text::print(&model));
+    let bytes = crate::onnx::to_bytes(&model, None).unwrap();
+    assert!(bytes.windows(8).any(|part| part == b"gone.bin"));
+}
+
+#[test]
 fn the_directory_itself_may_be_reached_by_a_link() {
     let place = Directory::new();
     let link = place.root.path().join("link");
@@ -263,7 +293,7 @@ fn data_may_lie_where_the_model_really_lies() {
         let mut files = DataFiles::beside(&link, id);
         assert_eq!(files.read("w", &at(location, "5", "1")).unwrap().unwrap(), [5u8][..]);
         files.verify().unwrap();
-        // If the path leads to another file by now, that file's directory says nothing of this model.
+        // If the path leads to another file by now, that file's directory is not a root.
         let mut files = DataFiles::beside(&link, None);
         assert!(!matches!(files.read("w", &at(location, "5", "1")), Ok(Some(_))));
     }

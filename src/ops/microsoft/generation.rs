@@ -1,4 +1,4 @@
-//! Searches that run a decoder in a loop, containers of what another program compiled, and what generation needs beside them.
+//! Searches that run a decoder in a loop, and containers of compiled subgraphs.
 //!
 //! | operator | result |
 //! |---|---|
@@ -24,7 +24,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("WhisperBeamSearch", infer_whisper_beams),
 ];
 
-/// The size of the vocabulary, if the node says it.
+/// The size of the vocabulary, if an attribute gives it.
 fn vocabulary(cx: &InferCx<'_>) -> Result<Dim, Refusal> {
     let size = cx.attr_int("vocab_size")?.filter(|&size| size > 0);
     Ok(or_fresh(cx, size.map(Dim::constant)))

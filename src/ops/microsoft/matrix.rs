@@ -99,7 +99,7 @@ fn infer_packed_weights(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![projected(cx, Some(Dim::constant(columns)), Some(Dim::constant(summed)))?])
 }
 
-/// The product of operand 0, `[…, summed]`, with a matrix of so many columns.
+/// The product of operand 0, `[…, summed]`, with a matrix `[summed, columns]`.
 fn projected(cx: &InferCx<'_>, columns: Option<Dim>, summed: Option<Dim>) -> Result<Fact, Refusal> {
     let shape = match (cx.shape(0), summed) {
         (None, _) => None,

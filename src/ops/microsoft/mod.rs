@@ -171,7 +171,7 @@ fn infer_complex_product(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), broadcast(cx, &[0, 1])?)])
 }
 
-/// `[…, n]` to the half of its spectrum `[…, n / 2 + 1, 2]`. How several axes of a signal are laid out is said nowhere.
+/// `[…, n]` to the half of its spectrum `[…, n / 2 + 1, 2]`. The layout of a signal of several axes is not documented.
 fn infer_transform(cx: &mut InferCx<'_>) -> InferResult {
     let shape = match cx.shape(0) {
         Some([outer @ .., length]) if cx.attr_int("signal_ndim")?.unwrap_or(1) == 1 => {

@@ -102,7 +102,7 @@ fn infer_dequantize_ordered(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.attr_dtype("to")?, cx.shape(0).map(<[Dim]>::to_vec))])
 }
 
-/// Blocks as bytes, and the shape and strides of what they were made of.
+/// Blocks as bytes, and the shape and strides of the operand.
 fn infer_quantize_blocks(cx: &mut InferCx<'_>) -> InferResult {
     let rank = cx.rank(0).and_then(|rank| i64::try_from(rank).ok()).map(Dim::constant);
     let sizes = Fact::tensor(Some(DType::Int64), Some(vec![or_fresh(cx, rank)]));

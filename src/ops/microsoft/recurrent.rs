@@ -72,7 +72,7 @@ fn capacity(cx: &InferCx<'_>) -> Result<Dim, Refusal> {
     }
 }
 
-/// The number of sequences: one less than the operand that says where each begins and ends.
+/// The number of sequences: one less than the elements of the operand that holds their ends.
 fn sequences(cx: &InferCx<'_>, ends: usize) -> Option<Dim> {
     dim(cx, ends, 0).map(|ends| cx.scope().sub(&ends, &Dim::constant(1)))
 }
@@ -103,7 +103,7 @@ fn infer_gated_delta_net(cx: &mut InferCx<'_>) -> InferResult {
     let batch = or_fresh(cx, dim(cx, STATE, 0).or(sequences(cx, ENDS)));
     let state = [value_heads.clone(), value_size.clone(), key_size.clone()].map(|size| or_fresh(cx, size));
     let state = [batch.clone()].into_iter().chain(state).collect();
-    // Packed queries and keys have half each of what the values leave.
+    // In the packed axis, queries and keys have half each of the places before the values.
     let keys = match packed {
         false => tail(KEY, 2).zip(key_size).map(|(heads, size)| cx.scope().mul(&heads, &size)),
         true => dim(cx, QUERY, cx.rank(QUERY).unwrap_or(0).saturating_sub(1))
