@@ -7,7 +7,9 @@ use crate::evaluation::EvaluateError;
 use crate::explain::NoPlace;
 use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
-use crate::onnx::{DecodeError, EncodeError, FileError, ImportError, ImportReason, SaveError, SourceError};
+use crate::onnx::{
+    DecodeError, EncodeError, FileError, ImportError, ImportReason, MissingData, SaveError, SourceError,
+};
 use crate::ops::{Decline, SliceNameError};
 use crate::passes::{AssumeError, ExtractError, OpsetError, RunError};
 
@@ -45,7 +47,7 @@ pub enum ErrorKind {
     Io,
     /// What was given is no well-formed ONNX model.
     Malformed,
-    /// The model is one this program cannot take as it was given, such as bytes that refer to files.
+    /// The model is one this program cannot take as it was given, such as one whose data lie outside of the directories that were given.
     Unsupported,
     /// Something is larger, deeper or more than is allowed, such as the 2 GiB of a protobuf message.
     Limit,
@@ -87,6 +89,8 @@ pub(crate) enum Cause {
     Evaluate(#[from] EvaluateError),
     #[error("{0} is an operator with a meaning of its own: it cannot be registered")]
     Taken(String),
+    #[error("{0}; --strict refuses a model that is not complete")]
+    NoData(MissingData),
     #[error("an error left the model half folded; it must be opened again")]
     HalfFolded,
 }
@@ -106,6 +110,7 @@ impl Error {
             Cause::Save(error) => of_save(error),
             Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
             Cause::Extract(_) | Cause::NoPlace(_) => ErrorKind::Extraction,
+            Cause::NoData(_) => ErrorKind::Impossible,
             Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
             Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,
             Cause::Evaluate(_) | Cause::SliceName(_) | Cause::Taken(_) | Cause::HalfFolded => ErrorKind::Usage,
@@ -177,7 +182,7 @@ fn of_external(problem: &ExternalProblem) -> ErrorKind {
     match problem {
         ExternalProblem::File { error, .. } => of_file(error),
         ExternalProblem::Directory { .. } => ErrorKind::Io,
-        ExternalProblem::NoDirectory => ErrorKind::Unsupported,
+        ExternalProblem::Outside { .. } => ErrorKind::Unsupported,
         ExternalProblem::NoLocation
         | ExternalProblem::Twice(_)
         | ExternalProblem::NotANumber { .. }

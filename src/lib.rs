@@ -138,7 +138,7 @@ pub use explain::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
 pub use ir::faults;
 pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
-pub use onnx::{ExternalData, SaveOptions, Saved, SavedFile};
+pub use onnx::{ExternalData, MissingData, OpenOptions, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun};
 pub use report::{

@@ -14,7 +14,7 @@ use crate::error::{Cause, Error};
 use crate::evaluation;
 use crate::explain::{self, Explanation, Folded};
 use crate::ir::{self, CustomOperator, Data, Model};
-use crate::onnx::{self, Limits, SaveOptions, Saved, Source};
+use crate::onnx::{self, Limits, MissingData, OpenOptions, SaveOptions, Saved, Source};
 use crate::pages;
 use crate::passes::{self, Options, Outcome};
 use crate::report::{Census, Detail, Drawing, Interface, Note, Report, author_names, diff, input_names, slices_taken};
@@ -51,23 +51,33 @@ pub struct OnnxModel {
 }
 
 impl OnnxModel {
-    /// Opens and decodes a model file. External data is looked for beneath the directory of `path`, and nowhere else.
+    /// Opens and decodes a model file. External data is looked for below the directory of `path`, and below the directory of the file that
+    /// `path` leads to if it is a symbolic link. Tensors whose data file is missing have no values, which
+    /// [`missing_data`](Self::missing_data) tells.
     ///
     /// # Errors
     /// If the file cannot be read, is no well-formed model, or asks for more than is allowed. The text names the place and the
     /// reason.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, &OpenOptions::new())
+    }
+
+    /// The same with options: other directories for external data.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, Error> {
         let path = path.as_ref();
-        Self::decoded(onnx::open(path)?, &|| format!("cannot read {}", onnx::QuotedPath(path)))
+        Self::decoded(onnx::open(path)?, options, &|| format!("cannot read {}", onnx::QuotedPath(path)))
     }
 
     /// Decodes a model that is in memory: the bytes of a `ModelProto`. Bytes that are given away, such as a `Vec<u8>`, are not
-    /// copied.
+    /// copied. Tensors whose data lie in files have no values.
     ///
     /// # Errors
-    /// As [`open`](Self::open). A tensor whose data lies in a file is [`Unsupported`](crate::ErrorKind::Unsupported).
+    /// As [`open`](Self::open).
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Self, Error> {
-        Self::decoded(Source::of_bytes(bytes.into(), None), &|| "cannot read the model".to_string())
+        Self::from_bytes_with(bytes, &OpenOptions::new())
     }
 
     /// The same for a model with external data, which is looked for beneath `directory`.
@@ -75,11 +85,19 @@ impl OnnxModel {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_bytes_in(bytes: impl Into<Bytes>, directory: impl AsRef<Path>) -> Result<Self, Error> {
-        let source = Source::of_bytes(bytes.into(), Some(directory.as_ref()));
-        Self::decoded(source, &|| "cannot read the model".to_string())
+        Self::from_bytes_with(bytes, &OpenOptions::new().external_data_root(directory.as_ref()))
     }
 
-    fn decoded(mut source: Source, doing: &dyn Fn() -> String) -> Result<Self, Error> {
+    /// The same with options. The first directory for external data is taken as the model's own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_bytes_with(bytes: impl Into<Bytes>, options: &OpenOptions) -> Result<Self, Error> {
+        Self::decoded(Source::of_bytes(bytes.into()), options, &|| "cannot read the model".to_string())
+    }
+
+    fn decoded(mut source: Source, options: &OpenOptions, doing: &dyn Fn() -> String) -> Result<Self, Error> {
+        source.data.also_beneath(options.external_data_roots.iter().cloned());
         pages::suit(|| onnx::count_nodes(source.bytes()));
         let (parts, unknown) =
             onnx::decode_parts(source.bytes(), &Limits::default()).map_err(|error| Error::new(Some(doing()), error))?;
@@ -107,6 +125,12 @@ impl OnnxModel {
     #[doc(hidden)]
     pub fn scope(&self) -> &Scope {
         &self.scope
+    }
+
+    /// The data files that the model refers to and that were not found when it was opened. Their tensors have type and shape and no
+    /// values: nodes that read them are kept, and the model is written with the same references.
+    pub fn missing_data(&self) -> Vec<MissingData> {
+        self.source.iter().flat_map(|source| source.data.missing().cloned()).collect()
     }
 
     /// Makes of the model the part of it between these values: `inputs` become its inputs and `outputs` its outputs, in the order given. All
@@ -208,6 +232,10 @@ impl OnnxModel {
         note: &mut dyn FnMut(&Model, &Outcome, u64) -> Result<(), Error>,
     ) -> Result<Report, Error> {
         self.whole()?;
+        let missing_data = self.missing_data();
+        if let Some(missing) = missing_data.first().filter(|_| options.strict) {
+            return Err(Cause::NoData(missing.clone()).into());
+        }
         let begin = Instant::now();
         let before = Census::of(&self.model);
         let interface = Interface::of(&self.model);
@@ -251,6 +279,7 @@ impl OnnxModel {
             external_bytes_before: self.external_bytes,
             external_bytes_after: None,
             files: Vec::new(),
+            missing_data,
             rounds: outcome.rounds,
             opset: outcome.opset,
             notes: outcome.notes.into_iter().map(Note::from).collect(),

@@ -51,6 +51,9 @@ void osf_options_free(osf_options *options);
 osf_status osf_options_add_dim(osf_options *options, const char *text);
 osf_status osf_options_add_relation(osf_options *options, const char *text);
 osf_status osf_options_add_input_shape(osf_options *options, const char *text);
+/* A directory that external data may lie below. The first is taken as the model's own. Without any, tensors whose data lie in files have no
+ * values, and the folded model refers to the same files. */
+osf_status osf_options_add_external_data_root(osf_options *options, const char *directory);
 /* A rewrite rule or pass to leave out. */
 osf_status osf_options_skip(osf_options *options, const char *rule);
 /* Nonzero: only rewrites that keep results equal bit for bit. */

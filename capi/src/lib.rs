@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use onnx_slice_fold::{Error, ErrorKind, OnnxModel, Options};
+use onnx_slice_fold::{Error, ErrorKind, OnnxModel, OpenOptions, Options};
 
 /// What became of a call; the numbers are the header's.
 #[repr(C)]
@@ -30,9 +30,9 @@ pub struct osf_buffer {
     length: usize,
 }
 
-/// Options, opaque to C.
+/// Options, opaque to C: how a model is folded, and how it is opened.
 #[allow(non_camel_case_types, reason = "the header's name")]
-pub struct osf_options(Options);
+pub struct osf_options(Options, OpenOptions);
 
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
@@ -68,7 +68,7 @@ fn failed(error: Error) -> (osf_status, String) {
         ErrorKind::Assumption => osf_status::Assumption,
         ErrorKind::Impossible => osf_status::Impossible,
         ErrorKind::Usage => osf_status::Usage,
-        // No files are used here.
+        // A data file that cannot be read, among others.
         _ => osf_status::Internal,
     };
     (status, format!("{error:#}"))
@@ -108,7 +108,7 @@ unsafe fn changed(
 
 #[unsafe(no_mangle)]
 pub extern "C" fn osf_options_new() -> *mut osf_options {
-    Box::into_raw(Box::new(osf_options(Options::new())))
+    Box::into_raw(Box::new(osf_options(Options::new(), OpenOptions::new())))
 }
 
 /// # Safety
@@ -143,6 +143,26 @@ pub unsafe extern "C" fn osf_options_add_relation(options: *mut osf_options, tex
 pub unsafe extern "C" fn osf_options_add_input_shape(options: *mut osf_options, text: *const c_char) -> osf_status {
     // SAFETY: the caller's promise.
     unsafe { with_text(options, text, |options, text| options.input_shape(text)) }
+}
+
+/// # Safety
+/// As [`with_text`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_add_external_data_root(
+    options: *mut osf_options,
+    directory: *const c_char,
+) -> osf_status {
+    call(|| {
+        if options.is_null() || directory.is_null() {
+            return Err(usage("the options or the directory is a null pointer"));
+        }
+        // SAFETY: the caller's promise.
+        let directory = unsafe { CStr::from_ptr(directory) }.to_str().map_err(|_| usage("the text is not UTF-8"))?;
+        // SAFETY: the caller's promise.
+        let osf_options(_, opening) = unsafe { &mut *options };
+        *opening = std::mem::take(opening).external_data_root(directory);
+        Ok(())
+    })
 }
 
 /// # Safety
@@ -195,8 +215,9 @@ pub unsafe extern "C" fn osf_fold(
         // SAFETY: the caller's promise. Copied, because the folded model may hold on to it.
         let bytes = unsafe { std::slice::from_raw_parts(model, length) }.to_vec();
         // SAFETY: the caller's promise.
-        let options = unsafe { options.as_ref() }.map_or_else(Options::new, |options| options.0.clone());
-        let mut model = OnnxModel::from_bytes(bytes).map_err(failed)?;
+        let (options, opening) = unsafe { options.as_ref() }
+            .map_or_else(|| (Options::new(), OpenOptions::new()), |options| (options.0.clone(), options.1.clone()));
+        let mut model = OnnxModel::from_bytes_with(bytes, &opening).map_err(failed)?;
         model.fold(&options).map_err(failed)?;
         let folded = model.to_bytes().map_err(failed)?.into_boxed_slice();
         let length = folded.len();

@@ -51,6 +51,8 @@ int main(int count, char **arguments) {
     DEMAND(osf_fold((const uint8_t *)"PK\3\4", 4, NULL, &folded) == OSF_MALFORMED);
     DEMAND(osf_fold(NULL, 0, NULL, &folded) == OSF_USAGE);
     DEMAND(osf_options_add_dim(NULL, "a=1") == OSF_USAGE);
+    DEMAND(osf_options_add_external_data_root(options, ".") == OSF_OK);
+    DEMAND(osf_options_add_external_data_root(options, NULL) == OSF_USAGE);
     DEMAND(osf_options_add_dim(options, NULL) == OSF_USAGE);
     DEMAND(osf_options_add_dim(options, "\xff=1") == OSF_USAGE);
     osf_options_free(options);

@@ -27,7 +27,7 @@ from ._evaluate import evaluate
 from ._explanation import Cause, Explanation, OpenSize, Suggestion
 from ._fold import diff, explain, fold, rules, show
 from ._operator import Node, Operand, Operator
-from ._report import Census, Note, Report
+from ._report import Census, MissingData, Note, Report
 from ._shapes import SymbolicShapeInference, infer_shapes, infer_shapes_path
 from ._simplify import simplify
 from ._slim import slim
@@ -47,6 +47,7 @@ __all__ = [
     "MalformedModelError",
     "Node",
     "NotEvaluatedError",
+    "MissingData",
     "Note",
     "OpenSize",
     "Operand",

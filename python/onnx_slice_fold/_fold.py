@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Se
 from . import _core
 from ._errors import UsageError
 from ._explanation import Explanation, explanation_of
-from ._models import AnyPath, Model, given_back, opened
+from ._models import AnyPath, Model, Roots, given_back, opened
 from ._operator import Operator, register
 from ._report import Report, report_of
 
@@ -61,6 +61,7 @@ def fold(
     output: Any = None,
     *,
     base_dir: Optional[AnyPath] = None,
+    external_data_roots: Roots = None,
     progress: Optional[Callable[[str], object]] = None,
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
@@ -71,10 +72,10 @@ def fold(
     any size go this way without being held in memory. Bytes give bytes, a file object gives one at its beginning (or writes to
     ``output``), an ``onnx.ModelProto`` or ``onnx_ir.Model`` gives a new one and is not changed.
 
-    ``base_dir`` is where external data of a model is that is no path. ``progress`` is called with a few words whenever what is
+    ``base_dir`` is where external data of a model is that is no path; ``external_data_roots`` are more directories it may lie below. ``progress`` is called with a few words whenever what is
     done changes. ``operators`` tell what the package does not know. Other threads go on meanwhile.
     """
-    held = opened(model, base_dir)
+    held = opened(model, base_dir, external_data_roots)
     register(held, operators)
     found = held.fold(plain(options), progress)
     result, size = given_back(model, held, output)
@@ -86,6 +87,7 @@ def explain(
     *names: str,
     trials: int = 10,
     base_dir: Optional[AnyPath] = None,
+    external_data_roots: Roots = None,
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
 ) -> Explanation:
@@ -94,7 +96,7 @@ def explain(
     ``names`` are nodes, tensors or sizes to tell more of. What would let more be done if it were known of the inputs is found by
     folding again, at most ``trials`` times.
     """
-    held = opened(model, base_dir)
+    held = opened(model, base_dir, external_data_roots)
     register(held, operators)
     told = str(model) if isinstance(model, (str, os.PathLike)) else "-"
     return explanation_of(*held.explain(plain(options), list(names), trials, told))
@@ -106,6 +108,7 @@ def show(
     folded: bool = False,
     full: bool = False,
     base_dir: Optional[AnyPath] = None,
+    external_data_roots: Roots = None,
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
 ) -> str:
@@ -113,7 +116,7 @@ def show(
 
     Long constants are told of by type and hash; ``full`` prints all data, so that the text is the whole model.
     """
-    held = opened(model, base_dir)
+    held = opened(model, base_dir, external_data_roots)
     register(held, operators)
     # Nothing is made of a model that is only shown, so nothing is noted in it.
     noted = {} if folded else {"stamp": False}

@@ -9,7 +9,8 @@ import io
 import os
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Optional, TypeVar, Union
+import warnings
+from typing import TYPE_CHECKING, Any, BinaryIO, Callable, Iterable, Optional, TypeVar, Union
 
 from . import _core
 from ._errors import LimitError, UsageError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     ModelLike = Union[str, os.PathLike[str], bytes, bytearray, memoryview, BinaryIO, onnx.ModelProto, onnx_ir.Model]
 
 AnyPath = Union[str, "os.PathLike[str]"]
+Roots = Union[AnyPath, Iterable[AnyPath], None]
 Model = TypeVar("Model")
 
 TWO_GIGABYTES = (1 << 31) - 1
@@ -41,30 +43,41 @@ def is_ir(model: object) -> bool:
     return onnx_ir is not None and isinstance(model, onnx_ir.Model)
 
 
-def opened(model: Any, base_dir: Optional[AnyPath]) -> _core.Model:
-    """The compiled half's model of what the user holds. External data is looked for beneath ``base_dir``, or beside the path."""
+def opened(model: Any, base_dir: Optional[AnyPath], roots: Roots = None) -> _core.Model:
+    """The compiled half's model of what the user holds. External data is looked for below ``base_dir``, or beside the path, and
+    below ``roots``; a warning tells which files are missing."""
+    held = opened_quietly(model, base_dir, roots)
+    for text in held.missing_data():
+        warnings.warn(f"{text}; if the file is elsewhere, name its directory in external_data_roots", stacklevel=3)
+    return held
+
+
+def opened_quietly(model: Any, base_dir: Optional[AnyPath] = None, roots: Roots = None) -> _core.Model:
+    """The same without warnings."""
+    more = [roots] if isinstance(roots, (str, os.PathLike)) else list(roots or ())
     if is_path(model):
-        return _core.Model.open(model)
+        return _core.Model.open(model, more)
+    own = [] if base_dir is None else [base_dir]
     if isinstance(model, (bytes, bytearray)):
-        return _core.Model.from_bytes(model, base_dir)
+        return _core.Model.from_bytes(model, own + more)
     if isinstance(model, memoryview):
-        return _core.Model.from_bytes(model.tobytes(), base_dir)
+        return _core.Model.from_bytes(model.tobytes(), own + more)
     if is_proto(model):
-        return _opened_proto(model, base_dir)
+        return _opened_proto(model, own + more)
     if is_ir(model):
-        return _opened_ir(model, base_dir)
+        return _opened_ir(model, own, more)
     if hasattr(model, "read"):
         data = model.read()
         if not isinstance(data, bytes):
             raise UsageError("the file object gives text; it must be opened in binary mode")
-        return _core.Model.from_bytes(data, base_dir)
+        return _core.Model.from_bytes(data, own + more)
     raise TypeError(
         "a model is a path, bytes, a binary file object, an onnx.ModelProto or an onnx_ir.Model, "
         f"and not a {type(model).__module__}.{type(model).__qualname__}"
     )
 
 
-def _opened_proto(model: onnx.ModelProto, base_dir: Optional[AnyPath]) -> _core.Model:
+def _opened_proto(model: onnx.ModelProto, roots: list[AnyPath]) -> _core.Model:
     try:
         data = model.SerializeToString()
     except Exception as error:  # Protobuf's own kinds of error differ between its versions.
@@ -73,7 +86,7 @@ def _opened_proto(model: onnx.ModelProto, base_dir: Optional[AnyPath]) -> _core.
         raise UsageError(f"the ModelProto cannot be serialized: {error}") from error
     if len(data) > TWO_GIGABYTES:
         return _opened_by_file(model)
-    return _core.Model.from_bytes(data, base_dir)
+    return _core.Model.from_bytes(data, roots)
 
 
 def _opened_by_file(model: onnx.ModelProto) -> _core.Model:
@@ -86,19 +99,17 @@ def _opened_by_file(model: onnx.ModelProto) -> _core.Model:
         copied = onnx.ModelProto()
         copied.CopyFrom(model)
         onnx.save_model(copied, path, save_as_external_data=True, location="model.onnx.data")
-        return _core.Model.open(path)
+        return _core.Model.open(path, [])
 
 
-def _opened_ir(model: onnx_ir.Model, base_dir: Optional[AnyPath]) -> _core.Model:
+def _opened_ir(model: onnx_ir.Model, own: list[AnyPath], more: list[AnyPath]) -> _core.Model:
     import onnx_ir
 
-    if base_dir is None:
-        base_dir = _directory_of(model)
-    return _opened_proto(onnx_ir.to_proto(model), base_dir)
+    return _opened_proto(onnx_ir.to_proto(model), (own or _directory_of(model)) + more)
 
 
-def _directory_of(model: onnx_ir.Model) -> Optional[AnyPath]:
-    """The one directory that the model's external tensors are in."""
+def _directory_of(model: onnx_ir.Model) -> list[AnyPath]:
+    """The one directory that the model's external tensors are in, if they are."""
     import onnx_ir
 
     found = set()
@@ -108,7 +119,7 @@ def _directory_of(model: onnx_ir.Model) -> Optional[AnyPath]:
                 found.add(os.fspath(value.const_value.base_dir))
     if len(found) > 1:
         raise UsageError(f"external tensors of the model are in several directories: {', '.join(sorted(found))}")
-    return next(iter(found), None)
+    return list(found)
 
 
 def given_back(model: Any, folded: _core.Model, output: Any) -> tuple[Any, int]:

@@ -32,6 +32,17 @@ class Note(NamedTuple):
     reason: str
 
 
+class MissingData(NamedTuple):
+    """A data file that the model refers to and that was not found. Its tensors have type and shape, and no values."""
+
+    location: str
+    """The path that the model gives."""
+    tensors: int
+    """How many tensors lie in it."""
+    looked_in: list[str]
+    """The directories in which it was looked for."""
+
+
 class Report(NamedTuple):
     """What a run did to a model. As text, and in a notebook, it is a table of the operators before and after."""
 
@@ -44,6 +55,8 @@ class Report(NamedTuple):
     fired: dict[str, int]
     """How often each rule fired, and how many edits each other pass made."""
     notes: list[Note]
+    missing_data: list[MissingData]
+    """Data files that were not found."""
     explanation: str
     """What each pass took, how often each rule fired, and what there is to tell about single nodes."""
 
@@ -91,6 +104,7 @@ class Report(NamedTuple):
         plain["before"] = {**self.before._asdict(), "nodes": self.before.nodes}
         plain["after"] = {**self.after._asdict(), "nodes": self.after.nodes}
         plain["notes"] = [note._asdict() for note in self.notes]
+        plain["missing_data"] = [missing._asdict() for missing in self.missing_data]
         return plain
 
 
@@ -105,5 +119,9 @@ def report_of(found: dict[str, Any], bytes_after: int) -> Report:
         seconds=found["seconds"],
         fired=found["fired"],
         notes=[Note(*note) for note in found["notes"]],
+        missing_data=[
+            MissingData(location, tensors, [str(path) for path in looked_in])
+            for location, tensors, looked_in in found["missing_data"]
+        ],
         explanation=found["explanation"],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._models import AnyPath, is_ir, is_proto, opened, to_proto
+from ._models import AnyPath, is_ir, is_proto, opened_quietly, to_proto
 
 if TYPE_CHECKING:
     import onnx
@@ -18,7 +18,7 @@ def infer_shapes(
     The signature is that of ``onnx.shape_inference.infer_shapes``. Contents are always followed, whatever ``data_prop`` says;
     ``strict_mode`` and ``check_type`` make a model an error of which no run can succeed. An ``onnx_ir.Model`` gives one back.
     """
-    held = opened(model, None)
+    held = opened_quietly(model)
     held.fold({"fold": False, "stamp": False, "strict": strict_mode or check_type}, None)
     proto, _ = to_proto(held)
     if is_ir(model):
@@ -36,7 +36,7 @@ def infer_shapes_path(
     data_prop: bool = False,
 ) -> None:
     """The same from file to file, for models of any size; in place if ``output_path`` is empty."""
-    held = opened(model_path, None)
+    held = opened_quietly(model_path)
     held.fold({"fold": False, "stamp": False, "strict": strict_mode or check_type}, None)
     held.save(output_path or model_path, False)
 

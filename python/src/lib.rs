@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use onnx_slice_fold::{Data, OnnxModel, SaveOptions};
+use onnx_slice_fold::{Data, OnnxModel, OpenOptions, SaveOptions};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
@@ -43,18 +43,22 @@ impl Model {
 #[pymethods]
 impl Model {
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Self::of(py.detach(|| OnnxModel::open(path)))
+    fn open(py: Python<'_>, path: PathBuf, roots: Vec<PathBuf>) -> PyResult<Self> {
+        let options = roots.into_iter().fold(OpenOptions::new(), OpenOptions::external_data_root);
+        Self::of(py.detach(|| OnnxModel::open_with(path, &options)))
     }
 
-    /// The bytes stay where Python has them, and live as long as the model.
+    /// The bytes stay where Python has them, and live as long as the model. The first of `roots` is taken as the model's directory.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, bytes: PyBackedBytes, directory: Option<PathBuf>) -> PyResult<Self> {
+    fn from_bytes(py: Python<'_>, bytes: PyBackedBytes, roots: Vec<PathBuf>) -> PyResult<Self> {
         let bytes = bytes::Bytes::from_owner(bytes);
-        Self::of(py.detach(|| match directory {
-            Some(directory) => OnnxModel::from_bytes_in(bytes, directory),
-            None => OnnxModel::from_bytes(bytes),
-        }))
+        let options = roots.into_iter().fold(OpenOptions::new(), OpenOptions::external_data_root);
+        Self::of(py.detach(|| OnnxModel::from_bytes_with(bytes, &options)))
+    }
+
+    /// A sentence for each data file that is missing.
+    fn missing_data(&self) -> Vec<String> {
+        self.model().missing_data().iter().map(ToString::to_string).collect()
     }
 
     fn fold<'py>(

@@ -24,6 +24,8 @@ pub fn dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict
         notes.push((kind, note.node.clone(), note.reason.clone()));
     }
     found.set_item("notes", notes)?;
+    let missing = report.missing_data.iter().map(|data| (data.location.clone(), data.tensors, data.looked_in.clone()));
+    found.set_item("missing_data", missing.collect::<Vec<_>>())?;
     found.set_item("explanation", report.explanation())?;
     Ok(found)
 }

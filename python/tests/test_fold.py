@@ -107,9 +107,16 @@ def test_data_in_other_files(tmp_path, chain):
     path = tmp_path / "model.onnx"
     onnx.save(model, path, save_as_external_data=True, size_threshold=0, location="model.data")
     data = path.read_bytes()
-    with pytest.raises(osf.UnsupportedError):
-        osf.fold(data)
-    folded, _ = osf.fold(data, base_dir=tmp_path)
+    with pytest.warns(UserWarning, match="'model.data' is missing"):
+        folded, report = osf.fold(data)
+    assert [(missing.location, missing.tensors, missing.looked_in) for missing in report.missing_data] == [("model.data", 1, [])]
+    assert json.loads(json.dumps(report.to_dict()))["missing_data"][0]["tensors"] == 1
+    assert onnx.load_from_string(folded).graph.initializer[0].external_data[0].value == "model.data"
+    with pytest.warns(UserWarning), pytest.raises(osf.ImpossibleModelError):
+        osf.fold(data, strict=True)
+    for place in ({"base_dir": tmp_path}, {"external_data_roots": tmp_path}, {"external_data_roots": ["/", str(tmp_path)]}):
+        folded, report = osf.fold(data, **place)
+        assert report.missing_data == []
     whole = onnx.load_from_string(folded)
     assert onnx.numpy_helper.to_array(whole.graph.initializer[0]).tolist() == [1, 2, 3, 4]
     opened, _ = osf.fold(onnx_ir.load(path))

@@ -12,11 +12,13 @@ pub(super) struct Diff {
     /// The second model.
     #[arg(value_name = "B")]
     second: PathBuf,
+    #[command(flatten)]
+    opening: super::passes::Opening,
 }
 
 impl Diff {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let (first, second) = (super::passes::open(&self.first)?, super::passes::open(&self.second)?);
+        let (first, second) = (self.opening.open_telling(&self.first)?, self.opening.open_telling(&self.second)?);
         super::tell(&super::printable(&first.diff(&second)))
     }
 }

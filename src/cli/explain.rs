@@ -38,7 +38,7 @@ enum Format {
 
 impl Explain {
     pub(super) fn run(self) -> anyhow::Result<()> {
-        let mut model = self.passes.open(&self.model)?;
+        let mut model = self.passes.open_telling(&self.model)?;
         let (report, explanation) = model.explain(&self.passes.options(), &self.names, self.trials)?;
         if self.report == Format::Json {
             let told = explanation.json(&report, &self.model.to_string_lossy());

@@ -14,7 +14,7 @@ use onnx_slice_fold::{ExternalData, Port, Report, SaveOptions, Saved};
 
 use super::Usage;
 use super::jobs::{self, Job, Target, Wanted};
-use super::passes::Passes;
+use super::passes::{Passes, warn_of_missing};
 use super::progress::Progress;
 use super::style::Style;
 
@@ -72,9 +72,9 @@ pub(super) struct Differs(String);
 /// Where to write external data.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum External {
-    /// Keep the files if the output is in the same directory; otherwise copy them.
+    /// Keep the files if the output is in the same directory and no symbolic link leads out of it; otherwise copy them.
     Keep,
-    /// Copy the data to a file next to the output.
+    /// Copy the data to a file next to the output, unless the copy would equal the original file.
     Copy,
     /// Refer to the original files; the output must be in the same directory or in a parent of it.
     Link,
@@ -252,6 +252,7 @@ impl Fold {
 
     fn warn(&self, done: &Done, of: &str) {
         let report = &done.report;
+        warn_of_missing(&report.missing_data, of);
         for operator in self.passes.slice_operators().filter(|operator| !report.before.operators.contains_key(operator))
         {
             super::say(Style::Warning, "warning", &format!("{of}the model has no operator '{operator}'"));

@@ -1,16 +1,64 @@
 //! The options of every subcommand that runs the passes.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use onnx_slice_fold::{Assumption, OnnxModel, Options, SliceName, SliceRule};
+use onnx_slice_fold::{Assumption, MissingData, OnnxModel, OpenOptions, Options, SliceName, SliceRule};
 
 use super::sizes;
+use super::style::Style;
+
+/// How models are opened.
+#[derive(Args, Debug)]
+pub(super) struct Opening {
+    /// Allow external data in this directory, in addition to the directory of MODEL and, if MODEL is a symbolic link, the directory of its
+    /// target. The program follows links to files in these directories. Repeatable.
+    #[arg(long, value_name = "DIR", help_heading = "External data")]
+    external_data_root: Vec<PathBuf>,
+}
+
+impl Opening {
+    /// Opens a model from a file or from standard input.
+    pub(super) fn open(&self, path: &Path) -> anyhow::Result<OnnxModel> {
+        let options = self.external_data_root.iter().fold(OpenOptions::new(), OpenOptions::external_data_root);
+        if !is_stream(path) {
+            return Ok(OnnxModel::open_with(path, &options)?);
+        }
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
+        OnnxModel::from_bytes_with(bytes, &options).context("standard input")
+    }
+
+    /// Opens a model, and warns of each missing data file.
+    pub(super) fn open_telling(&self, path: &Path) -> anyhow::Result<OnnxModel> {
+        let model = self.open(path)?;
+        warn_of_missing(&model.missing_data(), "");
+        Ok(model)
+    }
+}
+
+/// The largest number of warnings about single files.
+const MOST_MISSING: usize = 8;
+
+/// Warns of data files that were not found. Each warning begins with `of`, which names the model where there are several.
+pub(super) fn warn_of_missing(missing: &[MissingData], of: &str) {
+    let warn = |text: String| super::say(Style::Warning, "warning", &format!("{of}{text}"));
+    for data in missing.iter().take(MOST_MISSING) {
+        warn(format!(
+            "{data}; nodes that need it are kept. If the file is elsewhere, pass its directory with --external-data-root"
+        ));
+    }
+    if let Some(more) = missing.len().checked_sub(MOST_MISSING).filter(|&more| more > 0) {
+        warn(format!("{more} more external data files are missing"));
+    }
+}
 
 #[derive(Args, Debug)]
 pub(super) struct Passes {
+    #[command(flatten)]
+    opening: Opening,
     /// Fix or bound a dim of the inputs: batch=1, seq=1..4096, seq=8..4096:8 (a multiple of 8). x[0]=batch names the first dim of input x.
     /// Accepts several, separated by commas or spaces.
     #[arg(long, value_name = "NAME=SIZE", help_heading = "Input shapes")]
@@ -47,7 +95,8 @@ pub(super) struct Passes {
     /// Do not fold constants larger than this (16K, 1MB).
     #[arg(long, value_name = "SIZE", value_parser = sizes::bytes, help_heading = "Optimization")]
     fold_size_threshold: Option<usize>,
-    /// Refuse a model for which every run fails, or that declares false types. By default, the program keeps invalid nodes and prints a warning.
+    /// Refuse a model for which every run fails, that declares false types, or whose external data is missing. By default, the program keeps
+    /// the affected nodes and prints a warning.
     #[arg(long, help_heading = "Optimization")]
     strict: bool,
     /// Disable a rewrite rule or pass; `rules` lists the names. Accepts several, separated by commas or spaces.
@@ -146,7 +195,15 @@ impl Passes {
 
     /// Opens a model and extracts the requested part.
     pub(super) fn open(&self, path: &Path) -> anyhow::Result<OnnxModel> {
-        let mut model = open(path)?;
+        self.part_of(self.opening.open(path)?)
+    }
+
+    /// Opens a model, and warns of each missing data file.
+    pub(super) fn open_telling(&self, path: &Path) -> anyhow::Result<OnnxModel> {
+        self.part_of(self.opening.open_telling(path)?)
+    }
+
+    fn part_of(&self, mut model: OnnxModel) -> anyhow::Result<OnnxModel> {
         if !self.unused_output.is_empty() {
             let gone = matching(&self.unused_output, &model.output_names())?;
             model.remove_outputs(&gone)?;
@@ -158,16 +215,6 @@ impl Passes {
         }
         Ok(model)
     }
-}
-
-/// Opens a model from a file or from standard input.
-pub(super) fn open(path: &Path) -> anyhow::Result<OnnxModel> {
-    if !is_stream(path) {
-        return Ok(OnnxModel::open(path)?);
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("cannot read standard input")?;
-    OnnxModel::from_bytes(bytes).context("standard input")
 }
 
 /// Returns `true` if the path names standard input or output.

@@ -46,7 +46,7 @@ impl Show {
             }
             _ => None,
         };
-        let mut model = self.passes.open(&self.model)?;
+        let mut model = self.passes.open_telling(&self.model)?;
         let mut options = self.passes.options().fold(self.folded);
         if !self.folded {
             // Nothing is made of the model, so nothing is noted in it.

@@ -10,13 +10,20 @@ pub struct ExternalOrigin {
     pub entries: Vec<(String, String)>,
 }
 
+impl ExternalOrigin {
+    /// The path of the data file, relative to the model's directory.
+    pub fn location(&self) -> Option<&str> {
+        self.entries.iter().find(|(key, _)| key == "location").map(|(_, location)| location.as_str())
+    }
+}
+
 /// An initializer's content.
 #[derive(Clone, Debug)]
 pub struct Constant {
     /// The dense value. A sparse initializer is expanded here when it is small enough.
     pub tensor: Option<Tensor>,
-    /// The wire bytes of the whole message, when it must be written as it was: a sparse initializer, or a tensor this
-    /// program cannot read (a data type newer than it).
+    /// The wire bytes of the whole message, when it must be written as it was: a sparse initializer, or a tensor that cannot be
+    /// read (a data type newer than this program, or a data file that is missing). Then the value's declared type is the tensor's.
     pub verbatim: Option<bytes::Bytes>,
     /// Whether `verbatim` is a `SparseTensorProto`.
     pub sparse: bool,

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// A directory that files are opened beneath.
 pub(super) struct Directory {
@@ -35,40 +35,63 @@ impl Directory {
         Ok(Directory { handle })
     }
 
-    /// Opens what `components` name, one inside the other, for reading. Each must be a plain name.
+    /// Opens the file at a relative path of plain names for reading; `None` if one of the names is a symbolic link.
     ///
     /// # Errors
-    /// `FilesystemLoop` if a link is in the way; otherwise what the system says.
-    pub fn read(&self, components: &[&str]) -> io::Result<File> {
+    /// The system cannot open the file.
+    pub fn read(&self, path: &Path) -> io::Result<Option<File>> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{Mode, ResolveFlags, openat2};
             use rustix::io::Errno;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-            match openat2(&self.handle, components.join("/"), READ, Mode::empty(), resolve) {
-                Ok(file) => return Ok(file.into()),
+            match openat2(&self.handle, path, READ, Mode::empty(), resolve) {
+                Ok(file) => return Ok(Some(file.into())),
+                Err(Errno::LOOP) => return Ok(None),
                 // Kernels and sandboxes that do not have it.
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.walk(components)
+        self.walk(path)
     }
 
-    /// One component at a time.
-    fn walk(&self, components: &[&str]) -> io::Result<File> {
-        use rustix::fs::{Mode, OFlags, openat};
+    /// Opens one component at a time.
+    fn walk(&self, path: &Path) -> io::Result<Option<File>> {
+        use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
         use rustix::io::Errno;
-        let Some((name, directories)) = components.split_last() else { return Err(Errno::NOENT.into()) };
+        let names = plain_names(path)?;
+        let Some((name, directories)) = names.split_last() else { return Err(Errno::NOENT.into()) };
         let mut inner: Option<rustix::fd::OwnedFd> = None;
-        for directory in directories {
+        for (name, is_last) in directories.iter().map(|name| (name, false)).chain([(name, true)]) {
             let outer = inner.as_ref().unwrap_or(&self.handle);
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            inner = Some(openat(outer, *directory, flags, Mode::empty())?);
+            let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let flags = OFlags::NOFOLLOW | if is_last { READ } else { directory };
+            inner = match openat(outer, *name, flags, Mode::empty()) {
+                Ok(opened) => Some(opened),
+                // A link, which is no directory either. Whatever it is, nothing was opened.
+                Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
+                    let found = statat(outer, *name, AtFlags::SYMLINK_NOFOLLOW)?;
+                    let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
+                    return if is_link { Ok(None) } else { Err(error.into()) };
+                }
+                Err(error) => return Err(error.into()),
+            };
         }
-        let outer = inner.as_ref().unwrap_or(&self.handle);
-        Ok(openat(outer, *name, READ | OFlags::NOFOLLOW, Mode::empty())?.into())
+        Ok(inner.map(File::from))
     }
+}
+
+/// The names of a relative path.
+///
+/// # Errors
+/// The path is absolute or leads upward.
+fn plain_names(path: &Path) -> io::Result<Vec<&std::ffi::OsStr>> {
+    let plain = |component| match component {
+        Component::Normal(name) => Ok(name),
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    };
+    path.components().map(plain).collect()
 }
 
 #[cfg(not(unix))]
@@ -77,16 +100,16 @@ impl Directory {
         Ok(Directory { path: path.to_path_buf() })
     }
 
-    /// Opens what `components` name, one inside the other, for reading. Each must be a plain name.
-    pub fn read(&self, components: &[&str]) -> io::Result<File> {
-        let mut path = self.path.clone();
-        for component in components {
-            path.push(component);
-            if std::fs::symlink_metadata(&path)?.file_type().is_symlink() {
-                return Err(io::ErrorKind::PermissionDenied.into());
+    /// Opens the file at a relative path of plain names for reading; `None` if one of the names is a symbolic link.
+    pub fn read(&self, path: &Path) -> io::Result<Option<File>> {
+        let mut whole = self.path.clone();
+        for name in plain_names(path)? {
+            whole.push(name);
+            if std::fs::symlink_metadata(&whole)?.file_type().is_symlink() {
+                return Ok(None);
             }
         }
-        File::open(path)
+        File::open(whole).map(Some)
     }
 }
 
@@ -98,14 +121,15 @@ mod tests {
     use super::*;
 
     /// Both ways must open the same and refuse the same.
-    fn both(directory: &Directory, components: &[&str]) -> Option<String> {
-        let text = |file: io::Result<File>| {
+    fn both(directory: &Directory, path: &str) -> Result<Option<String>, ()> {
+        let text = |file: io::Result<Option<File>>| {
+            let Some(mut file) = file.map_err(|_| ())? else { return Ok(None) };
             let mut text = String::new();
-            file.ok()?.read_to_string(&mut text).ok()?;
-            Some(text)
+            file.read_to_string(&mut text).map_err(|_| ())?;
+            Ok(Some(text))
         };
-        let (one, other) = (text(directory.read(components)), text(directory.walk(components)));
-        assert_eq!(one, other, "{components:?}");
+        let (one, other) = (text(directory.read(path.as_ref())), text(directory.walk(path.as_ref())));
+        assert_eq!(one, other, "{path:?}");
         one
     }
 
@@ -122,12 +146,17 @@ mod tests {
         symlink("a", dir.join("d")).unwrap();
         symlink("..", dir.join("up")).unwrap();
         let directory = Directory::open(&dir).unwrap();
-        assert_eq!(both(&directory, &["w"]).as_deref(), Some("w"));
-        assert_eq!(both(&directory, &["a", "b", "w"]).as_deref(), Some("abw"));
-        for refused in
-            [&["link"][..], &["out"], &["d", "b", "w"], &["up", "secret"], &["nothing"], &["w", "w"], &["a"], &[]]
-        {
-            assert_eq!(both(&directory, refused), None, "{refused:?}");
+        assert_eq!(both(&directory, "w"), Ok(Some("w".into())));
+        assert_eq!(both(&directory, "a/b/w"), Ok(Some("abw".into())));
+        for link in ["link", "out", "d/b/w", "up/secret"] {
+            assert_eq!(both(&directory, link), Ok(None), "{link:?}");
+        }
+        for refused in ["nothing", "w/w", "a", ""] {
+            assert_eq!(both(&directory, refused), Err(()), "{refused:?}");
+        }
+        for leads_out in ["../secret", "/etc/passwd"] {
+            assert!(directory.walk(leads_out.as_ref()).is_err());
+            assert!(!matches!(directory.read(leads_out.as_ref()), Ok(Some(_))));
         }
     }
 }

@@ -47,9 +47,14 @@ enum Held {
 /// Bytes from which on a payload begins on a page, and that page's size.
 const PAGE: u64 = 4096;
 
+/// Where a payload of `length` bytes begins in a data file that has `len` bytes so far.
+pub(super) fn offset_after(len: u64, length: u64) -> u64 {
+    len.next_multiple_of(if length >= PAGE { PAGE } else { 64 })
+}
+
 impl<'a> DataWriter<'a> {
     /// Begins the data file `<model file name>.data` in the directory of `model`, where a model is to be written; if that
-    /// is a data file the source reads, the first of `<model file name>.2.data`, `.3.data`, … that is not.
+    /// is a data file the source reads or misses, the first of `<model file name>.2.data`, `.3.data`, … that is not.
     ///
     /// # Errors
     /// If there cannot be such a file.
@@ -67,7 +72,9 @@ impl<'a> DataWriter<'a> {
             let path = model.with_file_name(&name);
             let id = std::fs::metadata(&path).ok().as_ref().and_then(super::file::FileId::of);
             let read = |source: &Source| source.data.ids().any(|data| Some(data) == id);
-            if id.is_some() && source.is_some_and(read) {
+            // A model that refers to a missing file must not find another in its place.
+            let is_missing = source.is_some_and(|source| source.data.is_missing(&name));
+            if is_missing || id.is_some() && source.is_some_and(read) {
                 tried = tried.checked_add(1).ok_or_else(|| refuse("has too many data files"))?;
                 continue;
             }
@@ -122,7 +129,7 @@ impl<'a> DataWriter<'a> {
             return Ok(*placement);
         }
         let (at, length) = (self.out.len(), key.1 as u64);
-        let offset = at.next_multiple_of(if length >= PAGE { PAGE } else { 64 });
+        let offset = offset_after(at, length);
         self.out.new.must_hold(offset.saturating_add(length))?;
         let gap = [0; PAGE as usize];
         let gap = usize::try_from(offset - at).ok().and_then(|len| gap.get(..len)).unwrap_or_default();

@@ -74,7 +74,10 @@ pub(super) fn export_apart<'m>(model: &'m Model, externals: &Externals) -> Resul
 /// The values of a graph whose types are written beside those of inputs and outputs: what earlier fields of the graph say is not said again.
 fn stated(model: &Model, graph: GraphId, order: &[NodeId]) -> Vec<ValueId> {
     let held = model.graph(graph);
-    let told: FxHashSet<ValueId> = held.inputs().iter().chain(held.outputs()).copied().collect();
+    // The message of a constant has its type already. Where the elements cannot be read, the declared type is a copy of it.
+    let is_unread = |value: &&ValueId| model.value(**value).tensor().is_none() && model.value(**value).extra.is_empty();
+    let unread = held.initializers().iter().filter(is_unread);
+    let told: FxHashSet<ValueId> = held.inputs().iter().chain(held.outputs()).chain(unread).copied().collect();
     let results = order.iter().filter_map(|&node| model.node(node)).flat_map(|node| node.outputs().iter().flatten());
     let is_stated = |value: &ValueId| {
         let place = model.value(*value);
@@ -209,6 +212,10 @@ impl<'a> Export<'a> {
             (Some(bytes), _) => {
                 let mut tensor = TensorProto::decode(bytes.clone()).unwrap_or_default();
                 tensor.name = Some(name);
+                if let Some(entries) = self.externals.get(&value) {
+                    tensor.external_data = entries.clone();
+                }
+                self.within(5, proto.initializer.len(), |export| export.note(&constant.extra));
                 proto.initializer.push(tensor);
             }
             (None, Some(tensor)) => {

@@ -1,20 +1,21 @@
 //! External data: tensors whose elements lie in a file beside the model.
 //!
-//! The model chooses the name of that file, so the name is hostile: it must lead to a regular file with one name, beneath
-//! the model's own directory, without passing a link. The standard asks for a path relative to that directory.
+//! The model chooses the name of that file, so the name is hostile: it must lead to a regular file with one name, below
+//! a directory that the user allows ([`roots`]). In the standard, it is a path relative to the model's directory.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use thiserror::Error;
 
-use super::beneath::Directory;
 use super::file::{Contents, FileError, FileId, Origin};
 use super::proto::StringStringEntryProto;
 use super::{Quoted, QuotedPath};
+use roots::{Place, Roots};
+
+mod roots;
 
 /// Where a tensor's bytes lie, as its `external_data` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +51,6 @@ impl fmt::Display for ExternalError {
 /// Why external data cannot be had.
 #[derive(Debug, Error)]
 pub enum ExternalProblem {
-    #[error("its data lies in a file, and a model that is given as bytes has no directory to look for files in")]
-    NoDirectory,
     #[error("external data without a location")]
     NoLocation,
     #[error("external data gives {0} twice")]
@@ -66,8 +65,56 @@ pub enum ExternalProblem {
     HardLink { location: String, links: u64 },
     #[error("external data file {} has {size} bytes, fewer than offset {offset} and length {length} ask for", Quoted(.location))]
     OutOfRange { location: String, size: u64, offset: u64, length: u64 },
-    #[error("the model's directory {} cannot be opened: {error}", QuotedPath(.directory))]
+    #[error("external data location {} is a symbolic link that leads to {}, outside of {}; \
+             if that file is to be read, allow its directory with --external-data-root DIR",
+            Quoted(.location), QuotedPath(.target), Directories(.allowed))]
+    Outside { location: String, target: PathBuf, allowed: Vec<PathBuf> },
+    #[error("directory {} cannot be opened to look for external data: {error}", QuotedPath(.directory))]
     Directory { directory: PathBuf, error: std::io::Error },
+}
+
+/// A list of directories, fit for a message.
+struct Directories<'a>(&'a [PathBuf]);
+
+impl fmt::Display for Directories<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 4;
+        for (at, directory) in self.0.iter().take(MOST).enumerate() {
+            write!(f, "{}{}", if at == 0 { "" } else { ", " }, QuotedPath(directory))?;
+        }
+        match self.0.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// A data file that was not found. Its tensors have type and shape, and no elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingData {
+    /// The path that the model gives.
+    pub location: String,
+    /// The number of tensors in the file.
+    pub tensors: usize,
+    /// The name of the first of them.
+    pub first: String,
+    /// The directories in which the file was looked for, first to last. Empty for a model that was given as bytes without a directory.
+    pub looked_in: Vec<PathBuf>,
+}
+
+impl fmt::Display for MissingData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "external data file {} is missing", Quoted(&self.location))?;
+        match self.looked_in.as_slice() {
+            [] => f.write_str(" (the model was given without a directory to look in)")?,
+            directories => write!(f, " (looked in {})", Directories(directories))?,
+        }
+        match self.tensors {
+            1 => write!(f, ": tensor {} has no values", Quoted(&self.first)),
+            many => write!(f, ": {many} tensors have no values, tensor {} is the first", Quoted(&self.first)),
+        }
+    }
 }
 
 impl<'a> Reference<'a> {
@@ -138,43 +185,47 @@ fn number(key: &'static str, value: &str) -> Result<u64, ExternalProblem> {
     number.ok_or_else(|| ExternalProblem::NotANumber { key, value: value.to_owned() })
 }
 
-/// The data files of one model, each opened once.
+/// The data files of one model, each opened once. By default there is no directory to look in, and all are missing.
+#[derive(Default)]
 pub struct DataFiles {
-    /// The directory they lie beneath; a model that came from no file may have none.
-    path: Option<PathBuf>,
-    directory: Option<Directory>,
+    roots: Roots,
     /// By the names that lead to the file, joined.
-    open: BTreeMap<String, Contents>,
+    open: BTreeMap<String, (Place, Contents)>,
+    /// The files that no root has, by the same key.
+    missing: BTreeMap<String, MissingData>,
 }
 
 impl DataFiles {
-    /// Those of the model at `model`: beneath the directory of that path, which need not be where a link leads.
-    pub fn beside(model: &Path) -> Self {
-        let parent = model.parent().filter(|parent| !parent.as_os_str().is_empty());
-        DataFiles::beneath(Some(parent.unwrap_or(Path::new("."))))
+    /// Those of the model at `model`: below the directory of that path, and below the directory that it really lies in. `id` is the file
+    /// that was opened by that path.
+    pub fn beside(model: &Path, id: Option<FileId>) -> Self {
+        DataFiles { roots: Roots::of_model(model, id), ..DataFiles::default() }
     }
 
-    /// Those beneath a directory; without one, external data is an error.
-    pub fn beneath(directory: Option<&Path>) -> Self {
-        DataFiles { path: directory.map(Path::to_path_buf), directory: None, open: BTreeMap::new() }
+    /// Looks for data files below these directories as well.
+    pub fn also_beneath(&mut self, directories: impl IntoIterator<Item = PathBuf>) {
+        self.roots.extend(directories);
     }
 
-    /// The bytes a tensor's `external_data` refers to: a slice of the file, whatever its size.
+    /// The bytes a tensor's `external_data` refers to: a slice of the file, whatever its size. `None` if there is no such file, which is
+    /// noted.
     ///
     /// # Errors
     /// Names `tensor` and why the data cannot be had.
-    pub fn read(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Bytes, ExternalError> {
-        self.slice(entries).map_err(|problem| ExternalError { tensor: Some(tensor.to_owned()), problem })
+    pub fn read(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Option<Bytes>, ExternalError> {
+        self.slice(tensor, entries).map_err(|problem| ExternalError { tensor: Some(tensor.to_owned()), problem })
     }
 
-    fn slice(&mut self, entries: &[StringStringEntryProto]) -> Result<Bytes, ExternalProblem> {
+    fn slice(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Option<Bytes>, ExternalProblem> {
         let reference = Reference::parse(entries)?;
-        let bytes = self.file(&reference)?.bytes.clone();
+        let Some(bytes) = self.file(tensor, &reference)?.map(|contents| contents.bytes.clone()) else {
+            return Ok(None);
+        };
         let size = bytes.len() as u64;
         let length = reference.length.unwrap_or(size.saturating_sub(reference.offset));
         let end = reference.offset.checked_add(length).filter(|end| *end <= size);
         match (usize::try_from(reference.offset), end.map(usize::try_from)) {
-            (Ok(start), Some(Ok(end))) => Ok(bytes.slice(start..end)),
+            (Ok(start), Some(Ok(end))) => Ok(Some(bytes.slice(start..end))),
             _ => Err(ExternalProblem::OutOfRange {
                 location: reference.location.to_owned(),
                 size,
@@ -184,63 +235,68 @@ impl DataFiles {
         }
     }
 
-    fn file(&mut self, reference: &Reference) -> Result<&Contents, ExternalProblem> {
-        let components = reference.components()?;
-        let name = components.join("/");
+    fn file(&mut self, tensor: &str, reference: &Reference) -> Result<Option<&Contents>, ExternalProblem> {
+        let name = reference.components()?.join("/");
+        if let Some(missing) = self.missing.get_mut(&name) {
+            missing.tensors = missing.tensors.saturating_add(1);
+            return Ok(None);
+        }
         if !self.open.contains_key(&name) {
-            if self.directory.is_none() {
-                let path = self.path.as_deref().ok_or(ExternalProblem::NoDirectory)?;
-                let directory = Directory::open(path)
-                    .map_err(|error| ExternalProblem::Directory { directory: path.to_path_buf(), error })?;
-                self.directory = Some(directory);
-            }
-            let file = self.open_file(&components).map_err(|error| explain(reference.location, error))?;
-            one_name(&file, reference.location)?;
-            let contents = Contents::of(&file)
-                .map_err(|error| ExternalProblem::File { location: reference.location.to_owned(), error })?;
-            self.open.insert(name.clone(), contents);
+            let location = reference.location;
+            self.roots.open()?;
+            let Some((file, place)) = self.roots.find(&name, location)? else {
+                let (location, first) = (location.to_owned(), tensor.to_owned());
+                let looked_in = self.roots.paths();
+                self.missing.insert(name, MissingData { location, tensors: 1, first, looked_in });
+                return Ok(None);
+            };
+            one_name(&file, location)?;
+            let contents =
+                Contents::of(&file).map_err(|error| ExternalProblem::File { location: location.to_owned(), error })?;
+            self.open.insert(name.clone(), (place, contents));
         }
-        self.open.get(&name).ok_or(ExternalProblem::NoLocation)
-    }
-
-    fn open_file(&self, components: &[&str]) -> std::io::Result<std::fs::File> {
-        match &self.directory {
-            Some(directory) => directory.read(components),
-            None => Err(std::io::ErrorKind::NotFound.into()),
-        }
+        Ok(self.open.get(&name).map(|(_, contents)| contents))
     }
 
     /// The data file a payload lies in, if it lies in one that is mapped.
     pub(super) fn origin(&self, payload: &[u8]) -> Option<Origin> {
-        let (name, contents) = self.open.iter().find(|(_, contents)| contents.has(payload))?;
-        let file = self.open_file(&name.split('/').collect::<Vec<_>>()).ok()?;
+        let (name, (_, contents)) = self.open.iter().find(|(_, (_, contents))| contents.has(payload))?;
+        let (file, _) = self.roots.find(name, name).ok()??;
         contents.origin(file)
     }
 
-    /// The directory locations are relative to, if there is one.
-    pub fn directory(&self) -> Option<&Path> {
-        self.path.as_deref()
+    /// The location by which a model in `directory`, a path without symbolic links, finds the data that the opened model finds at
+    /// `location`: the same text if that model is in `directory`, with `weights/` in front if it is in the subdirectory of this name. `None`
+    /// if no model in `directory` may read the file: it lies elsewhere, or a symbolic link leads out of `directory`.
+    pub fn location_from(&self, location: &str, directory: &Path) -> Option<String> {
+        let reference = Reference { location, offset: 0, length: None };
+        let name = reference.components().ok()?.join("/");
+        let way = match self.open.get(&name) {
+            Some((place, _)) => self.roots.way_from(place, directory)?,
+            None => self.roots.way_of_missing(directory)?,
+        };
+        Some(format!("{way}{location}"))
     }
 
-    /// Whether a model at `target` would find the same files by the same locations.
-    pub fn serve(&self, target: &Path) -> bool {
-        self.way_from(target).is_some_and(|way| way.is_empty())
+    /// The bytes of the data file at `location`, if it is a file in `directory` itself and no link leads there.
+    pub(super) fn len_beside(&self, location: &str, directory: &Path) -> Option<u64> {
+        let (place, contents) = self.open.get(location)?;
+        (place.real == directory.join(location) && !location.contains('/')).then_some(contents.stamp.len)
     }
 
-    /// What to write before the locations so that a model at `target` finds the same files: nothing if it is in the same directory, `weights/`
-    /// if it is in the one above that is called so. `None` if it is in neither that directory nor one above: a model is not to look
-    /// for data anywhere else.
-    pub fn way_from(&self, target: &Path) -> Option<String> {
-        let theirs = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let ours = std::fs::canonicalize(self.path.as_deref()?).ok()?;
-        let way = ours.strip_prefix(std::fs::canonicalize(theirs).ok()?).ok()?.to_path_buf();
-        let names = way.components().map(|name| name.as_os_str().to_str().filter(|name| !name.contains('\\')));
-        names.map(|name| name.map(|name| format!("{name}/"))).collect()
+    /// The data files that are missing, in the order of their locations.
+    pub fn missing(&self) -> impl Iterator<Item = &MissingData> {
+        self.missing.values()
+    }
+
+    /// Returns `true` if the model refers to a missing file of this name in its own directory.
+    pub(super) fn is_missing(&self, name: &str) -> bool {
+        self.missing.contains_key(name)
     }
 
     /// Which files have been opened. Nothing may be written over them.
     pub fn ids(&self) -> impl Iterator<Item = FileId> {
-        self.open.values().filter_map(|contents| contents.stamp.id)
+        self.open.values().filter_map(|(_, contents)| contents.stamp.id)
     }
 
     /// Whether all files opened are still there and did not change. No descriptor is kept for that, since a model may
@@ -249,42 +305,20 @@ impl DataFiles {
     /// # Errors
     /// Names the file.
     pub fn verify(&self) -> Result<(), ExternalError> {
-        for (name, contents) in self.open.iter().filter(|(_, contents)| !contents.is_copy()) {
-            let components: Vec<&str> = name.split('/').collect();
-            let verified = match self.open_file(&components).and_then(|file| file.metadata()) {
-                Ok(now) => contents.verify(&now),
-                Err(error) if error.kind() == ErrorKind::NotFound => Err(FileError::Changed),
-                Err(error) => Err(error.into()),
+        for (name, (_, contents)) in self.open.iter().filter(|(_, (_, contents))| !contents.is_copy()) {
+            let located = |error| ExternalProblem::File { location: name.clone(), error };
+            let verified = match self.roots.find(name, name) {
+                Ok(Some((file, _))) => file.metadata().map_err(FileError::from).and_then(|now| contents.verify(&now)),
+                Ok(None) => Err(FileError::Changed),
+                Err(problem) => return Err(ExternalError { tensor: None, problem }),
             };
-            verified.map_err(|error| ExternalError {
-                tensor: None,
-                problem: ExternalProblem::File { location: name.clone(), error },
-            })?;
+            verified.map_err(|error| ExternalError { tensor: None, problem: located(error) })?;
         }
         Ok(())
     }
 }
 
-/// What the system's refusal means here.
-fn explain(location: &str, error: std::io::Error) -> ExternalProblem {
-    let location = location.to_owned();
-    #[cfg(unix)]
-    match rustix::io::Errno::from_io_error(&error) {
-        Some(rustix::io::Errno::LOOP) => {
-            return ExternalProblem::Location { location, reason: "leads through a symbolic link" };
-        }
-        Some(rustix::io::Errno::XDEV) => {
-            return ExternalProblem::Location { location, reason: "leads out of the model's directory" };
-        }
-        Some(rustix::io::Errno::NXIO) => {
-            return ExternalProblem::File { location, error: FileError::NotRegular("a socket or device") };
-        }
-        _ => {}
-    }
-    ExternalProblem::File { location, error: error.into() }
-}
-
-/// A second name may lie outside the model's directory: data that the model was not given.
+/// Refuses a file with a second name, which may lie outside of the roots: data that the model was not given.
 fn one_name(file: &std::fs::File, location: &str) -> Result<(), ExternalProblem> {
     #[cfg(unix)]
     {

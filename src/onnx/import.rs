@@ -370,13 +370,8 @@ impl Import<'_> {
             Decoded::Dense(tensor, origin, extra) => {
                 Constant { origin, extra: joined(extra, unknown), ..Constant::dense(tensor) }
             }
-            Decoded::Foreign => Constant {
-                tensor: None,
-                verbatim: Some(self.rest_below(5, index, proto.encode_to_vec())),
-                sparse: false,
-                origin: None,
-                extra: Extra::new(),
-            },
+            Decoded::Foreign => Constant { origin: None, ..missing(&proto, unknown) },
+            Decoded::Missing => missing(&proto, unknown),
         };
         self.constant(graph, &name, constant, proto.data_type.unwrap_or_default(), &proto.dims)
     }
@@ -384,7 +379,7 @@ impl Import<'_> {
     fn sparse_initializer(
         &mut self,
         graph: GraphId,
-        proto: SparseTensorProto,
+        mut proto: SparseTensorProto,
         index: usize,
         place: &str,
     ) -> Result<(), ImportError> {
@@ -394,6 +389,11 @@ impl Import<'_> {
         }
         let sparse = tensor::take_sparse(&name, &proto, self.files);
         let sparse = sparse.map_err(|reason| error(format!("sparse initializer '{name}'"), reason))?;
+        if let Some(sparse) = &sparse {
+            // The message is written as it is, to any directory.
+            tensor::take_in(proto.values.as_deref_mut(), &sparse.values);
+            tensor::take_in(proto.indices.as_deref_mut(), &sparse.indices);
+        }
         let constant = Constant {
             tensor: sparse.as_ref().and_then(tensor::densify),
             verbatim: Some(self.rest_below(15, index, proto.encode_to_vec())),
@@ -463,6 +463,26 @@ impl Import<'_> {
         Ok(())
     }
 
+    /// Takes a Constant node in, whose data file is missing, as the initializer that it is: that has a type. Returns `false` for any other node.
+    fn is_missing_constant(&mut self, graph: GraphId, parts: &NodeParts<'_>) -> Result<bool, ImportError> {
+        const NODE_OF_GRAPH: u32 = 1;
+        let ([attribute], [name]) = (parts.attributes.as_slice(), parts.output.as_slice()) else { return Ok(false) };
+        let tensor = attribute.t.as_deref().filter(|tensor| tensor.data_location.is_some());
+        let (Some(tensor), true) = (tensor, parts.op_type == "Constant" && parts.domain.is_empty()) else {
+            return Ok(false);
+        };
+        // Functions have no initializers, and those of old models are inputs.
+        if self.path.last().is_none_or(|step| step.field != NODE_OF_GRAPH) || self.model.ir_version < 4 {
+            return Ok(false);
+        }
+        let taken = tensor::take(name, tensor, self.files).map_err(|reason| error(describe(parts), reason))?;
+        if !matches!(taken, Decoded::Missing) {
+            return Ok(false);
+        }
+        let constant = missing(tensor, Extra::new());
+        self.constant(graph, name, constant, tensor.data_type.unwrap_or_default(), &tensor.dims).map(|()| true)
+    }
+
     /// The values of a node's results.
     fn results<'n>(
         &mut self,
@@ -483,6 +503,9 @@ impl Import<'_> {
         let computes = parts.output.iter().any(|name| !name.is_empty());
         if computes && parts.op_type.is_empty() {
             return Err(error(describe(&parts), "it names no operator"));
+        }
+        if self.is_missing_constant(graph, &parts)? {
+            return Ok(());
         }
         let inputs = parts.input.iter().map(|name| (!name.is_empty()).then(|| self.operand(name))).collect();
         let (given, rest) = (std::mem::take(&mut parts.attributes), std::mem::take(&mut parts.rest));
@@ -553,6 +576,17 @@ impl Import<'_> {
         };
         self.model.add_function(function);
         Ok(())
+    }
+}
+
+/// A constant whose elements cannot be read.
+fn missing(proto: &TensorProto, extra: Extra) -> Constant {
+    Constant {
+        tensor: None,
+        verbatim: Some(proto.encode_to_vec().into()),
+        sparse: false,
+        origin: Some(tensor::origin_of(proto)),
+        extra,
     }
 }
 

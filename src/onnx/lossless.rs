@@ -83,7 +83,8 @@ fn said(bytes: &[u8]) -> (ModelProto, UnknownFields) {
 
 /// Decoded, imported, exported and encoded.
 fn again(bytes: &[u8], folder: &Path) -> Vec<u8> {
-    let mut source = Source::of_bytes(Bytes::copy_from_slice(bytes), Some(folder));
+    let mut source = Source::of_bytes(Bytes::copy_from_slice(bytes));
+    source.data.also_beneath([folder.to_path_buf()]);
     let (proto, unknown) = decode(source.bytes(), &Limits::default()).expect("the model is decoded");
     let model = import(proto, &unknown, &mut source.data).expect("the model is imported");
     let bytes = to_bytes(&model, Some(&source)).expect("the model is encoded");

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! open ─ Source ─ decode ─ (ModelProto, UnknownFields) ─ … ─ encode ─ save
-//!   │      └ DataFiles: the external data a model names, beneath its directory only
+//!   │      └ DataFiles: the external data a model names, below its directory and those the user names
 //!   └ small files are read, large ones mapped (with the feature `mmap`, else read, too); payloads are slices of either, never copies
 //! ```
 //!
 //! What a file can choose is bounded here, once: [`wire`] walks the bytes before prost sees them and refuses what is
 //! malformed, nested too deeply, or would take memory out of proportion to the file. [`external`] opens nothing outside
-//! the model's directory. [`write_model`] replaces its target whole or not at all.
+//! the model's directory and those the user names. [`write_model`] replaces its target whole or not at all.
 //!
 //! This is the only home of prost, and of the one `unsafe` module, `map`.
 
@@ -50,13 +50,13 @@ pub use data::{DataWriter, Placement};
 pub use decode::{DecodeError, decode, decode_parts};
 pub use encode::{Destination, EncodeError, Encoded};
 pub use export::export;
-pub use external::{DataFiles, ExternalError, Reference};
+pub use external::{DataFiles, ExternalError, MissingData, Reference};
 pub use file::{FileError, FileId};
 pub use heading::heading;
 pub use import::{ImportError, ImportReason, import, import_parts};
 pub use parts::{ModelParts, count_nodes};
 pub use save::SaveError;
-pub use source::{Source, SourceError, open};
+pub use source::{OpenOptions, Source, SourceError, open};
 pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, length, store, to_bytes};
 pub use wire::{Descent, Limits, UnknownFields, WireError};
 pub use write::{Parts, write_model};

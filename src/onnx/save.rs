@@ -45,10 +45,8 @@ pub enum SaveError {
 
 /// A file that is to take a place.
 pub(super) struct NewFile {
-    /// The place, as given.
+    /// The path of the new file. A symbolic link there is replaced; the file that it leads to is not written.
     target: PathBuf,
-    /// The place, behind any link.
-    place: PathBuf,
     pub file: File,
     /// Its name until then, if it needs one; removed with this.
     name: Option<NamedTempFile<()>>,
@@ -58,20 +56,20 @@ impl NewFile {
     /// Makes a file in the directory of `target`, which must not be one of the source's data files.
     pub fn create(target: &Path, source: Option<&Source>) -> Result<Self, SaveError> {
         let refuse = |reason: String| SaveError::Target { target: target.to_path_buf(), reason };
-        let (place, old) = resolve(target).map_err(refuse)?;
+        let old = replaceable(target).map_err(refuse)?;
         let id = old.as_ref().and_then(FileId::of);
         if let (Some(id), Some(source)) = (id, source)
             && source.data.ids().any(|data| data == id)
         {
             return Err(refuse("holds data of the model that is being read".into()));
         }
-        let directory = directory_of(&place);
+        let directory = directory_of(target);
         let cannot = |error: io::Error| SaveError::Write { target: target.to_path_buf(), error: error.into() };
         let (file, name) = temporary(directory).map_err(cannot)?;
         if let Some(old) = old {
             keep_permissions(&file, &old).map_err(cannot)?;
         }
-        Ok(NewFile { target: target.to_path_buf(), place, file, name })
+        Ok(NewFile { target: target.to_path_buf(), file, name })
     }
 
     /// Fails now if the process may not write a file of `len` bytes: trying would end it.
@@ -94,13 +92,13 @@ impl NewFile {
 
     /// Gives the file its name, in place of whatever had it.
     pub fn put_in_place(mut self) -> Result<(), SaveError> {
-        let directory = directory_of(&self.place).to_path_buf();
+        let directory = directory_of(&self.target).to_path_buf();
         let named = match self.name.take() {
             Some(name) => Ok(name),
             None => name(&mut self.file, &directory),
         };
         let named = named.map_err(|error| self.failed(error))?;
-        named.persist(&self.place).map_err(|error| self.failed(error.error))?;
+        named.persist(&self.target).map_err(|error| self.failed(error.error))?;
         // The file is in place and complete whatever comes of this: it makes the name as durable as the bytes, where
         // the system lets a directory be synchronized.
         #[cfg(unix)]
@@ -111,31 +109,24 @@ impl NewFile {
     }
 }
 
-fn directory_of(place: &Path) -> &Path {
+pub(super) fn directory_of(place: &Path) -> &Path {
     place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where a file named `target` would lie, and what lies there now.
-fn resolve(target: &Path) -> Result<(PathBuf, Option<Metadata>), String> {
-    let cannot = |error: io::Error| format!("cannot be written: {error}");
+/// The file that a path leads to, which a new one is as open to others as. `None` if there is none, or a symbolic link that leads nowhere.
+///
+/// # Errors
+/// A file of that name cannot be, or something other than a file is in its place.
+fn replaceable(target: &Path) -> Result<Option<Metadata>, String> {
     let bytes = target.as_os_str().as_encoded_bytes();
     if target.file_name().is_none() || bytes.ends_with(b"/") || bytes.ends_with(b"/.") {
         return Err("is not the name of a file".into());
     }
-    let metadata = match std::fs::symlink_metadata(target) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((target.to_path_buf(), None)),
-        Err(error) => return Err(cannot(error)),
-    };
-    let (place, metadata) = if metadata.is_symlink() {
-        let place = std::fs::canonicalize(target).map_err(|error| format!("is a link that leads nowhere: {error}"))?;
-        let metadata = std::fs::metadata(&place).map_err(cannot)?;
-        (place, metadata)
-    } else {
-        (target.to_path_buf(), metadata)
-    };
-    file::regular(&metadata).map_err(|error| error.to_string())?;
-    Ok((place, Some(metadata)))
+    match std::fs::metadata(target) {
+        Ok(metadata) => file::regular(&metadata).map(|()| Some(metadata)).map_err(|error| error.to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot be written: {error}")),
+    }
 }
 
 /// A new file in a directory, with the permissions any new file has: without a name if the system can do that.

@@ -19,6 +19,37 @@ pub struct Source {
     pub data: DataFiles,
 }
 
+/// How a model is opened.
+///
+/// ```no_run
+/// use onnx_slice_fold::{OnnxModel, OpenOptions};
+///
+/// let options = OpenOptions::new().external_data_root("/data/weights");
+/// let model = OnnxModel::open_with("model.onnx", &options)?;
+/// assert_eq!(model.missing_data(), []);
+/// # Ok::<(), onnx_slice_fold::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Directories that data files may lie below, besides that of the model as given and that of the model's real path.
+    pub external_data_roots: Vec<PathBuf>,
+}
+
+impl OpenOptions {
+    /// Options without further directories.
+    pub fn new() -> Self {
+        OpenOptions::default()
+    }
+
+    /// Adds a directory to [`external_data_roots`](Self::external_data_roots).
+    #[must_use]
+    pub fn external_data_root(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.external_data_roots.push(directory.into());
+        self
+    }
+}
+
 /// The file a model was read from.
 struct Opened {
     path: PathBuf,
@@ -42,7 +73,8 @@ pub enum SourceError {
     External(#[from] ExternalError),
 }
 
-/// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for beside that name.
+/// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for in the directory of that name, and in
+/// that of the file that a link leads to.
 ///
 /// Files below 1 MiB are read, others mapped if the feature `mmap` is on. What becomes of a mapped file while it is used is noticed by
 /// [`Source::verify`], never a crash.
@@ -51,9 +83,9 @@ pub enum SourceError {
 /// If it is not a regular file or cannot be read.
 pub fn open(path: &Path) -> Result<Source, SourceError> {
     let (file, contents) = read(path).map_err(|error| SourceError::Model { path: path.to_path_buf(), error })?;
-    let bytes = contents.bytes.clone();
+    let (bytes, data) = (contents.bytes.clone(), DataFiles::beside(path, contents.stamp.id));
     let file = Some(Opened { path: path.to_path_buf(), file, contents });
-    Ok(Source { bytes, file, data: DataFiles::beside(path) })
+    Ok(Source { bytes, file, data })
 }
 
 fn read(path: &Path) -> Result<(File, Contents), FileError> {
@@ -75,9 +107,9 @@ fn read(path: &Path) -> Result<(File, Contents), FileError> {
 }
 
 impl Source {
-    /// A model that is in memory. Its external data is looked for beneath `directory`; without one, it has none.
-    pub fn of_bytes(bytes: Bytes, directory: Option<&Path>) -> Self {
-        Source { bytes, file: None, data: DataFiles::beneath(directory) }
+    /// A model that is in memory. Its external data is missing until it is [looked for](DataFiles::also_beneath) in a directory.
+    pub fn of_bytes(bytes: Bytes) -> Self {
+        Source { bytes, file: None, data: DataFiles::default() }
     }
 
     /// The bytes of the model.
@@ -144,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_leads_to_the_model_but_not_to_another_directory() {
+    fn a_link_leads_to_the_model() {
         let dir = tempfile::tempdir().unwrap();
         let blob = dir.path().join("blob");
         std::fs::write(&blob, b"\x08\x0a").unwrap();
@@ -154,7 +186,6 @@ mod tests {
         std::os::unix::fs::symlink("../blob", &link).unwrap();
         let source = open(&link).unwrap();
         assert_eq!(source.bytes(), &b"\x08\x0a"[..]);
-        assert_eq!(source.data.directory(), Some(inside.as_path()));
         assert_eq!(source.id(), open(&blob).unwrap().id());
     }
 

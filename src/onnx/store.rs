@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::data::DataWriter;
+use super::data::{DataWriter, offset_after};
 use super::encode::EncodeError;
 use super::export::{Exported, Externals, export_apart};
+use super::external::Reference;
 use super::proto::StringStringEntryProto;
-use super::save::SaveError;
+use super::save::{SaveError, directory_of};
 use super::source::Source;
 use super::write::{Parts, write_model};
 use crate::ir::{ExternalOrigin, Model, ValueId};
@@ -17,12 +18,13 @@ use crate::tensor::{DType, Tensor};
 /// What becomes of tensors whose data lie in files beside the model that was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExternalData {
-    /// They stay there if the output is in the same directory, and are copied to a file beside the output otherwise.
+    /// The output refers to data in its own directory that no symbolic link leads out of. Other data are copied to a file next to the
+    /// output.
     #[default]
     Keep,
-    /// They are copied to a file beside the output, whatever its directory.
+    /// Data are copied to a file next to the output, unless the copy would equal the file next to the output that holds them already.
     Copy,
-    /// They stay there, and the output refers to them: its directory must be that of the model, or one above it.
+    /// The output refers to the data: its directory must be that of the model, or one above it, and no symbolic link may lead out of it.
     Link,
     /// They go into the output itself.
     Inline,
@@ -206,12 +208,13 @@ impl Store<'_> {
     fn known(&mut self, options: &SaveOptions) -> Result<(), SaveError> {
         let (model, source) = (self.model, self.source);
         let inline = options.external_data == ExternalData::Inline;
-        if let Some(way) = self.way(options.external_data)? {
-            for value in initializers(model) {
-                let tensor = model.value(value).tensor();
-                if let Some(origin) = origin(model, value).filter(|_| tensor.is_none_or(can_leave)) {
-                    self.externals.insert(value, entries(origin, &way));
-                }
+        let directory = std::fs::canonicalize(directory_of(self.target)).ok();
+        for value in initializers(model) {
+            let tensor = model.value(value).tensor();
+            let Some(origin) = origin(model, value).filter(|_| tensor.is_none_or(can_leave)) else { continue };
+            let location = self.location(origin, tensor.is_none(), (directory.as_deref(), options.external_data))?;
+            if let Some(location) = location {
+                self.externals.insert(value, entries(origin, &location));
             }
         }
         let had_files = source.is_some_and(|source| source.data.ids().next().is_some());
@@ -219,30 +222,66 @@ impl Store<'_> {
             let of_file = |source: &Source, tensor: &Tensor| !tensor.is_deferred() && source.holds(tensor.bytes());
             source.zip(model.value(value).tensor()).is_some_and(|(source, tensor)| !of_file(source, tensor))
         };
-        self.place(&|value| {
+        let leaves = |value| {
             let was_external = origin(model, value).is_some();
             let is_large = || store_at(model, value, options.threshold);
             was_external && !inline
                 || options.save_as_external_data && is_large()
                 || had_files && !inline && !was_external && is_large() && is_new(value)
-        })
+        };
+        if let Some(repeated) = directory.and_then(|directory| self.repeated(&directory, &leaves)) {
+            self.externals.extend(repeated);
+        }
+        self.place(&leaves)
     }
 
-    /// What to write before the locations of the data that stay where they are; `None` if none do.
-    fn way(&self, external_data: ExternalData) -> Result<Option<String>, SaveError> {
-        let Some(source) = self.source.filter(|source| source.data.ids().next().is_some()) else { return Ok(None) };
-        match external_data {
-            ExternalData::Copy | ExternalData::Inline => Ok(None),
-            ExternalData::Keep => Ok(source.data.serve(self.target).then(String::new)),
-            ExternalData::Link => match source.data.way_from(self.target) {
-                Some(way) => Ok(Some(way)),
-                None => Err(SaveError::Target {
-                    target: self.target.to_path_buf(),
-                    reason: "cannot refer to the data of the model: they lie outside of its directory, where no model may look for them; \
-                             copy them or write the model elsewhere"
-                        .into(),
-                }),
-            },
+    /// The references of all tensors for a new data file, if that file would equal the one in `directory` that holds them already: the result
+    /// of an earlier run, whose data need not be copied again.
+    fn repeated(
+        &self,
+        directory: &Path,
+        leaves: &dyn Fn(ValueId) -> bool,
+    ) -> Option<Vec<(ValueId, Vec<StringStringEntryProto>)>> {
+        let (model, source) = (self.model, self.source?);
+        let (mut found, mut file, mut len) = (Vec::new(), None, 0);
+        let mut placed = FxHashMap::default();
+        for value in initializers(model).filter(|value| !self.externals.contains_key(value) && leaves(*value)) {
+            let Some(tensor) = model.value(value).tensor().filter(|tensor| can_leave(tensor)) else { continue };
+            let origin = origin(model, value)?;
+            let entries = entries(origin, origin.location()?);
+            let reference = Reference::parse(&entries).ok()?;
+            let (key, length) = (tensor.payload_key(), tensor.byte_len() as u64);
+            let offset = *placed.entry(key).or_insert_with(|| {
+                let offset = offset_after(len, length);
+                len = offset.saturating_add(length);
+                offset
+            });
+            let is_there = reference.offset == offset && reference.length.is_none_or(|there| there == length);
+            let is_same_file = *file.get_or_insert_with(|| reference.location.to_owned()) == reference.location;
+            (is_there && is_same_file).then(|| found.push((value, entries)))?;
+        }
+        (source.data.len_beside(&file?, directory)? == len).then_some(found)
+    }
+
+    /// The location by which a model in `directory` refers to data that are not copied; `None` if they are copied, or missing.
+    fn location(
+        &self,
+        origin: &ExternalOrigin,
+        is_missing: bool,
+        (directory, external_data): (Option<&Path>, ExternalData),
+    ) -> Result<Option<String>, SaveError> {
+        let refers = matches!(external_data, ExternalData::Keep | ExternalData::Link);
+        let Some((source, location)) = self.source.filter(|_| refers).zip(origin.location()) else { return Ok(None) };
+        match (directory.and_then(|directory| source.data.location_from(location, directory)), external_data) {
+            // Only `Link` refers to data in a directory below.
+            (Some(there), ExternalData::Keep) => Ok((there == location).then_some(there)),
+            (None, ExternalData::Link) if !is_missing => Err(SaveError::Target {
+                target: self.target.to_path_buf(),
+                reason: "cannot refer to the data of the model: they lie outside of its directory, where no model may look for them; \
+                         copy them or write the model elsewhere"
+                    .into(),
+            }),
+            (there, _) => Ok(there),
         }
     }
 
@@ -265,10 +304,10 @@ impl Store<'_> {
     }
 }
 
-/// The entries of data that stay where they are, `way` being the directory they are in as seen from the model.
-fn entries(origin: &ExternalOrigin, way: &str) -> Vec<StringStringEntryProto> {
+/// The entries of data that are not copied, with another location.
+fn entries(origin: &ExternalOrigin, location: &str) -> Vec<StringStringEntryProto> {
     let entry = |(key, value): &(String, String)| {
-        let value = if key == "location" { format!("{way}{value}") } else { value.clone() };
+        let value = if key == "location" { location.to_string() } else { value.clone() };
         StringStringEntryProto { key: Some(key.clone()), value: Some(value) }
     };
     origin.entries.iter().map(entry).collect()

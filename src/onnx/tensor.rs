@@ -50,6 +50,8 @@ pub(super) enum Decoded {
     Dense(Tensor, Option<ExternalOrigin>, Extra),
     /// Of a data type this program does not know: kept as it is.
     Foreign,
+    /// Its data file is missing: type and shape are known, elements are not.
+    Missing,
 }
 
 /// The shape a message declares.
@@ -77,22 +79,27 @@ pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Re
         if dtype == DType::String {
             return Err(TensorProtoError::WrongField { dtype: dtype.name(), field: "external data" });
         }
-        let mut bytes = files.read(name, &proto.external_data)?;
+        let needed = Tensor::byte_len_of(dtype, &shape)?;
+        let Some(mut bytes) = files.read(name, &proto.external_data)? else { return Ok(Decoded::Missing) };
         // Where no length is told the tensor is as long as it says itself, whatever comes behind it.
-        let needed = crate::tensor::product(&shape).and_then(|count| dtype.byte_len(count));
         let is_told = proto.external_data.iter().any(|entry| entry.key.as_deref() == Some("length"));
-        if let Some(needed) = needed.filter(|&needed| !is_told && needed < bytes.len()) {
+        if !is_told && needed < bytes.len() {
             bytes.truncate(needed);
         }
-        let entry = |entry: &StringStringEntryProto| {
-            (entry.key.clone().unwrap_or_default(), entry.value.clone().unwrap_or_default())
-        };
-        origin = Some(ExternalOrigin { entries: proto.external_data.iter().map(entry).collect() });
+        origin = Some(origin_of(proto));
         Tensor::from_bytes(dtype, &shape, bytes)?
     } else {
         dense(dtype, &shape, proto)?
     };
     Ok(Decoded::Dense(tensor, origin, leftover(proto)))
+}
+
+/// Where a tensor's external data lie.
+pub(super) fn origin_of(proto: &TensorProto) -> ExternalOrigin {
+    let entry = |entry: &StringStringEntryProto| {
+        (entry.key.clone().unwrap_or_default(), entry.value.clone().unwrap_or_default())
+    };
+    ExternalOrigin { entries: proto.external_data.iter().map(entry).collect() }
 }
 
 /// What a tensor's message holds besides its value and name.
@@ -193,7 +200,7 @@ fn narrowed<T: TryFrom<i32>>(values: &[i32], dtype: DType) -> Result<Vec<T>, Ten
     values.iter().map(narrow).collect()
 }
 
-/// A sparse tensor taken in, or `None` when it holds a data type this program does not know.
+/// A sparse tensor taken in, or `None` when it holds a data type this program does not know or its data file is missing.
 pub(super) fn take_sparse(
     name: &str,
     proto: &SparseTensorProto,
@@ -208,15 +215,24 @@ pub(super) fn take_sparse(
     }
     let (values, values_extra) = match take(name, values, files)? {
         Decoded::Dense(tensor, _, extra) => (tensor, extra),
-        Decoded::Foreign => return Ok(None),
+        Decoded::Foreign | Decoded::Missing => return Ok(None),
     };
     let (indices, indices_extra) = match take(name, indices, files)? {
         Decoded::Dense(tensor, _, extra) => (tensor, extra),
-        Decoded::Foreign => return Ok(None),
+        Decoded::Foreign | Decoded::Missing => return Ok(None),
     };
     let sparse = SparseTensor { values, indices, shape, extra: [Extra::new(), values_extra, indices_extra] };
     positions(&sparse)?;
     Ok(Some(sparse))
+}
+
+/// Puts the elements of a tensor into its message if the message refers to a data file.
+pub(super) fn take_in(proto: Option<&mut TensorProto>, tensor: &Tensor) {
+    if let Some(proto) = proto.filter(|proto| proto.data_location.is_some()) {
+        proto.data_location = None;
+        proto.external_data.clear();
+        proto.raw_data = Some(tensor.bytes().clone());
+    }
 }
 
 /// The linear position of each value, checked to be in range and strictly ascending, as the standard demands.

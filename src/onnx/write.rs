@@ -37,8 +37,8 @@ pub struct Parts<'a> {
 
 /// Writes a model to `target`. Returns its size in bytes.
 ///
-/// A target that exists is replaced and keeps its permissions; one that is a link stays one, and what it leads to is
-/// replaced. A new file has the permissions any new file has.
+/// A target that exists is replaced and keeps its permissions. A symbolic link is replaced as well, by a file with the permissions of the one it
+/// leads to, which is not written: other links may lead to it. A new file has the permissions any new file has.
 ///
 /// With external data there are two files to put in place, and between the two a crash can leave the new data beside the
 /// old model. [`DataWriter`] therefore never takes the name of data that the source still reads.

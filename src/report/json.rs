@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 
 use super::{Census, Detail, Note, Port, Report, RuleUse};
 use crate::explain::{Cause, Explanation, OpenSize, Suggestion};
+use crate::onnx::MissingData;
 use crate::passes::{LastEdit, PassRun};
 
 /// The version of the schema.
-const VERSION: &str = "1.1";
+const VERSION: &str = "1.2";
 
 impl Report {
     /// The report as a JSON object on one line, `model` being the name it is told under. docs/report.md has the schema.
@@ -38,6 +39,7 @@ fn report(report: &Report, model: &str) -> Value {
         "program": { "name": "onnx-slice-fold", "version": env!("CARGO_PKG_VERSION") },
         "model": model,
         "files": report.files.iter().map(|(path, bytes)| json!({ "path": path.to_string_lossy(), "bytes": bytes })).collect::<Vec<_>>(),
+        "missing_data": report.missing_data.iter().map(missing).collect::<Vec<_>>(),
         "before": census(&report.before, Some(report.bytes_before as u64), Some(report.external_bytes_before)),
         "after": census(&report.after, report.bytes_after, report.external_bytes_after),
         "inputs": report.inputs.iter().map(port).collect::<Vec<_>>(),
@@ -51,6 +53,11 @@ fn report(report: &Report, model: &str) -> Value {
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })
+}
+
+fn missing(data: &MissingData) -> Value {
+    let looked_in = data.looked_in.iter().map(|directory| directory.to_string_lossy());
+    json!({ "location": data.location, "tensors": data.tensors, "looked_in": looked_in.collect::<Vec<_>>() })
 }
 
 /// The results of nodes with their types before and after, in the order in which they are computed, those that are new last.
@@ -107,6 +114,7 @@ fn explanation(explanation: &Explanation, report: &Report, model: &str) -> Value
         "suggestions": explanation.suggestions.iter().map(suggestion).collect::<Vec<_>>(),
         "causes": explanation.causes.iter().map(cause).collect::<Vec<_>>(),
         "open_sizes": explanation.sizes.iter().map(size).collect::<Vec<_>>(),
+        "missing_data": report.missing_data.iter().map(missing).collect::<Vec<_>>(),
         "answers": explanation.answers.iter().map(answer).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })

@@ -26,6 +26,7 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
 use crate::explain::Cause;
+use crate::onnx::MissingData;
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun, peak_memory, record};
 
@@ -53,6 +54,8 @@ pub struct Report {
     pub external_bytes_after: Option<u64>,
     /// Every file that was written, and its size.
     pub files: Vec<(PathBuf, u64)>,
+    /// The data files that the model refers to and that were not found: their tensors have no values.
+    pub missing_data: Vec<MissingData>,
     /// How many rounds the passes took to settle.
     pub rounds: usize,
     /// What there is to tell about single nodes.

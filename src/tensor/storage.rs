@@ -150,6 +150,14 @@ impl Tensor {
         Ok((len, bytes))
     }
 
+    /// The bytes that the payload of a tensor of this type and shape has.
+    ///
+    /// # Errors
+    /// The number of elements or bytes is not addressable, or the type is string.
+    pub fn byte_len_of(dtype: DType, shape: &[usize]) -> Result<usize, TensorError> {
+        Tensor::measure(dtype, shape).map(|(_, bytes)| bytes)
+    }
+
     /// A string tensor; any bytes are a string.
     ///
     /// # Errors

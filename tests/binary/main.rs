@@ -9,6 +9,8 @@ mod cli;
 mod difference;
 mod exports;
 mod hostile;
+#[cfg(unix)]
+mod links;
 mod memory;
 mod migration;
 mod mutations;

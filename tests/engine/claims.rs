@@ -342,7 +342,7 @@ fn what_is_said_of_no_value_is_not_said_of_another() {
             ..Default::default()
         });
     }
-    let mut files = onnx::DataFiles::beside(std::path::Path::new("model.onnx"));
+    let mut files = onnx::DataFiles::default();
     let model = onnx::import(message, &unknown, &mut files).expect("the model is sound");
     let mut document = OnnxModel::of(model);
     document.fold(&Options::default()).expect("the model folds");

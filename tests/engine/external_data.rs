@@ -111,6 +111,18 @@ fn data_are_copied_or_taken_in_where_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let model = external(dir.path());
     let copy = SaveOptions::new().external_data(ExternalData::Copy);
+    // A copy of the whole file would repeat it.
+    let saved = save(&model, &dir.path().join("again.onnx"), &copy);
+    assert_eq!(saved.data, None);
+    assert_eq!(
+        std::fs::read(dir.path().join("again.onnx")).unwrap(),
+        std::fs::read(dir.path().join("m.onnx")).unwrap()
+    );
+    std::fs::remove_file(dir.path().join("again.onnx")).unwrap();
+    // One byte more, and it is not the file that would be written.
+    let data = dir.path().join("m.onnx.data");
+    std::fs::write(&data, [std::fs::read(&data).unwrap(), vec![0]].concat()).unwrap();
+    let model = OnnxModel::open(dir.path().join("m.onnx")).unwrap();
     let saved = save(&model, &dir.path().join("o.onnx"), &copy);
     assert_eq!(saved.data.unwrap().path, dir.path().join("o.onnx.data"));
     std::fs::rename(dir.path().join("m.onnx.data"), dir.path().join("away")).unwrap();

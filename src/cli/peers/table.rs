@@ -42,8 +42,8 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--save-external-data", &["--external-data-path"], Takes::Perhaps, Flags(&["--save-as-external-data"])),
     word("--external-data-size-threshold", &[], Takes::One, Flag("--external-data-threshold")),
     word("--no-save-all-tensors-to-one-file", &[], Takes::None, Refused("the program writes all tensors to one data file")),
-    word("--external-data-dir", &["--load-external-data", "--ext"], Takes::One, Refused("the program reads external data from the directory of the model; move the model there")),
-    word("--ignore-external-data", &[], Takes::None, Refused("the program writes a model with its weights or not at all")),
+    word("--external-data-dir", &["--load-external-data", "--ext"], Takes::One, Flag("--external-data-root")),
+    word("--ignore-external-data", &[], Takes::None, Refused("the program reads external data that exists; without the files, it folds everything that needs no weights")),
     // Output.
     word("--verbose", &[], Takes::None, Flag("--verbose")),
     word("--silent", &[], Takes::None, Flag("--quiet")),

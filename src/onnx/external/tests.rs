@@ -28,7 +28,7 @@ impl Directory {
         std::fs::write(model.join("w.bin"), &bytes).unwrap();
         std::fs::write(model.join("sub/inner/w.bin"), &bytes).unwrap();
         std::fs::write(root.path().join("secret"), "secret").unwrap();
-        let files = DataFiles::beside(&model.join("m.onnx"));
+        let files = DataFiles::beside(&model.join("m.onnx"), None);
         Directory { root, files }
     }
 
@@ -37,7 +37,8 @@ impl Directory {
     }
 
     fn read(&mut self, entries: &[StringStringEntryProto]) -> Result<Bytes, String> {
-        self.files.read("w", entries).map_err(|error| error.to_string())
+        let read = self.files.read("w", entries).map_err(|error| error.to_string());
+        read.and_then(|bytes| bytes.ok_or_else(|| "missing".to_string()))
     }
 
     #[track_caller]
@@ -68,8 +69,11 @@ fn reads_what_lies_in_the_file() {
 
 #[test]
 fn a_bare_model_name_means_the_working_directory() {
-    assert_eq!(DataFiles::beside(Path::new("m.onnx")).directory(), Some(Path::new(".")));
-    assert_eq!(DataFiles::beside(Path::new("a/m.onnx")).directory(), Some(Path::new("a")));
+    for (model, directory) in [("m.onnx", "."), ("a/m.onnx", "a")] {
+        let mut files = DataFiles::default();
+        files.roots = Roots::of_model(Path::new(model), None);
+        assert_eq!(files.roots.paths(), [Path::new(directory)]);
+    }
 }
 
 #[test]
@@ -134,26 +138,133 @@ fn a_location_stays_in_the_model_directory() {
     for location in
         ["nope.bin", "file:///etc/passwd", "~/.bashrc", "$HOME/x", "%2e%2e/secret", "．．/secret", "w\n.bin"]
     {
-        place.refused(location, "cannot be read");
+        assert_eq!(place.read(&at(location, "0", "4")).unwrap_err(), "missing", "{location:?}");
     }
+    place.refused("w.bin/x", "cannot be read");
     assert_eq!(place.files.ids().count(), 0);
 }
 
 #[test]
-fn links_are_not_followed() {
+fn links_are_followed_to_files_beneath_a_root() {
     let mut place = Directory::new();
     let dir = place.dir();
     symlink("w.bin", dir.join("inside")).unwrap();
+    symlink("sub/inner", dir.join("d")).unwrap();
+    symlink("d/w.bin", dir.join("twice")).unwrap();
+    symlink(dir.join("w.bin"), dir.join("absolute")).unwrap();
+    for location in ["inside", "d/w.bin", "twice", "absolute"] {
+        assert_eq!(place.read(&at(location, "3", "1")).unwrap(), [3u8][..], "{location}");
+    }
     symlink("../secret", dir.join("outside")).unwrap();
+    symlink("outside", dir.join("to_outside")).unwrap();
     symlink("..", dir.join("up")).unwrap();
     symlink("/", dir.join("root")).unwrap();
+    symlink("/dev/zero", dir.join("device")).unwrap();
+    for (location, target) in [
+        ("outside", "/secret"),
+        ("to_outside", "/secret"),
+        ("up/secret", "/secret"),
+        ("root/etc/passwd", "/etc/passwd"),
+        ("device", "/dev/zero"),
+    ] {
+        place.refused(location, &format!("{target}', outside of '"));
+        place.refused(location, "--external-data-root");
+    }
     symlink("b", dir.join("a")).unwrap();
     symlink("a", dir.join("b")).unwrap();
-    for location in ["inside", "outside", "up/secret", "root/etc/hostname", "a"] {
-        place.refused(location, "leads through a symbolic link");
-    }
+    place.refused("a", "is a symbolic link that leads to itself");
+    symlink("sub", dir.join("directory")).unwrap();
+    place.refused("directory", "is a directory, not a regular file");
+    symlink("nowhere", dir.join("dangling")).unwrap();
+    assert_eq!(place.read(&at("dangling", "0", "4")).unwrap_err(), "missing");
+    // A file with two names is refused, whether or not a link leads to it.
     std::fs::hard_link(place.root.path().join("secret"), dir.join("hard")).unwrap();
+    symlink("hard", dir.join("to_hard")).unwrap();
     place.refused("hard", "has 2 names");
+    place.refused("to_hard", "has 2 names");
+}
+
+#[test]
+fn what_a_process_holds_open_is_no_file_beneath_a_root() {
+    let mut place = Directory::new();
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let number = std::os::fd::AsRawFd::as_raw_fd(&reader);
+    symlink(format!("/proc/self/fd/{number}"), place.dir().join("pipe")).unwrap();
+    place.refused("pipe", "outside of '");
+}
+
+#[test]
+fn a_root_that_the_user_names_may_hold_data() {
+    let place = Directory::new();
+    let elsewhere = place.root.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("v.bin"), [9; 8]).unwrap();
+    std::fs::write(elsewhere.join("w.bin"), [9; 8]).unwrap();
+    symlink("../elsewhere/v.bin", place.dir().join("link")).unwrap();
+    let mut files = DataFiles::beside(&place.dir().join("m.onnx"), None);
+    files.also_beneath([elsewhere.clone()]);
+    for (location, first) in [("v.bin", 9), ("link", 9), ("w.bin", 0)] {
+        assert_eq!(files.read("w", &at(location, "0", "1")).unwrap().unwrap(), [first][..], "{location}");
+    }
+    assert_eq!(files.read("w", &at("u.bin", "0", "1")).unwrap(), None);
+    assert_eq!(files.read("x", &at("./u.bin", "0", "1")).unwrap(), None);
+    let missing: Vec<&MissingData> = files.missing().collect();
+    assert_eq!((missing[0].location.as_str(), missing[0].tensors, missing[0].first.as_str()), ("u.bin", 2, "w"));
+    assert_eq!(missing[0].looked_in, [place.dir(), elsewhere.clone()]);
+    assert_eq!(missing.len(), 1);
+    // A model in the directory of the first finds its own file, and not those of other roots.
+    let from = |location, directory: &Path| files.location_from(location, &directory.canonicalize().unwrap());
+    assert_eq!(from("w.bin", &place.dir()).as_deref(), Some("w.bin"));
+    assert_eq!(from("w.bin", place.root.path()).as_deref(), Some("model/w.bin"));
+    assert_eq!(from("link", &place.dir()), None);
+    assert_eq!(from("link", place.root.path()).as_deref(), Some("model/link"));
+    assert_eq!(from("v.bin", &place.dir()), None);
+    assert_eq!(from("v.bin", &elsewhere).as_deref(), Some("v.bin"));
+    assert_eq!(from("u.bin", place.root.path()).as_deref(), Some("model/u.bin"));
+
+    let mut files = DataFiles::beside(&place.dir().join("m.onnx"), None);
+    files.also_beneath([place.root.path().join("nothing")]);
+    let error = files.read("w", &at("w.bin", "0", "1")).unwrap_err().to_string();
+    assert!(error.contains("nothing' cannot be opened to look for external data"), "{error}");
+}
+
+#[test]
+fn without_a_directory_all_data_are_missing() {
+    let mut files = DataFiles::default();
+    assert_eq!(files.read("w", &at("w.bin", "0", "1")).unwrap(), None);
+    let told = files.missing().next().unwrap().to_string();
+    let expected = "external data file 'w.bin' is missing (the model was given without a directory to look in): tensor 'w' has no values";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_constant_node_without_its_data_has_a_type() {
+    use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+    let tensor = TensorProto {
+        dims: vec![2, 3],
+        data_type: Some(1),
+        data_location: Some(1),
+        external_data: at("gone.bin", "0", "24"),
+        ..TensorProto::default()
+    };
+    let value = AttributeProto { name: Some("value".into()), t: Some(Box::new(tensor)), ..AttributeProto::default() };
+    let node = |op: &str, input: &[&str], output: &str, attribute| NodeProto {
+        op_type: Some(op.into()),
+        input: input.iter().map(|name| (*name).into()).collect(),
+        output: vec![output.into()],
+        attribute,
+        ..NodeProto::default()
+    };
+    let output = ValueInfoProto { name: Some("y".into()), ..ValueInfoProto::default() };
+    let nodes = vec![node("Constant", &[], "k", vec![value]), node("Neg", &["k"], "y", Vec::new())];
+    let graph = GraphProto { node: nodes, output: vec![output], ..GraphProto::default() };
+    let proto = ModelProto { ir_version: Some(8), graph: Some(graph), ..ModelProto::default() };
+    let mut files = DataFiles::default();
+    let model = crate::onnx::import(proto, &crate::onnx::UnknownFields::default(), &mut files).unwrap();
+    assert_eq!(files.missing().map(|missing| missing.tensors).collect::<Vec<_>>(), [1]);
+    assert!(crate::ir::text::print(&model).contains("<float[2,3] k>"), "{}", crate::ir::text::print(&model));
+    let bytes = crate::onnx::to_bytes(&model, None).unwrap();
+    assert!(bytes.windows(8).any(|part| part == b"gone.bin"));
 }
 
 #[test]
@@ -161,11 +272,31 @@ fn the_directory_itself_may_be_reached_by_a_link() {
     let place = Directory::new();
     let link = place.root.path().join("link");
     symlink("model", &link).unwrap();
-    let mut files = DataFiles::beside(&link.join("m.onnx"));
-    assert_eq!(files.read("w", &at("w.bin", "0", "4")).unwrap().len(), 4);
-    assert!(files.serve(&place.dir().join("other.onnx")));
-    assert!(!files.serve(&place.root.path().join("other.onnx")));
-    assert!(!files.serve(&place.root.path().join("nothing/other.onnx")));
+    let mut files = DataFiles::beside(&link.join("m.onnx"), None);
+    assert_eq!(files.read("w", &at("w.bin", "0", "4")).unwrap().unwrap().len(), 4);
+    let from = |directory: &Path| files.location_from("w.bin", &directory.canonicalize().unwrap());
+    assert_eq!(from(&place.dir()).as_deref(), Some("w.bin"));
+    assert_eq!(from(&place.dir().join("sub")), None);
+}
+
+#[test]
+fn data_may_lie_where_the_model_really_lies() {
+    let place = Directory::new();
+    let snapshot = place.root.path().join("snapshot");
+    std::fs::create_dir(&snapshot).unwrap();
+    let (real, link) = (place.dir().join("m.onnx"), snapshot.join("m.onnx"));
+    std::fs::write(&real, "").unwrap();
+    symlink(&real, &link).unwrap();
+    symlink("../model/sub/inner/w.bin", snapshot.join("v.bin")).unwrap();
+    let id = FileId::of(&std::fs::metadata(&real).unwrap());
+    for location in ["w.bin", "v.bin"] {
+        let mut files = DataFiles::beside(&link, id);
+        assert_eq!(files.read("w", &at(location, "5", "1")).unwrap().unwrap(), [5u8][..]);
+        files.verify().unwrap();
+        // If the path leads to another file by now, that file's directory is not a root.
+        let mut files = DataFiles::beside(&link, None);
+        assert!(!matches!(files.read("w", &at(location, "5", "1")), Ok(Some(_))));
+    }
 }
 
 #[test]
@@ -202,16 +333,17 @@ fn a_data_file_that_changes_is_noticed() {
         }),
         ("removed", |path| std::fs::remove_file(path).unwrap()),
     ];
-    for (what, change) in changes {
+    for ((what, change), location) in changes.iter().flat_map(|change| [(*change, "big.bin"), (*change, "link")]) {
         let mut place = Directory::new();
         let path = place.dir().join("big.bin");
         std::fs::write(&path, &big).unwrap();
-        let bytes = place.read(&entries(&[("location", "big.bin")])).unwrap();
+        symlink("big.bin", place.dir().join("link")).unwrap();
+        let bytes = place.read(&entries(&[("location", location)])).unwrap();
         place.files.verify().unwrap();
         change(&path);
         assert!(bytes.iter().all(|byte| *byte <= 1));
         let error = place.files.verify().expect_err(what).to_string();
-        assert_eq!(error, "external data file 'big.bin' was changed while it was being read");
+        assert_eq!(error, format!("external data file '{location}' was changed while it was being read"));
     }
     // What was read rather than mapped is ours.
     let mut place = Directory::new();

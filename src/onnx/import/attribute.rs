@@ -38,7 +38,7 @@ impl Import<'_> {
         Ok(NamedAttribute { name, value, extra })
     }
 
-    /// The value an attribute holds, or `None` when it is of a kind or data type this program does not know.
+    /// The value an attribute holds, or `None` when it is of a kind or data type this program does not know, or its data file is missing.
     fn attribute_value(
         &mut self,
         proto: &mut AttributeProto,
@@ -139,7 +139,7 @@ impl Import<'_> {
                 let named = TensorProto { name: proto.name.clone(), ..TensorProto::default() };
                 Some((tensor, joined(extra, named.encode_to_vec().into())))
             }
-            Decoded::Foreign => None,
+            Decoded::Foreign | Decoded::Missing => None,
         })
     }
 }

@@ -79,19 +79,21 @@ fn a_target_that_exists_is_replaced_and_keeps_its_permissions() {
 }
 
 #[test]
-fn a_link_stays_and_what_it_leads_to_is_replaced() {
+fn a_link_is_replaced_and_what_it_leads_to_stays() {
     let dir = tempfile::tempdir().unwrap();
     let inner = dir.path().join("inner");
     std::fs::create_dir(&inner).unwrap();
     std::fs::write(inner.join("real"), "old").unwrap();
-    let link = dir.path().join("link");
-    symlink("inner/real", &link).unwrap();
-    save(&link).unwrap();
-    assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(std::fs::read(inner.join("real")).unwrap(), sample_bytes());
-    let dangling = dir.path().join("dangling");
-    symlink("nowhere", &dangling).unwrap();
-    assert!(save(&dangling).unwrap_err().contains("is a link that leads nowhere"));
+    std::fs::set_permissions(inner.join("real"), Permissions::from_mode(0o640)).unwrap();
+    for (name, target) in [("link", "inner/real"), ("dangling", "nowhere")] {
+        let link = dir.path().join(name);
+        symlink(target, &link).unwrap();
+        save(&link).unwrap();
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_file());
+        assert_eq!(std::fs::read(&link).unwrap(), sample_bytes());
+    }
+    assert_eq!(std::fs::read(inner.join("real")).unwrap(), b"old");
+    assert_eq!(std::fs::metadata(dir.path().join("link")).unwrap().mode() & 0o7777, 0o640);
     assert_eq!(files(dir.path()), ["dangling", "inner", "link"]);
     assert_eq!(files(&inner), ["real"]);
 }
@@ -244,7 +246,7 @@ fn data_and_model_are_put_in_place_together() {
     write_model(&target, Parts { data: Some(data), ..parts(&model, &unknown) }).unwrap();
     assert_eq!(files(dir.path()), ["o.onnx", "o.onnx.data"]);
     let mut source = open(&target).unwrap();
-    assert_eq!(source.data.read("w", &entries).unwrap(), [4u8; 3][..]);
+    assert_eq!(source.data.read("w", &entries).unwrap().unwrap(), [4u8; 3][..]);
     let bytes = std::fs::read(dir.path().join("o.onnx.data")).unwrap();
     assert_eq!(bytes.len() as u64, tail.offset + 3);
     assert!(bytes[10..4096].iter().all(|byte| *byte == 0));
@@ -271,7 +273,7 @@ fn payloads_of_the_source_are_copied_whole() {
     let mut read = |offset: usize, length: usize| {
         let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.into()), value: Some(value) };
         let [offset, length] = [entry("offset", offset.to_string()), entry("length", length.to_string())];
-        source.data.read("w", &[entry("location", "w.bin".into()), offset, length]).unwrap()
+        source.data.read("w", &[entry("location", "w.bin".into()), offset, length]).unwrap().unwrap()
     };
     // On a page and not, of whole pages and not, large and small, to the end of the file.
     let places = [(0, 2 << 20), (4096, (1 << 20) + 7), (100, 2 << 20), (8192, 100), (3 << 20, 2 << 20)];
@@ -302,7 +304,7 @@ fn data_from_a_source_that_changes_is_not_put_in_place() {
         std::fs::write(from.join("w.bin"), vec![1; 4 << 20]).unwrap();
         let mut source = open(&from.join("m.onnx")).unwrap();
         let location = [StringStringEntryProto { key: Some("location".into()), value: Some("w.bin".into()) }];
-        let payload = source.data.read("w", &location).unwrap();
+        let payload = source.data.read("w", &location).unwrap().unwrap();
         File::options().write(true).open(from.join("w.bin")).unwrap().set_len(cut).unwrap();
         let target = to.join("o.onnx");
         let mut data = DataWriter::create(&target, Some(&source)).unwrap();

@@ -28,6 +28,9 @@ pub struct Site<'a> {
 
 /// What an attribute has that is of another kind than the operator's.
 fn wrong_kind(name: &str, wanted: &str, found: &Attribute) -> Refusal {
+    if let Attribute::Opaque(_) = found {
+        return Refusal::unsupported(format!("attribute '{name}' cannot be read"));
+    }
     Refusal::invalid(format!("attribute '{name}' should be {wanted} but is {:?}", found.kind()))
 }
 

@@ -2,18 +2,20 @@
 //!
 //! | operator | result | caches |
 //! |---|---|---|
-//! | Attention, QAttention | `[B, S, v]` from the weights `[H, q + k + v]`, a third each unless `qkv_hidden_sizes` says otherwise | `[2, B, heads, P + S, size]`, or the shape of `past` if the buffer is shared |
+//! | Attention, QAttention, DecoderMaskedSelfAttention | `[B, S, v]` from the weights `[H, q + k + v]`, a third each unless `qkv_hidden_sizes` says otherwise | `[2, B, heads, P + S, size]`, or the shape of `past` if the buffer is shared |
 //! | MultiHeadAttention | `[B, S, v]` of queries `[B, S, h]` or packed `[B, S, heads, 3, size]` | `[B, heads, P + K, size]` |
 //! | DecoderMaskedMultiHeadAttention | `[B, 1, v]` | those given, if the buffer is shared |
 //! | GroupQueryAttention | like the query, or less what keys and values add to it | as long as the longer of the past and the total, which is an operand |
 //! | SparseAttention, DynamicSparseAttention | likewise | those given |
 //! | PagedAttention, SparsePagedAttention | `[T, heads·size]` | those given |
+//! | DecoderAttention | as the query `[S, B, heads · size]` | `[B, heads, L, size]`, as long as operands say |
+//! | QOrderedAttention, QOrderedLongformerAttention | as the input | |
 //! | PackedAttention, PackedMultiHeadAttention | `[T, v]` | |
 //! | GatedRelativePositionBias | `[B, heads, S, S]` | |
 //! | SparseAttentionIndexer, PackedSparseAttentionIndexer | the places of the keys chosen for each query | those given, where they do not grow |
 //! | RemovePadding, RestorePadding | `[B, S, h]` to `[T, h]` and back | |
 
-use super::{dim, like, operator, or_fresh, part};
+use super::{dim, heads, like, operator, or_fresh, part};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::{InferCx, InferResult, Operator, Refusal};
@@ -21,7 +23,9 @@ use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("Attention", infer_attention),
+    operator("DecoderAttention", infer_cached_decoder),
     operator("DecoderMaskedMultiHeadAttention", infer_decoder),
+    operator("DecoderMaskedSelfAttention", infer_attention),
     operator("DynamicSparseAttention", infer_dynamic_sparse),
     operator("GatedRelativePositionBias", infer_gated_bias),
     operator("GroupQueryAttention", infer_group_query),
@@ -31,20 +35,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("PackedSparseAttentionIndexer", infer_packed_indexer),
     operator("PagedAttention", infer_paged),
     operator("QAttention", infer_qattention),
+    operator("QOrderedAttention", infer_ordered),
+    operator("QOrderedLongformerAttention", super::infer_first),
     operator("RemovePadding", infer_remove_padding),
     operator("RestorePadding", infer_restore_padding),
     operator("SparseAttention", infer_sparse),
     operator("SparseAttentionIndexer", infer_indexer),
     operator("SparsePagedAttention", infer_paged),
 ];
-
-/// An attribute that counts heads, if given.
-fn heads(cx: &InferCx<'_>, name: &str) -> Result<Option<i64>, Refusal> {
-    match cx.attr_int(name)? {
-        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}"))),
-        heads => Ok(heads),
-    }
-}
 
 /// What merged weights or their bias make of queries and of values.
 fn merged(cx: &InferCx<'_>, weights: usize, bias: usize) -> Result<[Option<Dim>; 2], Refusal> {
@@ -139,6 +137,29 @@ fn infer_multi_head(cx: &mut InferCx<'_>) -> InferResult {
     };
     let output = vec![batch.clone(), length, or_fresh(cx, hidden)];
     Ok(vec![Fact::tensor(dtype, Some(output)), cache(size), cache(value_size)])
+}
+
+/// How long the caches are depends on operands that say whether they are used.
+fn infer_cached_decoder(cx: &mut InferCx<'_>) -> InferResult {
+    cx.require_rank(0, "query", 3..=3)?;
+    let Some(count) = heads(cx, "num_heads")? else {
+        return Err(Refusal::invalid("attribute 'num_heads' is missing"));
+    };
+    let size = dim(cx, 0, 2).and_then(|hidden| part(cx, &hidden, count));
+    let (batch, size) = (or_fresh(cx, dim(cx, 0, 1)), or_fresh(cx, size));
+    let cache =
+        || Fact::tensor(cx.dtype(0), Some(vec![batch.clone(), Dim::constant(count), cx.fresh_dim(), size.clone()]));
+    Ok(vec![like(cx, 0), cache(), cache()])
+}
+
+/// The weights of queries, keys and values are operands of their own. The text has the size of the values, ONNX Runtime that of the input.
+fn infer_ordered(cx: &mut InferCx<'_>) -> InferResult {
+    cx.require_rank(0, "input", 3..=3)?;
+    let values = dim(cx, 7, 1).or(dim(cx, 13, 0));
+    let hidden = dim(cx, 0, 2).zip(values).filter(|(input, values)| cx.scope().eq(input, values).is_yes());
+    let hidden = hidden.map(|(input, _)| input);
+    let shape = vec![or_fresh(cx, dim(cx, 0, 0)), or_fresh(cx, dim(cx, 0, 1)), or_fresh(cx, hidden)];
+    Ok(vec![Fact::tensor(cx.dtype(0), Some(shape))])
 }
 
 fn infer_decoder(cx: &mut InferCx<'_>) -> InferResult {
@@ -337,6 +358,15 @@ mod tests {
         assert_eq!(plain().with("qkv_hidden_sizes", vec![64, 64, 32]).infer()[0], "float[B, S, 32]");
         let packed = node("PackedAttention").input(Float, "T 64").input(Float, "64 192");
         assert_eq!(packed.infer(), ["float[T, 64]"]);
+    }
+
+    #[test]
+    fn decoders() {
+        let cached = node("DecoderAttention").output().output().input(Float, "S B 64").input(Float, "K B 64");
+        assert_eq!(cached.infer(), ["float[S, B, 64]", "float[B, 4, ?, 16]", "float[B, 4, ?, 16]"]);
+        let masked = node("DecoderMaskedSelfAttention").output().input(Float, "B 1 64").input(Float, "64 192");
+        let masked = masked.input(Float, "192").absent().input(Float, "2 B 4 P 16");
+        assert_eq!(masked.infer(), ["float[B, 1, 64]", "float[2, B, 4, P + 1, 16]"]);
     }
 
     #[test]

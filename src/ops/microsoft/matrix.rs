@@ -7,6 +7,13 @@
 //! | MatMulNBits, MatMulBnb4 | `[…, K]` to `[…, N]`; `N` is an attribute |
 //! | FusedGemm, GemmFloat8, QGemm | as Gemm; the type may be an attribute's or that of the zero point |
 //! | FusedConv, QLinearConv | as Conv |
+//! | MatMulNBitsMlp, MatMulNBitsQkv | `[…, K]` to `[…, N]`; to `[…, Nq]`, `[…, Nkv]` and `[…, Nkv]`; and the sum as the operand |
+//! | MatMulBlockQuantizedFp4Weight, MatMulBlockQuantizedFp8Weight | `A […, K]`, `B [N, K]` (or bytes of two codes) to `[…, N]` |
+//! | MatMulFpQ4 | as MatMul of `A` and a matrix of the shape that an operand holds |
+//! | QOrderedMatMul | as MatMul of operands 0 and 2 |
+//! | SparseToDenseMatMul | of the type of `B`; the sparse operand has no shape here |
+//! | ConvTransposeWithDynamicPads | as ConvTranspose with the pads of operand 2 |
+//! | WordConvEmbedding | words of characters `[S, L]` to `[S, C]`, by a kernel `[C, 1, k, D]` |
 //! | CausalConvWithState | as the operand, and a state `[N, C, (k − 1) · dilation]` or, with `channels_last`, `[N, (k − 1) · dilation, C…]`; the state of several spatial axes or positions is left open |
 //! | NhwcConv, NhwcFusedConv, QLinearConv with `channels_last` | `[N, D…, C]`; texts differ on the layout of the weights, so the places of windows are stated only with `kernel_shape` |
 
@@ -21,6 +28,7 @@ use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("CausalConvWithState", infer_causal_conv),
+    operator("ConvTransposeWithDynamicPads", infer_conv_transpose),
     operator("DynamicQuantizeMatMul", infer_matmul),
     operator("FusedConv", infer_fused_conv),
     operator("FusedGemm", infer_fused_gemm),
@@ -28,15 +36,23 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("FusedMatMulActivation", infer_fused_matmul),
     operator("GemmFastGelu", infer_matmul),
     operator("GemmFloat8", infer_gemm_float8),
+    operator("MatMulBlockQuantizedFp4Weight", infer_block_weights),
+    operator("MatMulBlockQuantizedFp8Weight", infer_block_weights),
     operator("MatMulBnb4", infer_packed_weights),
+    operator("MatMulFpQ4", infer_shaped_weights),
     operator("MatMulInteger16", infer_matmul_integer16),
     operator("MatMulIntegerToFloat", infer_matmul_integer_to_float),
     operator("MatMulNBits", infer_packed_weights),
+    operator("MatMulNBitsMlp", infer_packed_mlp),
+    operator("MatMulNBitsQkv", infer_packed_qkv),
     operator("NhwcConv", infer_nhwc_conv),
     operator("NhwcFusedConv", infer_nhwc_conv),
     operator("QGemm", infer_qgemm),
     operator("QLinearConv", infer_qlinear_conv),
+    operator("QOrderedMatMul", infer_ordered_matmul),
+    operator("SparseToDenseMatMul", infer_sparse_matmul),
     operator("TransposeMatMul", infer_fused_matmul),
+    operator("WordConvEmbedding", infer_word_embedding),
 ];
 
 fn infer_matmul(cx: &mut InferCx<'_>) -> InferResult {
@@ -80,18 +96,104 @@ fn infer_packed_weights(cx: &mut InferCx<'_>) -> InferResult {
     };
     // MatMulBnb4 may keep its weights the other way round.
     let (columns, summed) = if cx.attr_int("transB")?.unwrap_or(1) == 0 { (k, n) } else { (n, k) };
-    let shape = match cx.shape(0) {
-        None => None,
-        Some([outer @ .., last]) => {
-            if cx.scope().eq(last, &Dim::constant(summed)).is_no() {
-                let last = cx.scope().format(last);
+    Ok(vec![projected(cx, Some(Dim::constant(columns)), Some(Dim::constant(summed)))?])
+}
+
+/// The product of operand 0, `[…, summed]`, with a matrix `[summed, columns]`.
+fn projected(cx: &InferCx<'_>, columns: Option<Dim>, summed: Option<Dim>) -> Result<Fact, Refusal> {
+    let shape = match (cx.shape(0), summed) {
+        (None, _) => None,
+        (Some([outer @ .., last]), summed) => {
+            if let Some(summed) = summed.filter(|summed| cx.scope().eq(last, summed).is_no()) {
+                let (last, summed) = (cx.scope().format(last), cx.scope().format(&summed));
                 return Err(Refusal::invalid(format!("A has {last} columns, the packed matrix {summed} rows")));
             }
-            Some(outer.iter().cloned().chain([Dim::constant(columns)]).collect())
+            Some(outer.iter().cloned().chain([or_fresh(cx, columns)]).collect())
         }
-        Some([]) => return Err(Refusal::invalid("an operand of a matrix product has rank 0")),
+        (Some([]), _) => return Err(Refusal::invalid("an operand of a matrix product has rank 0")),
+    };
+    Ok(Fact::tensor(cx.dtype(0), shape))
+}
+
+/// A size that an attribute must give.
+fn size_of(cx: &InferCx<'_>, name: &str) -> Result<Option<Dim>, Refusal> {
+    match cx.attr_int(name)? {
+        Some(size @ 0..) => Ok(Some(Dim::constant(size))),
+        _ => Err(Refusal::invalid(format!("attribute '{name}' is missing or negative"))),
+    }
+}
+
+fn infer_packed_mlp(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![projected(cx, size_of(cx, "N")?, size_of(cx, "K")?)?, like(cx, 0)])
+}
+
+fn infer_packed_qkv(cx: &mut InferCx<'_>) -> InferResult {
+    let to = |name: &str| projected(cx, size_of(cx, name)?, size_of(cx, "K")?);
+    Ok(vec![to("Nq")?, to("Nkv")?, to("Nkv")?, like(cx, 0)])
+}
+
+fn infer_block_weights(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![projected(cx, dim(cx, 1, 0).or(dim(cx, 5, 0)), None)?])
+}
+
+fn infer_shaped_weights(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = match (cx.shape(0), cx.ints(2)) {
+        (Some(a), Some(b)) if !b.is_empty() => Some(product_dims(cx, a, &b)?),
+        _ => None,
     };
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+fn infer_ordered_matmul(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0), matmul_shape(cx, 0, 2)?)])
+}
+
+fn infer_sparse_matmul(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(1), None)])
+}
+
+fn infer_word_embedding(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = match cx.shape(0) {
+        Some([words, _]) => Some(vec![words.clone(), or_fresh(cx, dim(cx, 1, 0).or(dim(cx, 2, 0)))]),
+        // Texts are silent about more axes, and the runtime drops those in the middle.
+        _ => None,
+    };
+    Ok(vec![Fact::tensor(cx.dtype(1), shape)])
+}
+
+/// `stride · (D − 1) + output_padding + extent − begin − end` along each axis, the pads being known.
+fn infer_conv_transpose(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = cx.dtype(0).or(cx.dtype(1));
+    let Some([batch, _, sizes @ ..]) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
+    let (axes, scope) = (sizes.len(), cx.scope());
+    let numbers = |name: &str, otherwise: i64, least: i64| -> Result<Vec<i64>, Refusal> {
+        Ok(read_numbers(cx, name, axes, least)?.unwrap_or_else(|| vec![otherwise; axes]))
+    };
+    let [strides, dilations, extra] =
+        [numbers("strides", 1, 1)?, numbers("dilations", 1, 1)?, numbers("output_padding", 0, 0)?];
+    let pads = match cx.has_input(2) {
+        true => cx.ints(2).filter(|pads| pads.len() == axes.saturating_mul(2)),
+        false => Some(vec![Dim::constant(0); axes.saturating_mul(2)]),
+    };
+    let pads = pads.filter(|_| matches!(cx.attr_str("auto_pad"), Ok(None | Some("NOTSET"))));
+    let size = |(axis, size): (usize, &Dim)| {
+        let pads = pads.as_ref()?;
+        let pads = scope.add(pads.get(axis)?, pads.get(axis.checked_add(axes)?)?);
+        let [stride, dilation, extra] =
+            [strides.get(axis)?, dilations.get(axis)?, extra.get(axis)?].map(|number| Dim::constant(*number));
+        let kernel = dim(cx, 1, axis.checked_add(2)?)?;
+        let one = Dim::constant(1);
+        let extent = scope.add(&scope.mul(&scope.sub(&kernel, &one), &dilation), &one);
+        let moved = scope.mul(&scope.sub(size, &one), &stride);
+        Some(scope.sub(&scope.sum([&moved, &extra, &extent]), &pads))
+    };
+    let channels = dim(cx, 1, 1).map(|each| {
+        let group = cx.attr_int("group").ok().flatten().unwrap_or(1);
+        scope.mul(&each, &Dim::constant(group))
+    });
+    let spatial = sizes.iter().enumerate().map(|at| or_fresh(cx, size(at)));
+    let shape = [batch.clone(), or_fresh(cx, channels)].into_iter().chain(spatial).collect();
+    Ok(vec![Fact::tensor(dtype, Some(shape))])
 }
 
 fn infer_fused_gemm(cx: &mut InferCx<'_>) -> InferResult {
@@ -196,6 +298,34 @@ mod tests {
         assert_eq!(scaled.input(DType::Float16, "").infer(), ["float16[M, N]"]);
         let gemm = node("GemmFloat8").input(DType::Float8E4M3FN, "M 8").input(DType::Float8E4M3FN, "N 8");
         assert_eq!(gemm.with("transB", 1).with("dtype", DType::Bfloat16).infer(), ["bfloat16[M, N]"]);
+    }
+
+    #[test]
+    fn several_projections() {
+        let sizes = |node: Single| node.with("K", 64).with("N", 96).with("Nq", 64).with("Nkv", 16);
+        let mlp = sizes(node("MatMulNBitsMlp").output()).input(DType::Float16, "B S 64");
+        assert_eq!(mlp.infer(), ["float16[B, S, 96]", "float16[B, S, 64]"]);
+        let qkv = sizes(node("MatMulNBitsQkv").output().output().output()).input(DType::Float16, "B S 64");
+        assert_eq!(qkv.infer(), ["float16[B, S, 64]", "float16[B, S, 16]", "float16[B, S, 16]", "float16[B, S, 64]"]);
+        assert!(sizes(node("MatMulNBitsMlp")).input(DType::Float16, "B 63").infer()[0].starts_with("invalid"));
+        let blocks = node("MatMulBlockQuantizedFp8Weight").input(DType::Float16, "B S 64");
+        assert_eq!(blocks.input(DType::Float8E4M3FN, "32 64").infer(), ["float16[B, S, 32]"]);
+        let shaped = node("MatMulFpQ4").input(DType::Float, "M 64").input(DType::Uint8, "P");
+        assert_eq!(shaped.values(&[2], &[64i64, 32]).infer(), ["float[M, 32]"]);
+        let words = node("WordConvEmbedding").input(DType::Int32, "S L").input(DType::Float, "7 1 3 5");
+        assert_eq!(words.infer(), ["float[S, 7]"]);
+    }
+
+    #[test]
+    fn transposed_convolutions_with_pads_as_operand() {
+        let open = || {
+            let node = node("ConvTransposeWithDynamicPads").with("strides", vec![2, 2]).with("group", 2);
+            node.input(DType::Float, "N 4 H 5").input(DType::Float, "4 3 3 3")
+        };
+        assert_eq!(open().values(&[4], &[1i64, 1, 0, 1]).infer(), ["float[N, 6, 2*H, 9]"]);
+        assert_eq!(open().infer(), ["float[N, 6, 2*H + 1, 11]"]);
+        assert_eq!(open().input(DType::Int64, "4").infer(), ["float[N, 6, ?, ?]"]);
+        assert_eq!(open().with_str("auto_pad", "SAME_UPPER").infer(), ["float[N, 6, ?, ?]"]);
     }
 
     #[test]

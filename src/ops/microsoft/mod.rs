@@ -5,6 +5,8 @@
 //! |---|---|---|
 //! | activations, normalizations, experts, what moves nothing | as an operand | here |
 //! | attention in all its forms, caches, padding | see there | [`attention`] |
+//! | attention with a recurrent state, its gates, hashed n-grams | see there | [`recurrent`] |
+//! | searches that run a decoder, containers of compiled parts | see there | [`generation`] |
 //! | what moves, picks or pairs elements | see there | [`movement`] |
 //! | products with transposed, quantized or packed matrices, convolutions | see there | [`matrix`] |
 //! | element-wise and other operators on quantized numbers | see there | [`quantized`] |
@@ -14,10 +16,13 @@
 //! operator may gain operands over time, but does not change.
 
 mod attention;
+mod generation;
 mod matrix;
 mod movement;
 mod quantized;
+mod recurrent;
 
+use super::broadcast::broadcast_shapes;
 use super::traits::Traits;
 use super::{InferCx, InferResult, Operator, Refusal, axis_in, pool};
 use crate::dim::Dim;
@@ -32,17 +37,25 @@ const fn operator(name: &'static str, infer: super::Infer) -> Operator {
 }
 
 pub(super) use attention::OPERATORS as ATTENTION;
+pub(super) use generation::OPERATORS as GENERATION;
 pub(super) use matrix::OPERATORS as MATRIX;
 pub(super) use movement::OPERATORS as MOVEMENT;
 pub(super) use quantized::OPERATORS as QUANTIZED;
+pub(super) use recurrent::OPERATORS as RECURRENT;
 
 pub(super) const OPERATORS: &[Operator] = &[
     operator("AllReduce", infer_first),
+    operator("AttnLSTM", infer_attention_lstm),
     operator("BiasAdd", infer_first),
+    operator("BiasDropout", infer_dropout).random(),
     operator("BiasGelu", infer_first),
     operator("BiasSoftmax", infer_first),
     operator("BiasSplitGelu", infer_bias_split_gelu),
+    operator("BitmaskBiasDropout", infer_bitmask_dropout).random(),
+    operator("BitmaskDropout", infer_bitmask_dropout).random(),
     operator("BranchwiseRMSNorm", infer_first),
+    operator("ComplexMul", infer_complex_product),
+    operator("ComplexMulConj", infer_complex_product),
     operator("DynamicTimeWarping", infer_dynamic_time_warping),
     operator("EmbedLayerNormalization", infer_embed_layer_normalization),
     operator("FastGelu", infer_first),
@@ -52,6 +65,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("HyperConnectionPostMix", infer_first),
     operator("HyperConnectionPreMix", infer_hyper_connection_pre_mix),
     operator("Inverse", infer_first),
+    operator("Irfft", infer_inverse_transform),
+    operator("IsAllFinite", infer_all_finite),
     operator("LongformerAttention", infer_first),
     operator("MRotaryEmbedding", infer_first),
     operator("MaxpoolWithMask", infer_masked_max_pool),
@@ -61,6 +76,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("QMoE", infer_first),
     operator("QuickGelu", infer_first),
     operator("RelativePositionBias", infer_relative_position_bias),
+    operator("Rfft", infer_transform),
     operator("RotaryEmbedding", infer_first),
     operator("SampleOp", infer_first),
     operator("ScaledSiLU", infer_first),
@@ -100,6 +116,91 @@ fn part(cx: &InferCx<'_>, dim: &Dim, count: i64) -> Option<Dim> {
 
 fn infer_first(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0)])
+}
+
+/// An attribute that counts heads, if given.
+fn heads(cx: &InferCx<'_>, name: &str) -> Result<Option<i64>, Refusal> {
+    match cx.attr_int(name)? {
+        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}"))),
+        heads => Ok(heads),
+    }
+}
+
+/// The shape operands broadcast to, if all shapes are known.
+fn broadcast(cx: &InferCx<'_>, operands: &[usize]) -> Result<Option<Vec<Dim>>, Refusal> {
+    let shapes: Option<Vec<&[Dim]>> = operands.iter().map(|&at| cx.shape(at)).collect();
+    shapes.map(|shapes| broadcast_shapes(cx.scope(), &shapes)).transpose()
+}
+
+/// As LSTM.
+fn infer_attention_lstm(cx: &mut InferCx<'_>) -> InferResult {
+    const MEMORY: usize = 11;
+    // The input of the cell is wider than X where attention is paid to a memory, so weights say nothing of X.
+    let hidden = match cx.attr_int("hidden_size")? {
+        Some(size @ 1..) => Dim::constant(size),
+        Some(size) => return Err(Refusal::invalid(format!("hidden_size is {size}"))),
+        None => or_fresh(cx, dim(cx, 2, 2)),
+    };
+    let directions = match cx.attr_str("direction")? {
+        Some("bidirectional") => Dim::constant(2),
+        _ => Dim::constant(1),
+    };
+    let batch = or_fresh(cx, dim(cx, 0, 1).or(dim(cx, MEMORY, 0)));
+    let state = Fact::tensor(cx.dtype(0), Some(vec![directions.clone(), batch.clone(), hidden.clone()]));
+    let all = vec![or_fresh(cx, dim(cx, 0, 0)), directions, batch, hidden];
+    Ok(vec![Fact::tensor(cx.dtype(0), Some(all)), state.clone(), state])
+}
+
+/// The data, and where it was kept.
+fn infer_dropout(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![like(cx, 0), Fact::tensor(Some(DType::Bool), cx.shape(0).map(<[Dim]>::to_vec))])
+}
+
+/// The data, and where it was kept, a bit for each element in words of 32.
+fn infer_bitmask_dropout(cx: &mut InferCx<'_>) -> InferResult {
+    let words = cx.shape(0).map(|shape| {
+        let scope = cx.scope();
+        let elements = shape.iter().fold(Dim::constant(1), |product, dim| scope.mul(&product, dim));
+        scope.floor_div(&scope.add(&elements, &Dim::constant(31)), &Dim::constant(32))
+    });
+    Ok(vec![like(cx, 0), Fact::tensor(Some(DType::Uint32), Some(vec![or_fresh(cx, words)]))])
+}
+
+/// Complex numbers `[…, 2]`, broadcast.
+fn infer_complex_product(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), broadcast(cx, &[0, 1])?)])
+}
+
+/// `[…, n]` to the half of its spectrum `[…, n / 2 + 1, 2]`. The layout of a signal of several axes is not documented.
+fn infer_transform(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = match cx.shape(0) {
+        Some([outer @ .., length]) if cx.attr_int("signal_ndim")?.unwrap_or(1) == 1 => {
+            let half = cx.scope().floor_div(length, &Dim::constant(2));
+            let half = cx.scope().add(&half, &Dim::constant(1));
+            Some(outer.iter().cloned().chain([half, Dim::constant(2)]).collect())
+        }
+        Some(shape) => Some(cx.fresh_shape(shape.len().saturating_add(1))),
+        None => None,
+    };
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+/// The half of a spectrum `[…, n / 2 + 1, 2]` to `[…, n]`, `n` being even.
+fn infer_inverse_transform(cx: &mut InferCx<'_>) -> InferResult {
+    let shape = match cx.shape(0) {
+        Some([outer @ .., half, _]) if cx.attr_int("signal_ndim")?.unwrap_or(1) == 1 => {
+            let half = cx.scope().sub(half, &Dim::constant(1));
+            let length = cx.scope().mul(&half, &Dim::constant(2));
+            Some(outer.iter().cloned().chain([length]).collect())
+        }
+        Some(shape) => Some(cx.fresh_shape(shape.len().saturating_sub(1))),
+        None => None,
+    };
+    Ok(vec![Fact::tensor(cx.dtype(0), shape)])
+}
+
+fn infer_all_finite(_: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(Some(DType::Bool), Some(Vec::new()))])
 }
 
 /// As MaxPool; the mask is like the operand.
@@ -271,6 +372,54 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
+    /// The operators of ONNX Runtime, each with the number of its results; `scripts/onnxruntime_operators.py` prints them.
+    fn schemas() -> impl Iterator<Item = (&'static str, usize)> {
+        include_str!("schemas.txt").lines().map(|line| {
+            let (name, results) = line.split_once(' ').unwrap();
+            (name, results.parse().unwrap())
+        })
+    }
+
+    #[test]
+    fn every_operator_of_the_runtime_is_known() {
+        let unknown: Vec<&str> =
+            schemas().map(|(name, _)| name).filter(|name| crate::ops::operator(DOMAIN, name).is_none()).collect();
+        assert!(unknown.is_empty(), "these have no entry: {unknown:?}");
+        assert!(schemas().count() >= 136);
+    }
+
+    /// Whatever operands a file gives, there is a fact or a refusal for each result.
+    #[test]
+    fn any_operands_are_inferred() {
+        let shapes =
+            ["", "0", "N", "3 N", "2 N 4", "N 8 1 3", "2 3 4 5 N", "9223372036854775807 N 9223372036854775807"];
+        for (name, results) in schemas() {
+            for (turn, operands) in [0, 1, 2, 3, 5, 9, 17].into_iter().enumerate() {
+                for dtype in [DType::Float, DType::Int64, DType::Uint8, DType::String] {
+                    let mut node =
+                        node(name).with("num_heads", 3).with("axis", -1).with("state_update_capacity", i64::MAX);
+                    for heads in
+                        ["kv_num_heads", "q_num_heads", "N", "K", "Nq", "Nkv", "max_ngram_size", "n_head_per_ngram"]
+                    {
+                        node = node.with(heads, if turn == 6 { i64::MAX } else { 2 });
+                    }
+                    for operand in 0..operands {
+                        node = match shapes.get((operand * 5 + turn) % 11) {
+                            Some(shape) => node.input(dtype, shape),
+                            None if operand % 2 == 0 => node.absent(),
+                            None => node.unranked(dtype),
+                        };
+                    }
+                    for _ in 1..results {
+                        node = node.output();
+                    }
+                    let facts = node.infer();
+                    assert!(facts.len() == results || facts[0].starts_with("invalid"), "{name}: {facts:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn results_like_operands() {
         assert_eq!(node("FastGelu").input(DType::Float16, "B S 64").infer(), ["float16[B, S, 64]"]);
@@ -281,6 +430,23 @@ mod tests {
         assert_eq!(masked.with("kernel_shape", vec![2, 2]).infer(), ["float[N, C, 8, W - 1]"]);
         let simplified = Single::new("SimplifiedLayerNormalization", 17).output().input(DType::Float, "B S 64");
         assert_eq!(simplified.input(DType::Float, "64").infer(), ["float[B, S, 64]", "float[B, S, 1]"]);
+    }
+
+    #[test]
+    fn masks_and_spectra() {
+        let dropout = |name: &str| node(name).output().input(DType::Float16, "B 10").input(DType::Float16, "10");
+        assert_eq!(dropout("BiasDropout").infer(), ["float16[B, 10]", "bool[B, 10]"]);
+        let bits = node("BitmaskDropout").output().input(DType::Float, "3 11");
+        assert_eq!(bits.infer(), ["float[3, 11]", "uint32[2]"]);
+        let product = node("ComplexMul").input(DType::Float, "B 1 2").input(DType::Float, "4 2");
+        assert_eq!(product.infer(), ["float[B, 4, 2]"]);
+        assert_eq!(node("Rfft").input(DType::Float, "B 10").infer(), ["float[B, 6, 2]"]);
+        assert_eq!(node("Irfft").with("signal_ndim", 1).input(DType::Float, "B 6 2").infer(), ["float[B, 10]"]);
+        assert_eq!(node("Rfft").with("signal_ndim", 2).input(DType::Float, "B 10").infer(), ["float[?, ?, ?]"]);
+        assert_eq!(node("IsAllFinite").input(DType::Float, "B").infer(), ["bool[]"]);
+        let lstm = node("AttnLSTM").output().output().with("hidden_size", 7).with_str("direction", "bidirectional");
+        let lstm = lstm.input(DType::Float, "T B 3").input(DType::Float, "2 28 3").input(DType::Float, "2 28 7");
+        assert_eq!(lstm.infer(), ["float[T, 2, B, 7]", "float[2, B, 7]", "float[2, B, 7]"]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn of_rank(cx: &InferCx<'_>, i: usize, rank: usize) -> Result<(), Refusal> {
 }
 
 /// Size `at` of the list that operand `i` holds.
-fn size_at(cx: &InferCx<'_>, i: usize, at: usize) -> Dim {
+pub(super) fn size_at(cx: &InferCx<'_>, i: usize, at: usize) -> Dim {
     let known = cx.ints(i).and_then(|sizes| sizes.get(at).cloned());
     or_fresh(cx, known.filter(|size| cx.scope().ge(size, &Dim::constant(0)).is_yes()))
 }

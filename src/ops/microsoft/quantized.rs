@@ -3,7 +3,11 @@
 //! | operator | result |
 //! |---|---|
 //! | QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax | as the operand |
-//! | QLinearAdd, QLinearMul, QLinearWhere | the operands broadcast |
+//! | QLinearAdd, QLinearMul, QLinearWhere, MulInteger | the operands broadcast |
+//! | QLinearReduceMean, ReduceSumInteger | the operand with `axes` reduced; 32-bit integers in place of 8 bits |
+//! | QOrderedGelu, QOrderedLayerNormalization | as the operand |
+//! | QuantizeWithOrder, DequantizeWithOrder | as the operand; int8, or the type in `to` |
+//! | QuantizeBFP, DequantizeBFP | `X` of rank r to blocks `[?]` as bytes, its shape `[r]` and strides `[r]`, and back |
 //! | QLinearConcat | the operands, each followed by its scale and zero point, joined along `axis` |
 //! | QLinearAveragePool, NhwcMaxPool | as AveragePool, MaxPool; the channels are last with `channels_last`, and always |
 //! | DynamicQuantizeLSTM | as LSTM; the recurrence weights are `[directions, hidden, 4 · hidden]` |
@@ -12,17 +16,19 @@
 //! | QuantizeLinear, DequantizeLinear | as the operand; the type of the zero point, of the scale |
 //! | GatherBlockQuantized | as Gather along `gather_axis`; uint8 holds `8 / bits` numbers along the last axis |
 
-use super::{embedded, like, operator};
+use super::{broadcast, dim, embedded, like, operator, or_fresh};
 use crate::dim::Dim;
 use crate::ir::Fact;
-use crate::ops::broadcast::broadcast_shapes;
 use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in, pool, recurrent};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
+    operator("DequantizeBFP", infer_dequantize_blocks),
     operator("DequantizeLinear", infer_dequantize_linear),
+    operator("DequantizeWithOrder", infer_dequantize_ordered),
     operator("DynamicQuantizeLSTM", infer_lstm),
     operator("GatherBlockQuantized", infer_gather_block_quantized),
+    operator("MulInteger", infer_integer_product),
     operator("NhwcMaxPool", infer_nhwc_max_pool),
     operator("QEmbedLayerNormalization", infer_embed_layer_normalization),
     operator("QLinearAdd", infer_binary),
@@ -31,10 +37,16 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("QLinearGlobalAveragePool", infer_global_average_pool),
     operator("QLinearLeakyRelu", infer_unary),
     operator("QLinearMul", infer_binary),
+    operator("QLinearReduceMean", infer_reduce_mean),
     operator("QLinearSigmoid", infer_unary),
     operator("QLinearSoftmax", infer_unary),
     operator("QLinearWhere", infer_where),
+    operator("QOrderedGelu", infer_unary),
+    operator("QOrderedLayerNormalization", infer_unary),
+    operator("QuantizeBFP", infer_quantize_blocks),
     operator("QuantizeLinear", infer_quantize_linear),
+    operator("QuantizeWithOrder", infer_quantize_ordered),
+    operator("ReduceSumInteger", infer_reduce_sum),
 ];
 
 fn infer_unary(cx: &mut InferCx<'_>) -> InferResult {
@@ -50,14 +62,61 @@ fn infer_quantize_linear(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, cx.shape(0).map(<[Dim]>::to_vec))])
 }
 
-/// The shape operands broadcast to, if all shapes are known.
-fn broadcast(cx: &InferCx<'_>, operands: &[usize]) -> Result<Option<Vec<Dim>>, Refusal> {
-    let shapes: Option<Vec<&[Dim]>> = operands.iter().map(|&at| cx.shape(at)).collect();
-    shapes.map(|shapes| broadcast_shapes(cx.scope(), &shapes)).transpose()
-}
-
 fn infer_binary(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(3)), broadcast(cx, &[0, 3])?)])
+}
+
+fn infer_integer_product(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(Some(DType::Int32), broadcast(cx, &[0, 2])?)])
+}
+
+/// The shape of operand 0 with the axes of attribute `axes` reduced.
+fn reduced(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
+    let Some(shape) = cx.shape(0) else { return Ok(None) };
+    let keep = cx.attr_flag("keepdims", true)?;
+    let axes = cx.attr_ints("axes")?.unwrap_or_default();
+    let axes: Vec<usize> = axes.iter().map(|&axis| axis_in(axis, shape.len())).collect::<Result<_, _>>()?;
+    let is_reduced = |at: usize| axes.is_empty() || axes.contains(&at);
+    let dims = shape.iter().enumerate().filter(|(at, _)| keep || !is_reduced(*at));
+    Ok(Some(dims.map(|(at, dim)| if is_reduced(at) { Dim::constant(1) } else { dim.clone() }).collect()))
+}
+
+fn infer_reduce_mean(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(4)), reduced(cx)?)])
+}
+
+fn infer_reduce_sum(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = match cx.dtype(0) {
+        Some(DType::Int8) => Some(DType::Int32),
+        Some(DType::Uint8) => Some(DType::Uint32),
+        _ => None,
+    };
+    Ok(vec![Fact::tensor(dtype, reduced(cx)?)])
+}
+
+fn infer_quantize_ordered(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(Some(DType::Int8), cx.shape(0).map(<[Dim]>::to_vec))])
+}
+
+fn infer_dequantize_ordered(cx: &mut InferCx<'_>) -> InferResult {
+    Ok(vec![Fact::tensor(cx.attr_dtype("to")?, cx.shape(0).map(<[Dim]>::to_vec))])
+}
+
+/// Blocks as bytes, and the shape and strides of the operand.
+fn infer_quantize_blocks(cx: &mut InferCx<'_>) -> InferResult {
+    let rank = cx.rank(0).and_then(|rank| i64::try_from(rank).ok()).map(Dim::constant);
+    let sizes = Fact::tensor(Some(DType::Int64), Some(vec![or_fresh(cx, rank)]));
+    Ok(vec![Fact::tensor(Some(DType::Uint8), Some(vec![cx.fresh_dim()])), sizes.clone(), sizes])
+}
+
+fn infer_dequantize_blocks(cx: &mut InferCx<'_>) -> InferResult {
+    let dtype = match cx.attr_int("dtype")? {
+        None => Some(DType::Float),
+        Some(_) => cx.attr_dtype("dtype")?,
+    };
+    let count = dim(cx, 1, 0).and_then(|count| usize::try_from(count.as_const()?).ok()).filter(|&rank| rank <= 64);
+    let shape = count.map(|rank| (0..rank).map(|axis| super::movement::size_at(cx, 1, axis)).collect());
+    Ok(vec![Fact::tensor(dtype, shape)])
 }
 
 fn infer_where(cx: &mut InferCx<'_>) -> InferResult {
