@@ -369,6 +369,11 @@ fn left(report: &Report) -> String {
         told =
             format!("{} {nodes} sizes; `explain` tells which, and tries what would let them go\n", report.size_nodes);
     }
+    if let Some(left_out) = &report.left_out {
+        let (count, reason) = (left_out.shapes, &left_out.reason);
+        let shapes = if count == 1 { "known shape is" } else { "known shapes are" };
+        told.push_str(&format!("{count} {shapes} not written: {reason}; --shapes all writes all\n"));
+    }
     told.push_str(&defaults(report));
     if !kinds.is_empty() {
         told.push_str(&format!("`explain` tells more: {}\n", kinds.join(", ")));

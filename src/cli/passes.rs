@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Args;
-use onnx_slice_fold::{Assumption, OnnxModel, Options, SliceName, SliceRule};
+use onnx_slice_fold::{Assumption, OnnxModel, Options, Shapes, SliceName, SliceRule};
 
 use super::sizes;
 
@@ -77,13 +77,20 @@ pub(super) struct Passes {
     /// Leave out of the model's metadata which version of this program folded it, and how it was asked to.
     #[arg(long, help_heading = "What is done")]
     no_stamp: bool,
-    /// Do not let the file grow: shapes that it did not have are left out where it would be larger than it was, first those that readers
-    /// find by themselves. Otherwise every shape is written that is known.
-    #[arg(long, help_heading = "What is done")]
+    /// Which shapes of inner tensors the result states. `show` and `explain` state all by default.
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value_if("lean", "true", "lean"),
+        default_value_if("no_new_shapes", "true", "keep"),
+        help_heading = "What is done"
+    )]
+    shapes: Option<Stated>,
+    /// The same as --shapes lean.
+    #[arg(long, conflicts_with_all = ["shapes", "no_new_shapes"], help_heading = "What is done")]
     lean: bool,
-    /// Leave out shapes that the file did not have, those of outputs apart. Where ONNX Runtime knows shapes it makes one node of a sum and a
-    /// normalization, which on a CPU takes longer than the two.
-    #[arg(long, help_heading = "What is done")]
+    /// The same as --shapes keep.
+    #[arg(long, conflicts_with = "shapes", help_heading = "What is done")]
     no_new_shapes: bool,
     /// Write the model in this operator set of the default domain, 1 to the newest. Each node is written as the versions of its operator
     /// differ, in bodies and functions as well; other domains keep their versions. A model that cannot be converted is refused.
@@ -111,8 +118,41 @@ enum Disputed {
     Numpy,
 }
 
+/// Which shapes of inner tensors a result states.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Stated {
+    /// All that are known, except new ones by which ONNX Runtime would fuse a sum and a normalization, which takes longer on a CPU. With --exact
+    /// only those that the file has: kernels that are chosen by shapes give other last bits. The default.
+    Auto,
+    /// All that are known.
+    All,
+    /// Those of the tensors that have a shape in the file.
+    Keep,
+    /// As auto, and the file does not grow by them: those first left out that readers find by themselves.
+    Lean,
+    /// None.
+    None,
+}
+
+impl From<Stated> for Shapes {
+    fn from(stated: Stated) -> Self {
+        match stated {
+            Stated::Auto => Shapes::Auto,
+            Stated::All => Shapes::All,
+            Stated::Keep => Shapes::Keep,
+            Stated::Lean => Shapes::Lean,
+            Stated::None => Shapes::None,
+        }
+    }
+}
+
 impl Passes {
     pub(super) fn options(&self) -> Options {
+        self.options_stating(Shapes::Auto)
+    }
+
+    /// The options, with these shapes unless the user names others.
+    pub(super) fn options_stating(&self, default: Shapes) -> Options {
         let slice_rule = match self.slice_rule {
             Disputed::Agree => SliceRule::Agree,
             Disputed::Onnxruntime => SliceRule::OnnxRuntime,
@@ -140,8 +180,7 @@ impl Passes {
             .strict(self.strict)
             .opset(self.opset)
             .stamp(!self.no_stamp)
-            .lean(self.lean)
-            .new_shapes(!self.no_new_shapes)
+            .shapes(self.shapes.map_or(default, Shapes::from))
     }
 
     /// The operators that are said to be strided slices.

@@ -10,7 +10,7 @@ use crate::explain::{Cause, Explanation, OpenSize, Suggestion};
 use crate::passes::{LastEdit, PassRun};
 
 /// The version of the schema.
-const VERSION: &str = "1.1";
+const VERSION: &str = "1.2";
 
 impl Report {
     /// The report as a JSON object on one line, `model` being the name it is told under. docs/report.md has the schema.
@@ -48,6 +48,7 @@ fn report(report: &Report, model: &str) -> Value {
         "edits": report.edits.iter().map(edit).collect::<Vec<_>>(),
         "values": report.detail.as_ref().map_or_else(Vec::new, |detail| values(detail)),
         "size_nodes": report.size_nodes,
+        "shapes_left_out": report.left_out.as_ref().map(|left_out| json!({ "shapes": left_out.shapes, "reason": left_out.reason })),
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })
