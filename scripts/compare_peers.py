@@ -87,7 +87,7 @@ def main():
                 if name == "the exporter":
                     target.write_bytes(path.read_bytes())
                 elif name == "this program":
-                    own = taken = seconds([options.binary, "--no-config", "-q", path, "-o", target])
+                    own = taken = seconds([options.binary, "--no-config", "-q", "--shapes", "all", path, "-o", target])
                 else:
                     taken = seconds([sys.executable, *PEERS[name], path, target])
                 if not target.exists():
