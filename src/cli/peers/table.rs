@@ -13,7 +13,7 @@ pub(in crate::cli) const NO_RUNTIME: &str =
 const ALWAYS: &str = "it is always done";
 const TYPES_STAY: &str = "element types stay as the model has them";
 const OTHER_FORMATS: &str = "only ONNX models are written";
-const SHAPES: &str = "shapes are always inferred, and by this program itself: everything else rests on them (--no-new-shapes does not write them)";
+const SHAPES: &str = "shapes are always inferred, and by this program itself: everything else rests on them (--shapes keep does not write new ones)";
 const UNTIL_SETTLED: &str = "passes run until nothing changes";
 const NO_LOG: &str = "-q and -v say how much is told, and a log is what is redirected";
 
