@@ -1,16 +1,16 @@
-//! Which shapes a result states, and what is left out of a file that must not be larger than the one that was read.
+//! Chooses the shapes that a result states, and shrinks a file that must not be larger than the original.
 //!
-//! By default every shape is stated except those by which ONNX Runtime would choose a slower kernel ([`Shapes::Auto`]). Every new node says where
-//! it comes from, and the model what was done to it; a model of which little can be folded grows by that. [`Shapes::Lean`] leaves some of it out
-//! until the file does not grow:
+//! By default the result states every known shape except those by which ONNX Runtime chooses a slower kernel ([`Shapes::Auto`]). New nodes name
+//! their origin, and the metadata the options of the run, so a model in which little can be folded grows. [`Shapes::Lean`] omits entries until the
+//! file does not grow:
 //!
 //! 1. documentation and metadata of new nodes that compute no result of a former one, which another node says as well
 //! 2. shapes that the file did not have, in the order of [`Worth`]; of those that are worth as much the longest entries first, so that few
 //!    are missing
 //! 3. the stamp
 //!
-//! Types of the main graph's inputs and outputs, and all that the file had, stay. For the sake of its size nothing is left out if only shapes
-//! were asked for, or if the model's weights lie in other files.
+//! Types of the main graph's inputs and outputs are kept, and all entries of the original. If only shapes are inferred, or if the weights lie in
+//! other files, the size of the file does not count.
 
 use std::cmp::Reverse;
 
@@ -50,7 +50,7 @@ impl Said {
         }
     }
 
-    /// Leaves out the shapes that the options do not ask for. `limit` is how many bytes the file may have, if it must not grow.
+    /// Removes the declared shapes that the options exclude. `limit` is the size in bytes of the original, if it is known.
     pub(crate) fn leave_out(
         self,
         model: &mut Model,
@@ -162,7 +162,7 @@ impl Said {
     }
 }
 
-/// Returns `true` if a type says nothing else than another: each dim that it has a number for has the same there.
+/// Returns `true` if `written` has every number that `said` has: `said` may lack dims and have other names.
 fn is_part_of(said: &DeclaredType, written: &DeclaredType) -> bool {
     match (said, written) {
         (DeclaredType::Tensor { dtype, shape, .. }, DeclaredType::Tensor { dtype: other, shape: dims, .. }) => {

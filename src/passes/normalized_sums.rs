@@ -2,8 +2,8 @@
 //!
 //! When ONNX Runtime (1.31) knows the shapes of `a` and `b`, it replaces `LayerNormalization(Add(a, b))` by its SkipLayerNormalization: the shapes
 //! have rank 3, and each dim is the same number or has the same name in both. On CPUs that kernel is slower than the two nodes, and other in its
-//! last bits (`docs/runtimes.md`). The runtime knows a shape that the file states, and one that it infers from the shapes of operands. So a shape
-//! that is left out comes back unless the shapes that it follows from are left out as well, back to those that the runtime has anyway.
+//! last bits (`docs/runtimes.md`). The runtime knows a shape that the file states, and infers a shape from the shapes of operands.
+//! So the shapes of the operands must be omitted together with those that they are inferred from, back to those that the runtime has anyway.
 
 use rustc_hash::FxHashSet;
 
@@ -13,12 +13,12 @@ use crate::ops::{Budget, Opset, infers_shapes};
 use crate::rewrite::{Place, Taken, is_only_normalized};
 use crate::tensor::DType;
 
-/// What ONNX Runtime would fuse, and what it goes by.
+/// Sums that ONNX Runtime would fuse, and the shapes that let it.
 #[derive(Default)]
 pub(crate) struct Fused {
     /// How many sums with a normalization.
     pub sums: usize,
-    /// The values whose shapes it has from the file alone, and which lead to the operands of these sums.
+    /// The values whose shapes the runtime knows only from the file, and from which it infers the operands of these sums.
     pub values: FxHashSet<ValueId>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn fused_by_shapes(model: &Model, facts: &Facts, given: &dyn Fn(Value
         if known.contains(&value) || !values.insert(value) {
             continue;
         }
-        // The input of a body has its shape from the operands of the node, and from what the body computes.
+        // ONNX Runtime infers the input of a subgraph from the operands of its node, and from the outputs of the subgraph.
         let id = match model.value(value).definition() {
             Definition::Node(id, _) => Some(id),
             Definition::Input(graph) => model.graph(graph).parent(),
@@ -86,7 +86,7 @@ fn have_one_shape(model: &Model, facts: &Facts, a: ValueId, b: ValueId) -> bool 
     dims.is_some() && dims == written(b)
 }
 
-/// The values whose shapes ONNX Runtime knows without what this program states: constants, inputs, those `given`, and what it infers from these.
+/// The values whose shapes ONNX Runtime knows by itself: constants, inputs, those `given`, and results that it infers from these.
 fn known(model: &Model, facts: &Facts, given: &dyn Fn(ValueId) -> bool) -> FxHashSet<ValueId> {
     let mut known = FxHashSet::default();
     for graph in live_graphs(model) {

@@ -1,4 +1,4 @@
-//! Which shapes a result states, and what is left out if the file is not to be larger than the one that was read.
+//! The choice of shapes that a result states, and files that must not grow.
 
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{LeftOut, OnnxModel, Options, Shapes};
@@ -51,7 +51,7 @@ const SUM: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,s,4] x,
     o = Sin (norm)
 }"#;
 
-/// The shapes that are stated of a model, and what the report says of those that are not.
+/// The names of inner values with a stated shape, and the report's entry of the omitted shapes.
 fn stated_under(source: &str, options: &Options) -> (Vec<String>, Option<LeftOut>) {
     let mut model = OnnxModel::from_bytes(bytes(source)).expect("a model");
     let report = model.fold(options).expect("it folds");

@@ -351,8 +351,8 @@ impl Region {
     }
 
     /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
-    /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch. They take a sum into the kernel
-    /// of its own normalization only where both operands have its rank.
+    /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch. A sum and its normalization
+    /// become one kernel only where both operands have the rank of the sum.
     fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
         let is_kept =
             self.is_constant && is_mean_of_normalization(place, id) || self.flattens_normalized_sum(place, id);
