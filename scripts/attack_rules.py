@@ -204,7 +204,7 @@ def brief(array):
 
 
 def fold(binary, source, target, flags):
-    run = subprocess.run([binary, source, "-o", target, "--no-stamp", *flags], capture_output=True, text=True, timeout=SECONDS)
+    run = subprocess.run([binary, source, "-o", target, "--no-stamp", "--shapes", "all", *flags], capture_output=True, text=True, timeout=SECONDS)
     if run.returncode == 0:
         return None
     return f"the program ends with {run.returncode}: {(run.stderr or run.stdout).strip()[-300:]}"
@@ -342,7 +342,7 @@ def fold_all(binary, prepared, folder):
         sources = [os.path.join(folder, f"{at}.onnx") for at in members]
         os.mkdir(target)
         try:
-            subprocess.run([binary, *sources, "--out-dir", target, "--jobs", "1", "--quiet", "--no-stamp", *flags], capture_output=True, timeout=SECONDS)
+            subprocess.run([binary, *sources, "--out-dir", target, "--jobs", "1", "--quiet", "--no-stamp", "--shapes", "all", *flags], capture_output=True, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             pass
         for at, source in zip(members, sources):

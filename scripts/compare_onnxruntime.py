@@ -6,7 +6,9 @@ Models are `.onnx` files, or `.onnxtxt` files in the standard's text syntax, whi
 
 Each symbolic dimension takes every size of --sizes in turn (0 only where the original runs on it). A folded model must be
 valid, must have the inputs and outputs of the original, and must give the same results; every shape it states must be the
-shape the tensor has. Integers, booleans and strings are compared exactly, floats with a small tolerance.
+shape the tensor has. Integers, booleans and strings are compared exactly, floats with a small tolerance. With --bits floats are compared bit for
+bit, in sessions as users create them, with the runtime's own optimizations: that is what `--flags=--exact` promises. A model whose original passes
+`check_model(full_check=True)` must pass it folded.
 """
 import argparse
 import os
@@ -36,10 +38,11 @@ EQUAL = "equal"
 SKIPPED = "the original runs at none of the sizes"
 
 
-def session(path):
+def session(path, optimized=False):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
@@ -139,19 +142,22 @@ def check_shapes(path, sizes, values):
     return None
 
 
-def same(a, b):
+def same(a, b, bits=False):
     if isinstance(a, list):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+        return len(a) == len(b) and all(same(x, y, bits) for x, y in zip(a, b))
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
+    if a.dtype.kind == "f" and bits:
+        unlike = a.view(f"u{a.dtype.itemsize}") != b.view(f"u{b.dtype.itemsize}")
+        return not np.any(unlike & ~(np.isnan(a) & np.isnan(b)))
     if a.dtype.kind == "f":
         tolerance = 2e-2 if a.dtype.itemsize == 2 else 1e-4
         return np.allclose(a.astype(np.float64), b.astype(np.float64), rtol=tolerance, atol=tolerance, equal_nan=True)
     return np.array_equal(a, b)
 
 
-def compare(binary, path, folder, sizes, flags):
+def compare(binary, path, folder, sizes, flags, bits):
     """None, or what is wrong with the folded model."""
     if path.suffix == ".onnxtxt":
         source = pathlib.Path(folder, f"{path.stem}.source.onnx")
@@ -181,7 +187,7 @@ def compare(binary, path, folder, sizes, flags):
             chosen = {name: size + step * i for i, name in enumerate(names)}
             values = feeds(model, chosen, np.random.default_rng(size))
             try:
-                original = session(str(path))
+                original = session(str(path), bits)
                 before = original.run(None, values)
                 break
             except Exception:  # noqa: BLE001
@@ -189,14 +195,14 @@ def compare(binary, path, folder, sizes, flags):
         if before is None:
             continue
         # Operands that do not fit make ONNX Runtime read what is not there; such a run says nothing.
-        if not all(same(a, b) for a, b in zip(before, original.run(None, values))):
+        if not all(same(a, b, bits) for a, b in zip(before, original.run(None, values))):
             continue
         runs += 1
         try:
-            after = session(target).run(None, values)
+            after = session(target, bits).run(None, values)
         except Exception as error:  # noqa: BLE001
             return f"fails at {chosen}: {str(error).splitlines()[0][-200:]}"
-        if not all(same(a, b) for a, b in zip(before, after)):
+        if not all(same(a, b, bits) for a, b in zip(before, after)):
             return f"results differ at {chosen}"
         wrong = check_shapes(target, chosen, values)
         if wrong:
@@ -210,6 +216,7 @@ def main():
     parser.add_argument("--binary", required=True)
     parser.add_argument("--sizes", default="32,5,1,0", help="sizes for symbolic dimensions, comma-separated")
     parser.add_argument("--flags", default="", help="more arguments for the binary")
+    parser.add_argument("--bits", action="store_true", help="compare floats bit for bit, in sessions with all optimizations")
     parser.add_argument("--one", action="store_true", help="compare the one model given, in this process")
     parser.add_argument("models", nargs="+")
     args = parser.parse_args()
@@ -218,12 +225,12 @@ def main():
     if args.one:
         with tempfile.TemporaryDirectory() as folder:
             sizes = [int(s) for s in args.sizes.split(",")]
-            print(compare(args.binary, paths[0], folder, sizes, args.flags.split()) or "", end="")
+            print(compare(args.binary, paths[0], folder, sizes, args.flags.split(), args.bits) or "", end="")
         return 0
     passed = failed = 0
     for path in paths:
         # A process for each: a size that ONNX Runtime cannot take may end it.
-        words = [sys.executable, __file__, "--binary", args.binary, "--sizes", args.sizes, f"--flags={args.flags}", "--one", str(path)]
+        words = [sys.executable, __file__, "--binary", args.binary, "--sizes", args.sizes, f"--flags={args.flags}", *(["--bits"] if args.bits else []), "--one", str(path)]
         done = subprocess.run(words, capture_output=True, text=True)
         wrong = done.stdout or None
         if done.returncode > 0:

@@ -82,7 +82,7 @@ def measure(binary, path, folder):
         if tool == EXPORTER:
             target.write_bytes(path.read_bytes())
         elif tool == OWN:
-            duration = seconds([binary, "--no-config", "-q", path, "-o", target])
+            duration = seconds([binary, "--no-config", "-q", "--shapes", "all", path, "-o", target])
         else:
             duration = seconds([sys.executable, "-c", PEERS[tool], path, target])
         if target.exists():

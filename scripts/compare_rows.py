@@ -136,7 +136,7 @@ def main():
                 counts["not run by ONNX Runtime"] += 1
                 continue
             onnx.save(model, before)
-            done = subprocess.run([args.binary, before, "-o", after], capture_output=True, text=True)
+            done = subprocess.run([args.binary, before, "-o", after, "--shapes", "all"], capture_output=True, text=True)
             if done.returncode:
                 wrong.append(f"{describe(case)} open {opened}: exit code {done.returncode}: {done.stderr[-200:]}")
                 continue

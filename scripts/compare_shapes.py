@@ -149,7 +149,7 @@ def measure(model, original):
 def folded(binary, path, flags):
     with tempfile.TemporaryDirectory() as folder:
         target = pathlib.Path(folder) / "folded.onnx"
-        done = subprocess.run([binary, str(path), "-o", str(target), *flags], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([binary, str(path), "-o", str(target), "--shapes", "all", *flags], capture_output=True, text=True, timeout=300)
         if done.returncode:
             print(f"{path}: {done.stderr.strip()}", file=sys.stderr)
             return None

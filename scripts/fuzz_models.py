@@ -267,7 +267,7 @@ def check(case, seed, binary, folder):
     with open(source, "wb") as file:
         file.write(case.model.SerializeToString())
     flags, fixed = flags_of(case, seed)
-    done = subprocess.run([binary, source, "-o", target, *flags], capture_output=True, timeout=SECONDS_PER_GRAPH, close_fds=False)
+    done = subprocess.run([binary, source, "-o", target, "--shapes", "all", *flags], capture_output=True, timeout=SECONDS_PER_GRAPH, close_fds=False)
     message = done.stderr.decode(errors="replace").strip()
     if done.returncode < 0 or done.returncode > 100:
         raise Wrong("crash", f"exit code {done.returncode}: {message}")

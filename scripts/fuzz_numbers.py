@@ -58,7 +58,7 @@ def complaint(model, tries, binary, folder, flags, exact):
     if all(results is None for results in expected):
         return None, 0
     onnx.save(model, source)
-    done = subprocess.run([binary, source, "-o", target, *flags], capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([binary, source, "-o", target, "--shapes", "all", *flags], capture_output=True, text=True, timeout=SECONDS)
     if done.returncode:
         return f"exit code {done.returncode}: {done.stderr.strip()[-200:]}", 1
     folded = onnx.load(target)

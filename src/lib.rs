@@ -140,7 +140,7 @@ pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
 pub use onnx::{ExternalData, MissingData, OpenOptions, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
-pub use passes::{Assumption, LastEdit, Options, PassRun};
+pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
     AxisTaken, Census, Detail, Drawing, DrawingForm, DrawnNode, NotDrawn, Note, Port, Report, RuleUse, SliceTaken,
     operator_table, rule_table, rule_text,
@@ -148,6 +148,7 @@ pub use report::{
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;
 pub use slicing::SliceRule;
+pub use stated::LeftOut;
 #[doc(hidden)]
 pub use tensor::threads;
 pub use tensor::{DType, Tensor, TensorError};

@@ -16,7 +16,7 @@ use crate::explain::{self, Explanation, Folded};
 use crate::ir::{self, CustomOperator, Data, Model};
 use crate::onnx::{self, Limits, MissingData, OpenOptions, SaveOptions, Saved, Source};
 use crate::pages;
-use crate::passes::{self, Options, Outcome};
+use crate::passes::{self, Options, Outcome, Shapes};
 use crate::report::{Census, Detail, Drawing, Interface, Note, Report, author_names, diff, input_names, slices_taken};
 use crate::slicing::SliceRule;
 use crate::stated::Said;
@@ -240,9 +240,7 @@ impl OnnxModel {
         let before = Census::of(&self.model);
         let interface = Interface::of(&self.model);
         let mut names = author_names(&self.model);
-        let is_lean = options.fold && options.stop_after > 0 && options.lean;
-        let is_lean = is_lean && self.bytes > 0 && self.external_bytes == 0;
-        let said = (is_lean || !options.new_shapes).then(|| Said::of(&self.model));
+        let said = (options.shapes != Shapes::All).then(|| Said::of(&self.model));
         // Until the passes have come to their end, a panic included.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
@@ -255,12 +253,8 @@ impl OnnxModel {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
             self.model.remember(&outcome.remembers);
         }
-        if let Some(said) = said.as_ref().filter(|_| !options.new_shapes) {
-            said.leave_out_new_shapes(&mut self.model);
-        }
-        if let Some(said) = said.filter(|_| is_lean) {
-            said.fit(&mut self.model, &outcome.facts, self.bytes);
-        }
+        let limit = (self.bytes > 0 && self.external_bytes == 0).then_some(self.bytes);
+        let left_out = said.and_then(|said| said.leave_out(&mut self.model, &outcome.facts, options, limit));
         drop(outcome.facts);
         // The facts were the last to share it.
         self.scope = Rc::into_inner(scope).unwrap_or_default();
@@ -287,6 +281,7 @@ impl OnnxModel {
             last_edit: outcome.last_edit,
             edits: outcome.edits,
             size_nodes,
+            left_out,
             detail: None,
             passes: outcome.passes,
             pass_ends: outcome.ends,

@@ -1,52 +1,125 @@
-//! What is left out if the file is not to be larger than the one that was read, or to state no shapes that it did not.
+//! Chooses the shapes that a result states, and shrinks a file that must not be larger than the original.
 //!
-//! Every shape is stated, every new node says where it comes from, and the model what was done to it; a model of which little can be folded
-//! grows by that. Who wants the smallest file asks for it to be lean; then some of that is left out until it does not grow:
+//! By default the result states every known shape except those by which ONNX Runtime chooses a slower kernel ([`Shapes::Auto`]). New nodes name
+//! their origin, and the metadata the options of the run, so a model in which little can be folded grows. [`Shapes::Lean`] omits entries until the
+//! file does not grow:
 //!
 //! 1. documentation and metadata of new nodes that compute no result of a former one, which another node says as well
 //! 2. shapes that the file did not have, in the order of [`Worth`]; of those that are worth as much the longest entries first, so that few
 //!    are missing
 //! 3. the stamp
 //!
-//! Who wants no new shapes gets none, however large the file is. Types of the main graph's inputs and outputs, and all that the file had, stay.
-//! For the sake of its size nothing is left out if only shapes were asked for, or if the model's weights lie in other files.
+//! Types of the main graph's inputs and outputs are kept, and all entries of the original. If only shapes are inferred, or if the weights lie in
+//! other files, the size of the file does not count.
 
 use std::cmp::Reverse;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dim::Dim;
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, Node, NodeId, ValueId};
 use crate::onnx;
 use crate::ops::{Opset, traits};
+use crate::passes::{Fused, Options, Shapes, fused_by_shapes};
 use crate::tensor::DType;
 
 /// What a model says before it is folded.
 pub(crate) struct Said {
-    /// The values whose types are declared.
-    declared: FxHashSet<ValueId>,
+    /// The types that are declared of values.
+    declared: FxHashMap<ValueId, DeclaredType>,
     /// The names of nodes.
     names: FxHashSet<String>,
 }
 
+/// Shapes that a result does not state by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// How many.
+    pub shapes: usize,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
 impl Said {
     pub(crate) fn of(model: &Model) -> Said {
-        let is_declared = |value: &ValueId| model.value(*value).declared.is_some();
+        let declared = |value: ValueId| Some((value, model.value(value).declared.clone()?));
         Said {
-            declared: results(model).into_iter().filter(is_declared).collect(),
+            declared: results(model).into_iter().filter_map(declared).collect(),
             names: nodes(model).into_iter().filter_map(|id| Some(model.node(id)?.name.to_string())).collect(),
         }
     }
 
-    /// Leaves out the shapes that the model did not state.
-    pub(crate) fn leave_out_new_shapes(&self, model: &mut Model) {
-        let is_new = |value: &ValueId| !self.declared.contains(value) && !model.is_output(*value);
-        let new: Vec<ValueId> = results(model).into_iter().filter(is_new).collect();
-        new.into_iter().for_each(|value| model.undeclare(value));
+    /// Removes the declared shapes that the options exclude. `limit` is the size in bytes of the original, if it is known.
+    pub(crate) fn leave_out(
+        self,
+        model: &mut Model,
+        facts: &Facts,
+        options: &Options,
+        limit: Option<usize>,
+    ) -> Option<LeftOut> {
+        let inner = |model: &Model| results(model).into_iter().filter(|&value| !model.is_output(value)).collect();
+        let infers_only = !options.fold || options.stop_after == 0;
+        match options.shapes {
+            Shapes::None => {
+                let inner: Vec<ValueId> = inner(model);
+                inner.into_iter().for_each(|value| model.undeclare(value));
+            }
+            Shapes::Keep => {
+                let mut new: Vec<ValueId> = inner(model);
+                new.retain(|value| !self.declared.contains_key(value));
+                new.into_iter().for_each(|value| model.undeclare(value));
+            }
+            Shapes::Auto | Shapes::Lean if !infers_only => {
+                let left_out = if options.exact {
+                    let reason = "kernels that runtimes choose by shapes give other last bits".to_string();
+                    LeftOut { shapes: self.restore(model, inner(model)), reason }
+                } else {
+                    let Fused { sums, values } = fused_by_shapes(model, facts, &|value| self.says(model, value));
+                    let mut values: Vec<ValueId> =
+                        values.into_iter().filter(|&value| !model.is_output(value)).collect();
+                    values.sort_unstable();
+                    let sums = match sums {
+                        1 => "a sum with the normalization after it".to_string(),
+                        sums => format!("{sums} sums with the normalizations after them"),
+                    };
+                    let reason = format!("with them ONNX Runtime fuses {sums}, which takes longer on a CPU");
+                    LeftOut { shapes: self.restore(model, values), reason }
+                };
+                if let Some(limit) = limit.filter(|_| options.shapes == Shapes::Lean) {
+                    self.fit(model, facts, limit);
+                }
+                return Some(left_out).filter(|left_out| left_out.shapes > 0);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// Returns `true` if the file states as much of a value as the model does now.
+    fn says(&self, model: &Model, value: ValueId) -> bool {
+        let said = self.declared.get(&value);
+        model.is_output(value) || said.is_some_and(|said| Some(said) == model.value(value).declared.as_ref())
+    }
+
+    /// Declares of values what the file declared, except what is proved false. Returns how many complete shapes fewer the model states.
+    fn restore(&self, model: &mut Model, values: Vec<ValueId>) -> usize {
+        let mut fewer = 0;
+        for value in values {
+            let Some(written) = model.value(value).declared.as_ref() else { continue };
+            let had_shape = written.shape().is_some();
+            match self.declared.get(&value) {
+                None => model.undeclare(value),
+                Some(said) if said != written && is_part_of(said, written) => model.declare(value, said.clone()),
+                Some(_) => continue,
+            }
+            fewer += usize::from(had_shape);
+        }
+        fewer
     }
 
     /// Leaves out what the model did not say, until it takes no more than `limit` bytes.
-    pub(crate) fn fit(&self, model: &mut Model, facts: &Facts, limit: usize) {
+    fn fit(&self, model: &mut Model, facts: &Facts, limit: usize) {
         let mut entries = self.texts(model);
         entries.extend(self.types(model, facts));
         let mut entries = entries.into_iter();
@@ -81,11 +154,27 @@ impl Said {
 
     /// The types that the model did not declare, in the order in which they can be missed.
     fn types(&self, model: &Model, facts: &Facts) -> Vec<Entry> {
-        let is_new = |value: &ValueId| !self.declared.contains(value) && !model.is_output(*value);
+        let is_new = |value: &ValueId| !self.declared.contains_key(value) && !model.is_output(*value);
         let mut entries: Vec<(Worth, Entry)> =
             results(model).into_iter().filter(is_new).filter_map(|value| type_of(model, facts, value)).collect();
         entries.sort_by_key(|(worth, entry)| (*worth, Reverse(entry.bytes)));
         entries.into_iter().map(|(_, entry)| entry).collect()
+    }
+}
+
+/// Returns `true` if `written` has every number that `said` has: `said` may lack dims and have other names.
+fn is_part_of(said: &DeclaredType, written: &DeclaredType) -> bool {
+    match (said, written) {
+        (DeclaredType::Tensor { dtype, shape, .. }, DeclaredType::Tensor { dtype: other, shape: dims, .. }) => {
+            let agrees = |(said, dim): (&DeclaredDim, &DeclaredDim)| {
+                !matches!(said.claim, DimClaim::Value(_)) || said.claim == dim.claim
+            };
+            let agree = |said: &Vec<DeclaredDim>, dims: &Vec<DeclaredDim>| {
+                said.len() == dims.len() && said.iter().zip(dims).all(agrees)
+            };
+            dtype == other && shape.as_ref().is_none_or(|said| dims.as_ref().is_some_and(|dims| agree(said, dims)))
+        }
+        _ => false,
     }
 }
 

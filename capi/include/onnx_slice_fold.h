@@ -60,6 +60,8 @@ osf_status osf_options_skip(osf_options *options, const char *rule);
 osf_status osf_options_set_exact(osf_options *options, int exact);
 /* Nonzero: a model is an error of which no run can succeed. */
 osf_status osf_options_set_strict(osf_options *options, int strict);
+/* Which shapes of inner tensors the result states: "auto", "all", "keep", "lean" or "none". */
+osf_status osf_options_set_shapes(osf_options *options, const char *which);
 /* Zero: nothing is removed, only shapes are inferred. */
 osf_status osf_options_set_fold(osf_options *options, int fold);
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use onnx_slice_fold::{Error, ErrorKind, OnnxModel, OpenOptions, Options};
+use onnx_slice_fold::{Error, ErrorKind, OnnxModel, OpenOptions, Options, Shapes};
 
 /// What became of a call; the numbers are the header's.
 #[repr(C)]
@@ -84,14 +84,21 @@ unsafe fn with_text(
     change: fn(Options, &str) -> Options,
 ) -> osf_status {
     call(|| {
-        if text.is_null() {
-            return Err(usage("the text is a null pointer"));
-        }
         // SAFETY: the caller's promise.
-        let text = unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| usage("the text is not UTF-8"))?;
+        let text = unsafe { text_of(text) }?;
         // SAFETY: the caller's promise.
         unsafe { changed(options, |options| change(options, text)) }
     })
+}
+
+/// # Safety
+/// The pointer is null or valid, and the text ends with a zero.
+unsafe fn text_of<'a>(text: *const c_char) -> Result<&'a str, (osf_status, String)> {
+    if text.is_null() {
+        return Err(usage("the text is a null pointer"));
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_str().map_err(|_| usage("the text is not UTF-8"))
 }
 
 /// # Safety
@@ -187,6 +194,18 @@ pub unsafe extern "C" fn osf_options_set_exact(options: *mut osf_options, exact:
 pub unsafe extern "C" fn osf_options_set_strict(options: *mut osf_options, strict: c_int) -> osf_status {
     // SAFETY: the caller's promise.
     call(|| unsafe { changed(options, |options| options.strict(strict != 0)) })
+}
+
+/// # Safety
+/// As [`with_text`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_set_shapes(options: *mut osf_options, which: *const c_char) -> osf_status {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let shapes: Shapes = unsafe { text_of(which) }?.parse().map_err(|error: String| usage(&error))?;
+        // SAFETY: the caller's promise.
+        unsafe { changed(options, |options| options.shapes(shapes)) }
+    })
 }
 
 /// # Safety

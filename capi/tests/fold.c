@@ -33,6 +33,8 @@ int main(int count, char **arguments) {
     osf_options *options = osf_options_new();
     DEMAND(osf_options_add_dim(options, arguments[3]) == OSF_OK);
     DEMAND(osf_options_set_exact(options, 1) == OSF_OK);
+    DEMAND(osf_options_set_shapes(options, "some") == OSF_USAGE && strstr(osf_last_error(), "some"));
+    DEMAND(osf_options_set_shapes(options, "all") == OSF_OK);
     osf_buffer folded = {0};
     DEMAND(osf_fold(model, length, options, &folded) == OSF_OK);
     DEMAND(folded.data && folded.length > 0 && folded.length < length);

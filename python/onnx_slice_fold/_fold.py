@@ -49,8 +49,12 @@ if TYPE_CHECKING:
         trust_declared_shapes: bool
         fold_dequantize: bool
         unroll: int
+        shapes: str
+        """Which shapes of inner tensors the result states: auto, all, keep, lean, none."""
         lean: bool
+        """``shapes="lean"`` by its older name."""
         new_shapes: bool
+        """False is ``shapes="keep"`` by its older name."""
         strict: bool
         stop_after: Optional[int]
         verify_each: bool
@@ -99,7 +103,7 @@ def explain(
     held = opened(model, base_dir, external_data_roots)
     register(held, operators)
     told = str(model) if isinstance(model, (str, os.PathLike)) else "-"
-    return explanation_of(*held.explain(plain(options), list(names), trials, told))
+    return explanation_of(*held.explain({"shapes": "all", **plain(options)}, list(names), trials, told))
 
 
 def show(
@@ -120,7 +124,7 @@ def show(
     register(held, operators)
     # Nothing is made of a model that is only shown, so nothing is noted in it.
     noted = {} if folded else {"stamp": False}
-    held.fold({**plain(options), **noted, "fold": folded}, None)
+    held.fold({"shapes": "all", **plain(options), **noted, "fold": folded}, None)
     return held.text(full)
 
 

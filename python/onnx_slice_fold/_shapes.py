@@ -19,7 +19,7 @@ def infer_shapes(
     ``strict_mode`` and ``check_type`` make a model an error of which no run can succeed. An ``onnx_ir.Model`` gives one back.
     """
     held = opened_quietly(model)
-    held.fold({"fold": False, "stamp": False, "strict": strict_mode or check_type}, None)
+    held.fold({"fold": False, "shapes": "all", "stamp": False, "strict": strict_mode or check_type}, None)
     proto, _ = to_proto(held)
     if is_ir(model):
         import onnx_ir
@@ -37,7 +37,7 @@ def infer_shapes_path(
 ) -> None:
     """The same from file to file, for models of any size; in place if ``output_path`` is empty."""
     held = opened_quietly(model_path)
-    held.fold({"fold": False, "stamp": False, "strict": strict_mode or check_type}, None)
+    held.fold({"fold": False, "shapes": "all", "stamp": False, "strict": strict_mode or check_type}, None)
     held.save(output_path or model_path, False)
 
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use onnx_slice_fold::{Options, SliceName, SliceRule};
+use onnx_slice_fold::{Options, Shapes, SliceName, SliceRule};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -29,8 +29,10 @@ pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "trust_declared_shapes" => options.trust_declared_shapes(value.extract()?),
             "unroll" => options.unroll(value.extract()?),
             "fold_dequantize" => options.fold_dequantize(value.extract()?),
-            "lean" => options.lean(value.extract()?),
-            "new_shapes" => options.new_shapes(value.extract()?),
+            "shapes" => options.shapes(shapes(py, &value.extract::<String>()?)?),
+            // Older names of `shapes`.
+            "lean" => if value.extract()? { options.shapes(Shapes::Lean) } else { options },
+            "new_shapes" => if value.extract()? { options } else { options.shapes(Shapes::Keep) },
             "strict" => options.strict(value.extract()?),
             "skip" => options.skip(value.extract::<Vec<String>>()?),
             "only" => options.only(value.extract::<Vec<String>>()?),
@@ -55,6 +57,10 @@ fn slice_rule(py: Python<'_>, name: &str) -> PyResult<SliceRule> {
             return Err(exception(py, "UsageError", &text));
         }
     })
+}
+
+fn shapes(py: Python<'_>, name: &str) -> PyResult<Shapes> {
+    name.parse().map_err(|error: String| exception(py, "UsageError", &error))
 }
 
 fn slice_names(py: Python<'_>, texts: &[String]) -> PyResult<Vec<SliceName>> {

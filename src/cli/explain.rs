@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use onnx_slice_fold::Shapes;
 
 use super::passes::Passes;
 
@@ -39,7 +40,8 @@ enum Format {
 impl Explain {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut model = self.passes.open_telling(&self.model)?;
-        let (report, explanation) = model.explain(&self.passes.options(), &self.names, self.trials)?;
+        let options = self.passes.options_stating(Shapes::All);
+        let (report, explanation) = model.explain(&options, &self.names, self.trials)?;
         if self.report == Format::Json {
             let told = explanation.json(&report, &self.model.to_string_lossy());
             return super::tell(&format!("{told}\n"));

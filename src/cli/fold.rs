@@ -364,6 +364,11 @@ fn left(report: &Report) -> String {
             report.size_nodes
         ));
     }
+    if let Some(left_out) = &report.left_out {
+        let (count, reason) = (left_out.shapes, &left_out.reason);
+        let shapes = if count == 1 { "known shape is" } else { "known shapes are" };
+        told.push_str(&format!("{count} {shapes} not written: {reason}; --shapes all writes all\n"));
+    }
     told.push_str(&defaults(report));
     if !kinds.is_empty() {
         told.push_str(&format!("notes: {}; run `explain` for details\n", kinds.join(", ")));

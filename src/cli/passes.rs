@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use onnx_slice_fold::{Assumption, MissingData, OnnxModel, OpenOptions, Options, SliceName, SliceRule};
+use onnx_slice_fold::{Assumption, MissingData, OnnxModel, OpenOptions, Options, Shapes, SliceName, SliceRule};
 
 use super::sizes;
 use super::style::Style;
@@ -121,12 +121,20 @@ pub(super) struct Passes {
     /// Do not write the program's version and options to the model's metadata.
     #[arg(long, help_heading = "Output")]
     no_stamp: bool,
-    /// Omit new shapes where the file would become larger than the original, beginning with shapes that consumers can infer.
-    #[arg(long, help_heading = "Output")]
+    /// Select the shapes of inner tensors to write. The default is `auto`; `show` and `explain` print all.
+    #[arg(
+        long,
+        value_name = "WHICH",
+        default_value_if("lean", "true", "lean"),
+        default_value_if("no_new_shapes", "true", "keep"),
+        help_heading = "Output"
+    )]
+    shapes: Option<Stated>,
+    /// Short for --shapes lean.
+    #[arg(long, conflicts_with_all = ["shapes", "no_new_shapes"], help_heading = "Output")]
     lean: bool,
-    /// Omit shapes that the file did not have, except those of outputs. With shapes, ONNX Runtime fuses Add and LayerNormalization into a
-    /// kernel that is slower on CPUs.
-    #[arg(long, help_heading = "Output")]
+    /// Short for --shapes keep.
+    #[arg(long, conflicts_with = "shapes", help_heading = "Output")]
     no_new_shapes: bool,
     /// Convert the model to this operator set of the default domain, newer or older: a number, or `latest`. Subgraphs and functions are
     /// converted, too; other domains keep their versions. The program decomposes operators that an older set lacks, and refuses a model
@@ -155,8 +163,41 @@ enum Disputed {
     Numpy,
 }
 
+/// The shapes of inner tensors that a result contains.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Stated {
+    /// All known shapes, except new ones that make ONNX Runtime fuse Add and a normalization into a kernel that is slower on CPUs. With --exact,
+    /// no new shapes, because they change the choice of kernels and thereby the last bits.
+    Auto,
+    /// All known shapes.
+    All,
+    /// Only shapes of tensors with a shape in the file.
+    Keep,
+    /// Like auto, but the file does not grow: omits first the shapes that consumers can infer.
+    Lean,
+    /// No shapes.
+    None,
+}
+
+impl From<Stated> for Shapes {
+    fn from(stated: Stated) -> Self {
+        match stated {
+            Stated::Auto => Shapes::Auto,
+            Stated::All => Shapes::All,
+            Stated::Keep => Shapes::Keep,
+            Stated::Lean => Shapes::Lean,
+            Stated::None => Shapes::None,
+        }
+    }
+}
+
 impl Passes {
     pub(super) fn options(&self) -> Options {
+        self.options_stating(Shapes::Auto)
+    }
+
+    /// Returns the options, with `default` unless the user passes `--shapes`.
+    pub(super) fn options_stating(&self, default: Shapes) -> Options {
         let slice_rule = match self.slice_rule {
             Disputed::Agree => SliceRule::Agree,
             Disputed::Onnxruntime => SliceRule::OnnxRuntime,
@@ -184,8 +225,7 @@ impl Passes {
             .strict(self.strict)
             .opset(self.opset)
             .stamp(!self.no_stamp)
-            .lean(self.lean)
-            .new_shapes(!self.no_new_shapes)
+            .shapes(self.shapes.map_or(default, Shapes::from))
     }
 
     /// The operators that `--strided-slice` registers.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use onnx_slice_fold::DrawingForm;
+use onnx_slice_fold::{DrawingForm, Shapes};
 
 use super::passes::Passes;
 
@@ -47,7 +47,7 @@ impl Show {
             _ => None,
         };
         let mut model = self.passes.open_telling(&self.model)?;
-        let mut options = self.passes.options().fold(self.folded);
+        let mut options = self.passes.options_stating(Shapes::All).fold(self.folded);
         if !self.folded {
             // Nothing is made of the model, so nothing is noted in it.
             options = options.stamp(false);

@@ -13,54 +13,90 @@ use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, Node, V
 /// Whether ONNX Runtime infers the sizes of a value that are numbers when it loads the model: it is constant as it is written, an input that the
 /// file declares with these numbers, or computed of such values by operators whose shapes it infers from no more ([`ShapeInference`]).
 pub(super) fn infers_numbers(model: &Model, facts: &Facts, value: ValueId) -> bool {
-    let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
-    let is_number = |dim: &Dim| dim.as_const().is_some();
-    let is_written = |value: ValueId| {
-        let producer = model.value(value).producer().and_then(|id| model.node(id));
-        model.value(value).is_constant() || producer.is_some_and(|node| node.is("Constant"))
-    };
     let (mut open, mut seen) = (vec![value], FxHashSet::default());
     while let Some(value) = open.pop() {
-        if !seen.insert(value) || is_written(value) {
+        if !seen.insert(value) || is_written(model, value) {
             continue;
         }
         let Some(node) = model.value(value).producer().and_then(|id| model.node(id)) else {
             let Some(declared) = model.value(value).declared.as_ref().and_then(DeclaredType::shape) else {
                 return false;
             };
-            let is_known = |at: usize| shape(value).is_some_and(|shape| shape.get(at).is_some_and(is_number));
+            let shape = facts.get(value).and_then(Fact::shape);
+            let is_known = |at: usize| shape.is_some_and(|shape| shape.get(at).is_some_and(is_number));
             let is_declared = |dim: &DeclaredDim| matches!(dim.claim, DimClaim::Value(_));
             if declared.iter().enumerate().any(|(at, dim)| is_known(at) && !is_declared(dim)) {
                 return false;
             }
             continue;
         };
-        let Some(inference) = shape_inference(model, node) else { return false };
-        if inference.without.is_some_and(|flag| node.flag(flag, false) != Some(false)) {
-            return false;
-        }
-        // Of what is computed it infers no contents.
-        if node.inputs().iter().skip(inference.contents_from).flatten().any(|&value| !is_written(value)) {
-            return false;
-        }
-        let has_same = |operand: ValueId| {
-            let Some((result, operand)) = shape(value).zip(shape(operand)) else { return false };
-            let mut dims = result.iter().zip(operand);
-            result.len() == operand.len() && dims.all(|(result, operand)| !is_number(result) || is_number(operand))
-        };
-        let is_whole = |operand: ValueId| shape(operand).is_some_and(|shape| shape.iter().all(is_number));
-        let has_numbers = match inference.numbers {
-            NumbersOf::Any => true,
-            NumbersOf::Whole(count) => node.inputs().iter().take(count).flatten().all(|&operand| is_whole(operand)),
-            NumbersOf::SameAxisOfFirst => node.input(0).is_some_and(has_same),
-            NumbersOf::SameAxisOfEach => node.inputs().iter().flatten().all(|&operand| has_same(operand)),
-        };
-        if !has_numbers {
+        if !infers_numbers_of(model, facts, node, value) {
             return false;
         }
         open.extend(node.inputs().iter().flatten());
     }
     true
+}
+
+/// Returns `true` if ONNX Runtime infers every dim of a node's results when it loads the model, given that it knows the shapes of the operands.
+/// It keeps the name of a dim that an operand has, and computes no other dim from names.
+pub fn infers_shapes(model: &Model, facts: &Facts, node: &Node) -> bool {
+    let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
+    let operands: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();
+    let is_kept = |dim: &Dim| {
+        let has_dim = |&operand: &ValueId| shape(operand).is_some_and(|dims| dims.contains(dim));
+        dim.as_symbol().is_some() && operands.iter().any(has_dim)
+    };
+    // The dim that a Reshape computes for -1 has no name.
+    let computes = |value: ValueId| {
+        let contents = model.value(value).tensor().and_then(|tensor| tensor.to_i64s());
+        contents.is_none_or(|sizes| sizes.contains(&-1))
+    };
+    if node.is("Constant") {
+        return true;
+    }
+    let Some(inference) = shape_inference(model, node) else { return false };
+    let mut contents = node.inputs().iter().skip(inference.contents_from).flatten();
+    let keeps_names = inference.numbers == NumbersOf::Any && !contents.any(|&value| computes(value));
+    let is_inferred = |dim: &Dim| is_number(dim) || (keeps_names && is_kept(dim));
+    node.outputs().iter().flatten().all(|&value| {
+        infers_numbers_of(model, facts, node, value) && shape(value).is_some_and(|dims| dims.iter().all(is_inferred))
+    })
+}
+
+/// Returns `true` if ONNX Runtime infers the sizes of a node's result that are numbers, given that it knows those of the operands.
+fn infers_numbers_of(model: &Model, facts: &Facts, node: &Node, result: ValueId) -> bool {
+    let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
+    let Some(inference) = shape_inference(model, node) else { return false };
+    if inference.without.is_some_and(|flag| node.flag(flag, false) != Some(false)) {
+        return false;
+    }
+    // Of what is computed it infers no contents.
+    if node.inputs().iter().skip(inference.contents_from).flatten().any(|&value| !is_written(model, value)) {
+        return false;
+    }
+    let has_same = |operand: ValueId| {
+        let Some((result, operand)) = shape(result).zip(shape(operand)) else { return false };
+        let mut dims = result.iter().zip(operand);
+        result.len() == operand.len() && dims.all(|(result, operand)| !is_number(result) || is_number(operand))
+    };
+    let is_whole = |operand: ValueId| shape(operand).is_some_and(|shape| shape.iter().all(is_number));
+    match inference.numbers {
+        NumbersOf::Any => true,
+        NumbersOf::Whole(count) => node.inputs().iter().take(count).flatten().all(|&operand| is_whole(operand)),
+        NumbersOf::SameAxisOfFirst => node.input(0).is_some_and(has_same),
+        NumbersOf::SameAxisOfEach => node.inputs().iter().flatten().all(|&operand| has_same(operand)),
+    }
+}
+
+fn is_number(dim: &Dim) -> bool {
+    dim.as_const().is_some()
+}
+
+/// Returns `true` if the file holds the elements of a value.
+fn is_written(model: &Model, value: ValueId) -> bool {
+    let producer = model.value(value).producer().and_then(|id| model.node(id));
+    model.value(value).is_constant() || producer.is_some_and(|node| node.is("Constant"))
 }
 
 /// By what the shapes of a node's results are inferred. Of a node that goes by another name nothing is known, whatever it is taken for.

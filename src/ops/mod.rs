@@ -46,6 +46,7 @@ pub use context::{EvalCx, InferCx, Site, axis_in};
 pub use declared::{declared_fact, plain_names};
 pub use engine::loads::{has_kernel_for_narrow, is_loaded};
 pub use event::{Event, EventKind};
+pub use inferred::infers_shapes;
 pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observed, may_be_evaluated};
 pub use misread::{is_strided, may_be_misread, misreads_hidden_size};
 pub use movement::concat_split::concat;

@@ -1,8 +1,44 @@
 //! What a run may and should do.
 
+use std::str::FromStr;
+
 use super::assume::Assumption;
 use crate::ops::SliceName;
 use crate::slicing::SliceRule;
+
+/// Which shapes of inner values a result states, apart from those of outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shapes {
+    /// All that are known, except those that make the deployed model slower: shapes that the file did not have, and that let ONNX Runtime fuse
+    /// a sum and a normalization, which takes longer on a CPU. With [`exact`](Options::exact) none that the file did not have: kernels that the
+    /// runtime chooses by shapes give other last bits.
+    #[default]
+    Auto,
+    /// All that are known.
+    All,
+    /// Those of the values that have a shape in the file.
+    Keep,
+    /// As `Auto`, and no more than the file grows by: those first left out that readers find by themselves.
+    Lean,
+    /// None.
+    None,
+}
+
+impl FromStr for Shapes {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "auto" => Shapes::Auto,
+            "all" => Shapes::All,
+            "keep" => Shapes::Keep,
+            "lean" => Shapes::Lean,
+            "none" => Shapes::None,
+            _ => return Err(format!("shapes is '{name}'; it must be 'auto', 'all', 'keep', 'lean' or 'none'")),
+        })
+    }
+}
 
 /// Makes the options with their default values and a method to set each: a line of documentation, and one with name, type and
 /// default. An option that is `each` takes items, given all at once or one call after the other.
@@ -110,12 +146,9 @@ options! {
     opset: Option<i64> = None;
     /// Whether the model's metadata tells this program's version and what it was asked to do.
     stamp: bool = true;
-    /// Whether shapes that the file did not have are left out where it would be larger than it was, those first that readers find by
-    /// themselves. Otherwise every shape is written that is known.
-    lean: bool = false;
-    /// Whether shapes are written that the file did not have. Of what knows no shapes ONNX Runtime makes other kernels, which on a CPU may be
-    /// the faster ones.
-    new_shapes: bool = true;
+    /// Which shapes of inner values the result states. Where nothing is removed ([`fold`](Self::fold), [`stop_after`](Self::stop_after) 0),
+    /// `Auto` and `Lean` state all.
+    shapes: Shapes = Shapes::Auto;
     /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work, be it by what the file declares
     /// of its tensors, and one that declares what is proved false, or has a node with an attribute, operand or result that its operator does
     /// not have. Otherwise such nodes are left as they are, and told of.

@@ -29,6 +29,7 @@ use crate::explain::Cause;
 use crate::onnx::MissingData;
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun, peak_memory, record};
+use crate::stated::LeftOut;
 
 /// What a run did to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
@@ -68,6 +69,8 @@ pub struct Report {
     pub edits: Vec<LastEdit>,
     /// How many nodes are left that compute with nothing but sizes, which only a run decides.
     pub size_nodes: usize,
+    /// The known shapes of inner values that the result does not state, where [`Shapes::Auto`](crate::Shapes) leaves some out.
+    pub left_out: Option<LeftOut>,
     /// The model before and after in detail, where [`Options::detailed`](crate::Options) asks for it.
     pub detail: Option<Box<Detail>>,
     /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is

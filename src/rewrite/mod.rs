@@ -46,6 +46,7 @@ pub use build::Build;
 pub use dequantized::moves_dequantized;
 pub use fuse::embedded::{PositionEnd, counted_positions};
 pub use fuse::idiom::Idioms;
+pub use fuse::normalized::is_only_normalized;
 pub use fuse::residual::constant_addend;
 pub use index::{Positions, positions};
 pub use permitted::is_read_right;

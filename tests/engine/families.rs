@@ -12,7 +12,7 @@ use crate::support::{compare, inputs, run, trials};
 use onnx_slice_fold::dim::Scope;
 use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, NodeId, ValueId, text};
 use onnx_slice_fold::ops::{operator_of, operators};
-use onnx_slice_fold::{OnnxModel, Options};
+use onnx_slice_fold::{OnnxModel, Options, Shapes};
 
 /// The fixtures in the order of their names.
 fn fixtures() -> Vec<PathBuf> {
@@ -35,7 +35,7 @@ fn parsed(path: &Path) -> Model {
 
 fn processed(model: &Model, fold: bool) -> Model {
     let mut document = OnnxModel::of(model.clone());
-    document.fold(&Options::new().fold(fold)).expect("the model folds");
+    document.fold(&Options::new().fold(fold).shapes(Shapes::All)).expect("the model folds");
     document.model().clone()
 }
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::passes::records;
-use onnx_slice_fold::{OnnxModel, Options};
+use onnx_slice_fold::{OnnxModel, Options, Shapes};
 
 use crate::support::{compare, operators};
 
@@ -127,7 +127,7 @@ impl Fixture {
     }
 
     pub(crate) fn options(&self, only: Option<&str>) -> Options {
-        let mut options = Options::new().only(only);
+        let mut options = Options::new().only(only).shapes(Shapes::All);
         for word in self.list("Options:") {
             match word.split_once(' ') {
                 None if word == "exact" => options.exact = true,

@@ -1,7 +1,7 @@
-//! What is left out if the file is not to be larger than the one that was read.
+//! The choice of shapes that a result states, and files that must not grow.
 
 use onnx_slice_fold::ir::{Model, text};
-use onnx_slice_fold::{OnnxModel, Options};
+use onnx_slice_fold::{LeftOut, OnnxModel, Options, Shapes};
 
 /// The model in memory, as a file has it, with names of nodes.
 fn bytes(source: &str) -> Vec<u8> {
@@ -11,7 +11,7 @@ fn bytes(source: &str) -> Vec<u8> {
 }
 
 fn lean() -> Options {
-    Options::new().lean(true)
+    Options::new().shapes(Shapes::Lean)
 }
 
 /// The folded model, and its bytes.
@@ -33,10 +33,132 @@ fn stated(model: &Model) -> Vec<&str> {
 #[test]
 fn new_shapes_are_left_out_on_demand() {
     let declared = CHAIN.replace("(float[n,m] y) {", "(float[n,m] y) <float[n,4] a> {");
-    let (model, _) = folded(&bytes(&declared), &Options::new().new_shapes(false));
+    let (model, _) = folded(&bytes(&declared), &Options::new().shapes(Shapes::Keep));
     assert_eq!(stated(model.model()), ["a"]);
     let output = model.model().graph(model.model().main()).outputs()[0];
     assert!(model.model().value(output).declared.is_some());
+}
+
+/// A sum whose second operand has a shape that ONNX Runtime does not find: the dim that a Reshape computes for -1 has no name there.
+const SUM: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,s,4] x, float[n,t] y) => (float[n,s,4] o)
+    <float[4] w = {1.0, 2.0, 3.0, 4.0}, float[4] v = {0.0, 1.0, 0.0, 1.0}> {
+    sizes = Shape (x)
+    a = Tanh (x)
+    c = Sin (y)
+    b = Reshape (c, sizes)
+    sum = Add (a, b)
+    norm = LayerNormalization <axis = -1> (sum, w, v)
+    o = Sin (norm)
+}"#;
+
+/// The names of inner values with a stated shape, and the report's entry of the omitted shapes.
+fn stated_under(source: &str, options: &Options) -> (Vec<String>, Option<LeftOut>) {
+    let mut model = OnnxModel::from_bytes(bytes(source)).expect("a model");
+    let report = model.fold(options).expect("it folds");
+    (stated(model.model()).into_iter().map(str::to_string).collect(), report.left_out)
+}
+
+#[test]
+fn a_shape_that_lets_a_runtime_fuse_a_sum_is_left_out() {
+    let (names, left_out) = stated_under(SUM, &Options::new());
+    assert_eq!(names, ["a", "c", "sum", "norm"]);
+    let left_out = left_out.expect("a shape is left out");
+    assert_eq!(left_out.shapes, 1);
+    assert!(left_out.reason.contains("a sum with the normalization after it"), "{}", left_out.reason);
+}
+
+#[test]
+fn what_leads_to_such_a_shape_is_left_out_as_well() {
+    let longer = SUM.replace("sum = Add (a, b)", "d = Sin (b) e = Softmax (d) sum = Add (e, a)");
+    assert_eq!(stated_under(&longer, &Options::new()).0, ["a", "c", "sum", "norm"]);
+    // A body has its shapes from the node, and the node its results from the body.
+    let inner = SUM
+        .replace(
+            "sum = Add (a, b)",
+            "d = If (f) <then_branch = th () => (t1) { t1 = Sin (b) }, \
+        else_branch = el () => (t2) { t2 = Cos (b) }> sum = Add (a, d)",
+        )
+        .replace("float[n,t] y)", "float[n,t] y, bool f)");
+    assert_eq!(stated_under(&inner, &Options::new()).0, ["a", "c", "sum", "norm"]);
+}
+
+#[test]
+fn all_shapes_are_stated_where_they_let_no_runtime_fuse_a_sum() {
+    for (what, source) in [
+        (
+            "the runtime finds the shape",
+            SUM.replace("float[n,t] y", "float[n,s,4] y").replace("Reshape (c, sizes)", "Sin (c)"),
+        ),
+        ("another node reads the sum", SUM.replace("o = Sin (norm)", "o = Add (norm, sum)")),
+        ("the sum is an output", SUM.replace("(float[n,s,4] o)", "(float[n,s,4] o, float[n,s,4] sum)")),
+        ("the type has no kernel", SUM.replace("float[", "double[")),
+        (
+            "a size differs",
+            SUM.replace("Add (a, b)", "Add (row, b)").replace("a = Tanh (x)", "row = ReduceMax <axes = [1]> (x)"),
+        ),
+        ("no normalization", SUM.replace("LayerNormalization <axis = -1> (sum, w, v)", "Sin (sum)")),
+    ] {
+        assert_eq!(stated_under(&source, &Options::new()).1, None, "{what}");
+    }
+}
+
+#[test]
+fn a_normalization_that_is_spelled_out_is_one() {
+    let spelled = SUM
+        .replace("\"\" : 17", "\"\" : 13")
+        .replace("> {", ", float two = {2.0}, float little = {0.00001}> {")
+        .replace(
+            "norm = LayerNormalization <axis = -1> (sum, w, v)",
+            "mean = ReduceMean <axes = [-1]> (sum) centred = Sub (sum, mean) square = Pow (centred, two)
+            variance = ReduceMean <axes = [-1]> (square) more = Add (variance, little) root = Sqrt (more)
+            quotient = Div (centred, root) scaled = Mul (quotient, w) norm = Add (scaled, v)",
+        );
+    let (names, left_out) = stated_under(&spelled, &Options::new());
+    assert!(!names.contains(&"b".to_string()) && names.contains(&"mean".to_string()), "{names:?}");
+    assert_eq!(left_out.map(|left_out| left_out.shapes), Some(1));
+}
+
+#[test]
+fn an_exact_result_states_no_new_shape() {
+    let (names, left_out) = stated_under(SUM, &Options::new().exact(true));
+    assert_eq!(names, Vec::<String>::new());
+    assert_eq!(left_out.map(|left_out| left_out.shapes), Some(5));
+}
+
+#[test]
+fn what_the_file_says_of_a_tensor_is_said_as_it_was() {
+    // Written as `s`, the dim would let the runtime fuse the sum.
+    let declared = SUM.replace("v = {0.0, 1.0, 0.0, 1.0}>", "v = {0.0, 1.0, 0.0, 1.0}, float[n,u,4] b>");
+    for options in [Options::new(), Options::new().exact(true)] {
+        let (model, _) = folded(&bytes(&declared), &options);
+        assert!(model.text().contains("float[n,u,4] b"), "{}", model.text());
+    }
+    let (model, _) = folded(&bytes(&declared), &Options::new().shapes(Shapes::All));
+    assert!(model.text().contains("float[n,s,4] b"), "{}", model.text());
+}
+
+#[test]
+fn shapes_are_stated_as_the_options_ask() {
+    let all = ["a", "c", "b", "sum", "norm"];
+    assert_eq!(stated_under(SUM, &Options::new().exact(true).shapes(Shapes::All)).0, all);
+    assert_eq!(stated_under(SUM, &Options::new().shapes(Shapes::Keep)).0, Vec::<String>::new());
+    let declared = SUM.replace("1.0, 0.0, 1.0}>", "1.0, 0.0, 1.0}, float[n,t] c>");
+    assert_eq!(stated_under(&declared, &Options::new().shapes(Shapes::Keep)).0, ["c"]);
+    assert_eq!(stated_under(&declared, &Options::new().shapes(Shapes::None)).0, Vec::<String>::new());
+    // Where only shapes are inferred there is nothing else to have.
+    for options in [Options::new().fold(false), Options::new().exact(true).stop_after(0)] {
+        let (names, left_out) = stated_under(SUM, &options);
+        assert!(all.iter().all(|name| names.iter().any(|other| other == name)), "{names:?}");
+        assert_eq!(left_out, None);
+    }
+}
+
+#[test]
+fn a_second_run_leaves_out_the_same() {
+    let (model, _) = folded(&bytes(SUM), &Options::new());
+    let once = model.to_bytes().expect("few bytes");
+    let (again, _) = folded(&once, &Options::new());
+    assert_eq!(again.to_bytes().expect("few bytes"), once);
 }
 
 const CHAIN: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,4] x, int64[2] s) => (float[n,m] y) {

@@ -10,7 +10,7 @@ const fn word(flag: &'static str, also: &'static [&'static str], takes: Takes, b
 const ALWAYS: &str = "the program always does this";
 const TYPES_STAY: &str = "the program does not change element types; quantize or convert the model with another tool, before or after folding";
 const OTHER_FORMATS: &str = "the program only writes ONNX models; convert the result with the other format's own tool";
-const SHAPES: &str = "the program always infers shapes itself, because rewrites rely on them; --no-new-shapes omits new shapes from the result";
+const SHAPES: &str = "the program always infers shapes itself, because rewrites rely on them; --shapes keep omits new shapes from the result";
 const UNTIL_SETTLED: &str = "passes run until nothing changes";
 const NO_LOG: &str = "-q and -v set the amount of output; redirect it to a file for a log";
 const OWN_EVALUATOR: &str = "the program computes constants with its own evaluator on the CPU";

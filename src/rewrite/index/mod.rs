@@ -124,6 +124,10 @@ pub(super) const RULES: &[Rule] = &[
                 "no node on the way can fail, or each computes something in any case: at size 0 it would not run",
             ),
             ("no-quantized-constant", "it is no constant that is quantized then: OpenVINO fails on products with one"),
+            (
+                "no-normalized-sum",
+                "no sum of tensors of one shape that a normalization reads loses the rank of an operand: ONNX Runtime makes one kernel of both",
+            ),
         ],
         exact: true,
         operators: traits::SPREADING,

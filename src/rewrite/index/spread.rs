@@ -12,8 +12,8 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::{Place, is_only_normalized};
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -351,12 +351,28 @@ impl Region {
     }
 
     /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
-    /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch.
+    /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch. A sum and its normalization
+    /// become one kernel only where both operands have the rank of the sum.
     fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
-        if self.stops.contains(&id) || self.is_constant && is_mean_of_normalization(place, id) {
+        let is_kept =
+            self.is_constant && is_mean_of_normalization(place, id) || self.flattens_normalized_sum(place, id);
+        if self.stops.contains(&id) || is_kept {
             return None;
         }
         on_narrow(place, id, self, self.exact)
+    }
+
+    /// Returns `true` if a node is a sum of two tensors of one shape that a normalization reads, and one of them would lose axes of its layout.
+    fn flattens_normalized_sum(&self, place: &Place<'_>, id: NodeId) -> bool {
+        let is_layout = |node: &Node| traits_of(place.model, node).moves == Some(Movement::Layout);
+        let Some(node) = place.model.node(id).filter(|node| node.is("Add") && place.node().is_some_and(is_layout))
+        else {
+            return false;
+        };
+        let (&[Some(a), Some(b)], &[Some(sum)]) = (node.inputs(), node.outputs()) else { return false };
+        let rank = |value: ValueId| place.shape(value).map(<[Dim]>::len);
+        let loses_axes = |value: ValueId| self.find(value).is_some_and(|known| Some(known.shape.len()) != rank(value));
+        (loses_axes(a) || loses_axes(b)) && place.same_shape(a, b) && is_only_normalized(place, sum)
     }
 
     /// Lets a node read what it reads as it is: the one value of a smaller form that it reads is spread again, as the root was. What was
