@@ -139,7 +139,7 @@ impl Model {
     /// Gives a value a name of its own if another value has or had its name.
     fn name_apart(&mut self, value: ValueId) {
         if self.name_is_shared(value) {
-            self.rename_after(value, &self.value(value).name.to_string());
+            self.rename_after(value, &self.value(value).name.clone());
         }
     }
 }

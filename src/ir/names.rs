@@ -41,11 +41,11 @@ impl Model {
             let gives_way = self.value(by).pinned && !place.pinned && !is_public;
             let gone = if gives_way { captured } else { by };
             if renamed.insert(gone) {
-                self.rename_after(gone, &self.value(gone).name.to_string());
+                self.rename_after(gone, &self.value(gone).name.clone());
             }
         }
         for value in self.repeated() {
-            self.rename_after(value, &self.value(value).name.to_string());
+            self.rename_after(value, &self.value(value).name.clone());
         }
     }
 

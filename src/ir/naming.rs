@@ -137,7 +137,7 @@ impl Model {
             known.is_constant() && !self.is_output(value) && is_runtime_name(&known.name)
         };
         for value in constants.copied().filter(is_renamed).collect::<Vec<_>>() {
-            self.rename_after(value, &self.value(value).name.to_string());
+            self.rename_after(value, &self.value(value).name.clone());
         }
     }
 

@@ -52,7 +52,8 @@ pub fn attribute_text(model: &Model, value: &Attribute) -> String {
     let held =
         NamedAttribute { name: crate::ir::Name::default(), value: value.clone(), extra: crate::ir::Extra::new() };
     printer.attribute(&held, 1);
-    printer.text
+    // The attribute has no name here.
+    printer.text.strip_prefix("\"\": ").unwrap_or(&printer.text).to_string()
 }
 
 fn print_as(model: &Model, declares: &dyn Fn(ValueId) -> bool, form: Form, heading: &[(&str, String)]) -> String {

@@ -130,7 +130,7 @@ impl Needed {
 
 /// A new initializer, named after a value.
 pub(super) fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) -> Result<ValueId, Broken> {
-    let value = model.new_value(&model.value(like).name.to_string());
+    let value = model.new_value(&model.value(like).name.clone());
     model.add_initializer(graph, value, Constant::dense(tensor))?;
     Ok(value)
 }

@@ -232,6 +232,6 @@ fn attribute_key(model: &Model, value: &Attribute) -> String {
         Attribute::SparseTensor(held) => sparse(held),
         Attribute::SparseTensors(list) => format!("{:?}", list.iter().map(sparse).collect::<Vec<_>>()),
         Attribute::Opaque(message) => format!("{message:?}"),
-        value => attribute_text(model, value).trim_start_matches(": ").to_string(),
+        value => attribute_text(model, value),
     }
 }

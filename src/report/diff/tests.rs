@@ -78,7 +78,7 @@ main"#,
             "    ~ outputs: w, now w, g",
         ),
         ("inner (u) => (w) {", "inner (u) => (w) { g = Abs (u)", "    + g = Abs (u)"),
-        ("inner (u) =>", "unread (u) =>", "- function f.inner\n+ function f.unread"),
+        ("inner (u) =>", "unread (u) =>", "- function f.inner"),
     ];
     for (old, new, line) in cases {
         let text = differs(old, new);
