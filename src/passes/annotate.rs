@@ -310,9 +310,13 @@ impl<'w> Writer<'w> {
             }
             let (claim, proof) = (said.claim.to_string(), self.scope.format(&proved));
             let is_told = self.names.is_exact(&proved) && claim != proof;
+            let is_told_already =
+                |claim: &DimClaim| size_of(self.scope, claim).is_some_and(|size| self.scope.eq(&proved, &size).is_no());
             let (kind, said) = match standing {
                 Standing::Kept if is_told => (EventKind::Declared, "stays; proved is"),
-                Standing::False if is_told => (EventKind::FalseClaim, "is false in some runs; written is"),
+                Standing::False if is_told && !is_told_already(&said.claim) => {
+                    (EventKind::FalseClaim, "is false in some runs; written is")
+                }
                 _ => continue,
             };
             told.push((

@@ -103,11 +103,15 @@ impl Contract {
         !self.is_open(label) && self.readings(scope, label).is_empty()
     }
 
-    /// Whether nobody chose the label, or it has a name of an input's dim that the user has given a size.
+    /// Whether nobody chose the label, or a name in it is no longer one.
     fn is_open(&self, label: &str) -> bool {
+        self.is_stale(label) || !self.labels.contains(label) && is_made_up(label)
+    }
+
+    /// Returns `true` if the label has a name of an input's dim that the user has given a size.
+    pub(super) fn is_stale(&self, label: &str) -> bool {
         let is_part = |name: &String| label.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
-        !self.labels.contains(label)
-            && (is_made_up(label) || self.replaced.iter().any(|name| !self.labels.contains(name) && is_part(name)))
+        self.replaced.iter().any(|name| !self.labels.contains(name) && is_part(name))
     }
 
     /// The sizes that a label may claim; none if no input has it.
