@@ -494,7 +494,7 @@ fn a_false_shape_in_a_loop_that_may_not_run_stays_as_it_is() {
 fn outputs(source: &str, options: &Options) -> Vec<String> {
     let (model, _) = folded_unrun(source, options);
     let names: Vec<String> =
-        model.graph(model.main()).outputs().iter().map(|&value| model.value(value).name.clone()).collect();
+        model.graph(model.main()).outputs().iter().map(|&value| model.value(value).name.to_string()).collect();
     names.iter().map(|name| shape(&model, name)).collect()
 }
 

@@ -246,8 +246,12 @@ fn a_number_of_an_output_stays_that_views_imply() {
 #[test]
 fn what_a_node_needs_that_is_gone_is_remembered() {
     let lookup = r#"<ir_version: 8, opset_import: ["" : 15]>
-        g (bool[c,4] m, float[b,4] x) => (y) <int64 zero = {0}, int64 one = {1}> {
-            s = Shape (x)  b = Gather (s, zero)  i = Range (zero, b, one)  g = Gather (m, i)  w = Cast <to = 1> (g)  y = Add (x, w) }"#;
+        g (bool[c,4] m, float[b,4] x) => (y)
+        <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1, 1}, int64[2] columns = {1, -1}, int64[1] last = {2}> {
+            s = Shape (x)  b = Gather (s, zero)  n = Gather (s, one)  i = Range (zero, b, one)  j = Range (zero, n, one)
+            u = Reshape (i, rows)  v = Reshape (j, columns)  p = Expand (u, s)  q = Expand (v, s)
+            p1 = Unsqueeze (p, last)  q1 = Unsqueeze (q, last)  k = Concat <axis = -1> (p1, q1)
+            g = GatherND (m, k)  w = Cast <to = 1> (g)  y = Add (x, w) }"#;
     let squeezed = r#"<ir_version: 8, opset_import: ["" : 15]>
         g (float[n,m] x) => (y) <int64[1] first = {0}, int64[1] two = {2}, int64[1] end = {9223372036854775807}> {
             a = Squeeze (x, first)  b = Unsqueeze (a, first)  c = Exp (b)  y = Concat <axis = 0> (c, c) }"#;
