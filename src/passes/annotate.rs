@@ -1,9 +1,9 @@
 //! Writes the type of each value into the model.
 //!
-//! Of a graph output stays what its contract says (`contract`). For each other size the first of these that there is, is written, a
-//! whole size by the text that an input or output has for it:
-//! 0. what an earlier run of this program wrote, where that is an expression in the symbols of the inputs, is not seen to be false, and what
-//!    is proved is longer;
+//! Graph outputs keep the dims that their contract keeps (`contract`). Every other size is the first of these that exists. A whole size
+//! has the text of an input or output with this size:
+//! 0. the text of an earlier run of this program, if it is an expression in the symbols of the inputs, no trial shows it to be false, and
+//!    the proved size is longer;
 //! 1. what is proved, if it is a number or an expression in the symbols of the inputs;
 //! 2. what follows from the file's claims, if that is such a number or expression;
 //! 3. what is proved, in names that the author gave;

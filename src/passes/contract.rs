@@ -6,9 +6,9 @@
 //! | a label that no input has | nothing | the label |
 //! | a number, a label of an input, an expression in such labels | a size | the same, unless it is false in a run |
 //!
-//! A claim is false in a run if the sizes of all inputs and outputs are at least 1 there and the proved size is another one. A claim of an
-//! empty tensor is no reason to rename a size: `1` for `min(1, n)` stays. A label is read as text first: if an input has the very text, it
-//! is that input's size, and if it is an expression too, it may be that as well.
+//! A run shows a claim to be false if all dims of inputs and outputs are at least 1 there and the proved size differs from the claim. Empty
+//! tensors are no reason to rename a size: `1` is kept for `min(1, n)`. A label is compared as text first: a label that an input has is the
+//! size of that input. If the label is also an expression, that is a second reading, and one true reading is enough.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use crate::dim::{Dim, Scope, Symbol, is_numbered};
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, ValueId};
 use crate::ops::{Budget, Walk, broadcast_choices, equal_counts};
 
-/// What becomes of a declared dim of an output.
+/// The decision about a declared dim of an output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// The declared dim claims nothing that anybody relies on.
@@ -42,7 +42,7 @@ pub(super) struct Contract {
     replaced: Vec<String>,
     /// `None` if some input or output is always empty.
     filled: Option<Scope>,
-    /// What is 0 there, because views have as many elements as their operands.
+    /// Expressions that are 0 there: differences between the element counts of views and their operands.
     pub(super) zeros: Vec<Dim>,
 }
 
@@ -77,7 +77,7 @@ impl Contract {
         Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled, zeros }
     }
 
-    /// What becomes of a dim of an output that is proved to be `proved`.
+    /// Decides about a declared dim of an output whose proved size is `proved`.
     pub(super) fn standing(&self, scope: &Scope, proved: &Dim, declared: &DimClaim) -> Standing {
         let readings = match declared {
             DimClaim::Unknown => return Standing::Open,
@@ -103,7 +103,7 @@ impl Contract {
         !self.is_open(label) && self.readings(scope, label).is_empty()
     }
 
-    /// Whether nobody chose the label, or a name in it is no longer one.
+    /// Returns `true` if an exporter made up the label, or if it is stale.
     fn is_open(&self, label: &str) -> bool {
         self.is_stale(label) || !self.labels.contains(label) && is_made_up(label)
     }
@@ -132,8 +132,8 @@ pub fn is_always_empty(model: &Model, facts: &Facts) -> bool {
         || Contract::of(model, facts, (facts.scope(), &[]), &[]).filled.is_none()
 }
 
-/// Whether an exporter made up a label: TorchScript calls a dim after the operator, the value and the axis (`Add956_dim_0`), and tf2onnx
-/// counts (`unk__12`).
+/// Returns `true` if an exporter made up a label: TorchScript names a dim after operator, value and axis (`Add956_dim_0`), tf2onnx numbers
+/// dims (`unk__12`).
 fn is_made_up(label: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let of_axis =
@@ -148,8 +148,8 @@ fn labels(model: &Model) -> FxHashSet<String> {
     shapes.flatten().filter_map(|dim| dim.claim.name()).map(str::to_string).collect()
 }
 
-/// Opens the dims of outputs whose size is another one since the user gave the inputs other sizes, so that the proved size is written.
-/// A label that claims nothing would otherwise stay.
+/// Opens the dims of outputs whose proved size differs between the original model and the model with the user's sizes, so that the proved
+/// size is written. Labels that claim nothing are opened in the same way.
 ///
 /// # Errors
 /// The model is inconsistent.

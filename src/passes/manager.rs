@@ -129,7 +129,7 @@ struct Settled {
     ends: Vec<(&'static str, usize)>,
     /// The nodes that cannot work.
     broken: Vec<NodeId>,
-    /// What is 0 in every run, as the views of the model say that was read.
+    /// Expressions that are 0 in every run: differences between the element counts of views and their operands in the model as read.
     zeros: Vec<Dim>,
 }
 
@@ -142,7 +142,7 @@ impl Settled {
         let contract = Contract::of(model, &self.walk.facts, (scope, &self.zeros), &self.walk.replaced);
         let names = claims::Names::adopt(model, &self.walk.facts, &contract);
         let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
-        // Authors' names have come to the scope meanwhile.
+        // Reads the metadata again, since `adopt` has added names to the scope.
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {
@@ -180,7 +180,7 @@ fn fold_with_functions(
     Ok(settled)
 }
 
-/// How often the passes run because the nodes that they left told more of the sizes than those before.
+/// The most runs of the passes. A further run follows if the remaining nodes need more of the sizes than the replaced ones.
 const MOST_LESSONS: usize = 3;
 
 /// Folds a model, without inlining calls.

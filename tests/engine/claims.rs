@@ -44,7 +44,7 @@ fn a_symbol_that_an_author_names_is_shown_in_expressions() {
         }"#,
     );
     assert_eq!(shape(&model, "at"), "1,found");
-    // An output keeps its label; the first name says more than the second one.
+    // Outputs keep their labels; inside the model the symbol `found` is used for both sizes.
     assert_eq!(shape(&model, "more"), "1,m");
     assert_eq!(shape(&model, "most"), "1,3*found");
 }
@@ -498,8 +498,7 @@ fn outputs(source: &str, options: &Options) -> Vec<String> {
     names.iter().map(|name| shape(&model, name)).collect()
 }
 
-/// Callers find the sizes of outputs by what the file declares: a label that claims nothing stays, and so does a claim that no run with sizes of
-/// at least 1 shows to be false, in the file's own spelling.
+/// Outputs keep labels that no input has, and claims that no run with sizes of at least 1 shows to be false, in the file's own spelling.
 #[test]
 fn an_output_keeps_what_the_file_declares() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -515,10 +514,10 @@ fn an_output_keeps_what_the_file_declares() {
         }"#;
     assert_eq!(
         outputs(source, &Options::default()),
-        // `d` has `past + 1` rows, and no label stays that an exporter made up.
+        // `d` has `past + 1` rows, and an exporter made up the labels of `e` and `f`.
         ["total,4", "past + seq,width", "1,4", "past + min(1, seq),4", "two,4", "total,4"]
     );
-    // Where the user gives a size, what depends on it follows, and nothing else.
+    // Labels whose size depends on the user's size are replaced, all others are kept.
     let with = Options::new().assumptions(vec![onnx_slice_fold::passes::Assumption::Dim("past=3".to_string())]);
     assert_eq!(
         outputs(source, &with),
@@ -526,7 +525,7 @@ fn an_output_keeps_what_the_file_declares() {
     );
 }
 
-/// A table's rows that are added to tokens are as many, or none: no label of an output is renamed for the sake of empty results.
+/// A table cut at its end adds as many rows as there are tokens, or none. The output keeps its label although a run may be empty.
 #[test]
 fn an_empty_run_renames_no_size() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -537,7 +536,7 @@ fn an_empty_run_renames_no_size() {
     let table: Vec<String> = (0..32).map(|i| format!("{i}.5")).collect();
     let source = source.replace("float[8, 4] table", &format!("float[8, 4] table = {{{}}}", table.join(", ")));
     let (model, report) = folded_unrun(&source, &Options::default());
-    // One size has one spelling.
+    // Inner tensors of this size have the output's label.
     assert_eq!((shape(&model, "s"), shape(&model, "y")), ("n,t,4".to_string(), "n,t,4".to_string()));
     let [note] = notes(&report, EventKind::Declared).try_into().expect("one note");
     assert!(note.starts_with("axis 1 is declared t, which stays; proved is"), "{note}");

@@ -217,7 +217,7 @@ fn a_branch_that_is_gone_reads_nothing() {
     assert_eq!(left(text::parse(source).expect("it parses")), Vec::<&str>::new());
 }
 
-/// A declared 1 that only views and broadcasting show to be true stays, in a second run as well, although the batch is open in empty runs.
+/// Both runs keep a declared 1 that follows from views and broadcasting, although an empty run may have another batch.
 #[test]
 fn a_number_of_an_output_stays_that_views_imply() {
     let one = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -225,7 +225,7 @@ fn a_number_of_an_output_stays_that_views_imply() {
             s = Shape (x)  n = Slice (s, at, end)  t = Transpose <perm = [1, 0, 2]> (x)
             g = Concat <axis = 0> (n, heads)  r = Reshape (t, g)  p = Softmax (r)
             h = Concat <axis = 0> (n, back)  k = Reshape (p, h)  l = Transpose <perm = [1, 0, 2]> (k)  y = Add (x, l) }"#;
-    // Rows that are counted by −1 may be rows of several sequences, but then the next sum fails.
+    // The −1 accepts several sequences, but then the next sum fails.
     let counted = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[batch,seq,12] x) => (float[1,seq,12] y) <int64[3] rows = {1, -1, 12}> {
             a = Exp (x)  b = Reshape (a, rows)  c = Add (x, b)
@@ -242,7 +242,7 @@ fn a_number_of_an_output_stays_that_views_imply() {
     assert!(printed.contains("(float[batch,"), "{printed}");
 }
 
-/// A lookup of counted positions needs as many rows, and a Squeeze an axis of 1: what the nodes of the result do not tell is remembered.
+/// A lookup of counted positions needs as many rows, and Squeeze an axis of dim 1. The metadata keeps both if the nodes are replaced.
 #[test]
 fn what_a_node_needs_that_is_gone_is_remembered() {
     let lookup = r#"<ir_version: 8, opset_import: ["" : 15]>
