@@ -27,9 +27,9 @@ use super::claims::{Names, is_long, size_of};
 use super::contract::{Contract, Standing};
 use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches};
-use super::spelling::Spelling;
+use super::spelling::{Spelling, shorter};
+use super::untouched;
 use super::untouched::readers_of;
-use super::{remembered, untouched};
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
 /// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
@@ -392,7 +392,7 @@ impl<'w> Writer<'w> {
         };
         let said = declared.map(|declared| &declared.claim).filter(possible);
         let resolved = self.names.resolved(scope, proved);
-        let proved = &if self.is_remembered { remembered::shorter(scope, &resolved) } else { resolved };
+        let proved = &if self.is_remembered { shorter(scope, &resolved) } else { resolved };
         let follows = claim.filter(|claim| !self.names.is_vague(scope, claim) && !scope.eq(proved, claim).is_no());
         let spelled = |dim: &Dim| self.spelling.claim(dim);
         let named = |dim: &Dim| match self.names.of(dim) {

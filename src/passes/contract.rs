@@ -10,17 +10,13 @@
 //! tensors are no reason to rename a size: `1` is kept for `min(1, n)`. A label is compared as text first: a label that an input has is the
 //! size of that input. If the label is also an expression, that is a second reading, and one true reading is enough.
 
-use std::rc::Rc;
-
 use rustc_hash::FxHashSet;
 
 use super::dead;
-use super::options::Options;
-use super::outcome::RunError;
-use super::remembered;
+use super::spelling::shorter;
 use crate::dim::{Dim, Scope, Symbol, is_numbered};
-use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, ValueId};
-use crate::ops::{Budget, Walk, broadcast_choices, equal_counts};
+use crate::ir::{DimClaim, Facts, Model, ValueId};
+use crate::ops::{broadcast_choices, equal_counts};
 
 /// The decision about a declared dim of an output.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,7 +60,7 @@ impl Contract {
         let computed = dead::live_nodes(model);
         let all = equal_counts(model, facts, &computed).into_iter().chain(zeros.iter().cloned());
         let mut zeros: Vec<Dim> = Vec::new();
-        for zero in all.map(|zero| remembered::shorter(&filled, &zero).without_content()) {
+        for zero in all.map(|zero| shorter(&filled, &zero).without_content()) {
             if zero.as_const().is_none() && !zeros.contains(&zero) {
                 zeros.push(zero);
             }
@@ -75,6 +71,12 @@ impl Contract {
         }
         let filled = Some(filled).filter(Scope::is_possible);
         Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled, zeros }
+    }
+
+    /// The labels of a model's inputs alone.
+    pub(super) fn of_labels(model: &Model) -> Contract {
+        let (sizes, replaced, zeros) = (FxHashSet::default(), Vec::new(), Vec::new());
+        Contract { labels: labels(model), sizes, replaced, filled: None, zeros }
     }
 
     /// Decides about a declared dim of an output whose proved size is `proved`.
@@ -101,6 +103,12 @@ impl Contract {
     /// Returns `true` if the label claims nothing: it is of an output, and no input has it or a part of it that is an expression.
     pub(super) fn is_free(&self, scope: &Scope, label: &str) -> bool {
         !self.is_open(label) && self.readings(scope, label).is_empty()
+    }
+
+    /// Returns `true` if a label may stand for a size inside the model: no input has it for another size.
+    pub(super) fn may_name(&self, scope: &Scope, size: &Dim, label: &str) -> bool {
+        let own = scope.lookup(label).map(Dim::symbol);
+        own.is_none_or(|own| !self.filled.as_ref().unwrap_or(scope).differs_somewhere(size, &own))
     }
 
     /// Returns `true` if an exporter made up the label, or if it is stale.
@@ -146,52 +154,4 @@ fn labels(model: &Model) -> FxHashSet<String> {
     let inputs = model.graph(model.main()).inputs();
     let shapes = inputs.iter().filter_map(|&input| model.value(input).declared.as_ref()?.shape());
     shapes.flatten().filter_map(|dim| dim.claim.name()).map(str::to_string).collect()
-}
-
-/// Opens the dims of outputs whose proved size differs between the original model and the model with the user's sizes, so that the proved
-/// size is written. Labels that claim nothing are opened in the same way.
-///
-/// # Errors
-/// The model is inconsistent.
-pub(super) fn follow_inputs(
-    (original, model): (&Model, &mut Model),
-    walk: &Walk,
-    options: &Options,
-) -> Result<(), RunError> {
-    let declared = |model: &Model, value: ValueId| model.value(value).declared.clone();
-    let inputs = original.graph(original.main()).inputs();
-    if inputs.iter().all(|&input| declared(original, input) == declared(model, input)) {
-        return Ok(());
-    }
-    let (labels, sizes) = (labels(original), FxHashSet::default());
-    let contract = Contract { labels, sizes, replaced: Vec::new(), filled: None, zeros: Vec::new() };
-    let is_free = |dim: &DeclaredDim| dim.claim.name().is_some_and(|label| contract.is_free(walk.scope(), label));
-    let shape_of = |value: ValueId| declared(original, value)?.shape().cloned();
-    let outputs = model.graph(model.main()).outputs().iter();
-    let labelled: Vec<(ValueId, Vec<DeclaredDim>)> = outputs
-        .filter_map(|&output| Some((output, shape_of(output)?)))
-        .filter(|(_, dims)| dims.iter().any(is_free))
-        .collect();
-    if labelled.is_empty() {
-        return Ok(());
-    }
-    let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
-    remembered::learn(original, &mut before)?;
-    for (output, dims) in labelled {
-        let sizes = |walk: &Walk| -> Vec<Option<String>> {
-            let shape = walk.facts.get(output).and_then(Fact::shape).unwrap_or_default();
-            let is_decided = |dim: &Dim| !dim.has_symbol(|symbol| walk.scope().is_fresh(symbol));
-            shape.iter().map(|dim| is_decided(dim).then(|| walk.scope().format(dim))).collect()
-        };
-        let (before, after) = (sizes(&before), sizes(walk));
-        let Some(mut ty) = declared(model, output) else { continue };
-        if let DeclaredType::Tensor { shape, .. } = &mut ty {
-            let shape = shape.get_or_insert_with(|| vec![DeclaredDim::default(); dims.len()]);
-            for (axis, (dim, own)) in shape.iter_mut().zip(dims).enumerate().filter(|(_, (_, own))| is_free(own)) {
-                *dim = if before.get(axis) == after.get(axis) { own } else { DeclaredDim::default() };
-            }
-            model.declare(output, ty);
-        }
-    }
-    Ok(())
 }

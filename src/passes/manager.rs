@@ -16,7 +16,7 @@ use super::pass::{NodeEvent, Pass, Run, Work, skips};
 use super::profile::{PassRun, Profile};
 use super::records::record;
 use super::{
-    addends, annotate, believed, claims, common_subexpressions, contract, dead, function_bodies, opaque, opset,
+    addends, annotate, believed, claims, common_subexpressions, dead, follow_inputs, function_bodies, opaque, opset,
     pipeline, positions, quantization, remembered,
 };
 use crate::dim::{Dim, Scope};
@@ -269,7 +269,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     walk.replaced = names;
     remembered::learn(model, &mut walk)?;
     if let Some(original) = original {
-        contract::follow_inputs((&original, model), &walk, options)?;
+        follow_inputs::follow_inputs((&original, model), &walk, options)?;
         fits(&original, model, &mut walk, options)?;
     }
     // With trusted claims a node may seem unable to work only because a claim is false, so the model is not refused.

@@ -121,17 +121,6 @@ fn equation(scope: &Scope, zero: &Dim) -> String {
     sides.join(" == ")
 }
 
-/// A size as it reads where more is known.
-pub(super) fn shorter(scope: &Scope, dim: &Dim) -> Dim {
-    if dim.as_const().is_some() || dim.as_symbol().is_some() {
-        return dim.clone();
-    }
-    let symbols = dim.symbols();
-    let again = scope.substitute(dim, &|_| None);
-    // One that grew over what an expression may have is a symbol of its own.
-    if again.symbols().iter().all(|symbol| symbols.contains(symbol)) { again } else { dim.clone() }
-}
-
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
 ///
 /// # Errors
