@@ -217,7 +217,7 @@ impl Dim {
         }
     }
 
-    /// The absolute values of all numbers that are added to something, inside floor divisions and maxima too.
+    /// Returns the absolute values of all constant terms, those inside floor divisions and maxima included.
     pub(super) fn constants(&self) -> BTreeSet<i64> {
         let mut found = BTreeSet::from([self.offset().saturating_abs()]);
         let terms = self.terms();

@@ -210,7 +210,7 @@ impl<'f> Search<'f> {
         self.ended |= tried.is_none();
         let (model, outcome) = tried??;
         self.made += 1;
-        // Under it no run gives anything.
+        // No run gives a result with elements.
         let (original, known) = (self.folded.model, &self.folded.outcome.facts);
         if is_always_empty(&model, &outcome.facts) && !is_always_empty(original, known) {
             return None;

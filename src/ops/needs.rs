@@ -13,13 +13,13 @@
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
 //!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
-//! * a Squeeze takes away dims of 1 only;
+//! * a Squeeze removes axes of dim 1 only;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 //!
-//! What products of sizes need is not put to the prover, but decides what is seen to be false by trial:
+//! Relations between products of sizes are left to trials, since the prover would be slow with them:
 //!
-//! * a view has as many elements as its operand: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_counts`]);
-//! * of two dims that are broadcast, one is 1 or both are equal ([`broadcast_choices`]).
+//! * a view and its operand have equal element counts: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_counts`]);
+//! * two dims that are broadcast are equal, or one of them is 1 ([`broadcast_choices`]).
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -113,7 +113,7 @@ fn broadcast_pairs(view: &NodeFacts<'_>) -> Vec<(Dim, Dim)> {
     pairs
 }
 
-/// Returns expressions that are 0 in every run that gives a result, because views have as many elements as their operands.
+/// Returns expressions that are 0 in every run that gives a result: differences between the element counts of views and their operands.
 pub fn equal_counts(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Dim> {
     const LARGEST: usize = 64;
     let scope = facts.scope();
@@ -138,8 +138,8 @@ pub fn equal_counts(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Di
     found
 }
 
-/// Returns expressions that are 0 in every run that gives a result: of two dims `a` and `b` that are broadcast one is 1, or both are equal,
-/// so `(a − 1)·(b − 1)·(a − b) = 0`. Proofs would have to tell cases apart; trials need not.
+/// Returns expressions that are 0 in every run that gives a result: `(a − 1)·(b − 1)·(a − b)` for dims `a` and `b` that are broadcast, since
+/// one of them is 1 or both are equal. A proof would need a case distinction; a trial only evaluates the product.
 pub fn broadcast_choices(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Dim> {
     const LARGEST: usize = 32;
     let (scope, one) = (facts.scope(), Dim::constant(1));

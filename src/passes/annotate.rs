@@ -1,9 +1,9 @@
 //! Writes the type of each value into the model.
 //!
-//! Of a graph output stays what its contract says (`contract`). For each other size the first of these that there is, is written, a
-//! whole size by the text that an input or output has for it:
-//! 0. what an earlier run of this program wrote, where that is an expression in the symbols of the inputs, is not seen to be false, and what
-//!    is proved is longer;
+//! Graph outputs keep the dims that their contract keeps (`contract`). Every other size is the first of these that exists. A whole size
+//! has the text of an input or output with this size:
+//! 0. the text of an earlier run of this program, if it is an expression in the symbols of the inputs, no trial shows it to be false, and
+//!    the proved size is longer;
 //! 1. what is proved, if it is a number or an expression in the symbols of the inputs;
 //! 2. what follows from the file's claims, if that is such a number or expression;
 //! 3. what is proved, in names that the author gave;
@@ -27,9 +27,9 @@ use super::claims::{Names, is_long, size_of};
 use super::contract::{Contract, Standing};
 use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches};
-use super::spelling::Spelling;
+use super::spelling::{Spelling, shorter};
+use super::untouched;
 use super::untouched::readers_of;
-use super::{remembered, untouched};
 
 /// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
 /// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
@@ -310,9 +310,13 @@ impl<'w> Writer<'w> {
             }
             let (claim, proof) = (said.claim.to_string(), self.scope.format(&proved));
             let is_told = self.names.is_exact(&proved) && claim != proof;
+            let is_told_already =
+                |claim: &DimClaim| size_of(self.scope, claim).is_some_and(|size| self.scope.eq(&proved, &size).is_no());
             let (kind, said) = match standing {
                 Standing::Kept if is_told => (EventKind::Declared, "stays; proved is"),
-                Standing::False if is_told => (EventKind::FalseClaim, "is false in some runs; written is"),
+                Standing::False if is_told && !is_told_already(&said.claim) => {
+                    (EventKind::FalseClaim, "is false in some runs; written is")
+                }
                 _ => continue,
             };
             told.push((
@@ -388,7 +392,7 @@ impl<'w> Writer<'w> {
         };
         let said = declared.map(|declared| &declared.claim).filter(possible);
         let resolved = self.names.resolved(scope, proved);
-        let proved = &if self.is_remembered { remembered::shorter(scope, &resolved) } else { resolved };
+        let proved = &if self.is_remembered { shorter(scope, &resolved) } else { resolved };
         let follows = claim.filter(|claim| !self.names.is_vague(scope, claim) && !scope.eq(proved, claim).is_no());
         let spelled = |dim: &Dim| self.spelling.claim(dim);
         let named = |dim: &Dim| match self.names.of(dim) {

@@ -226,7 +226,14 @@ impl Names {
                     ambiguous.insert(label);
                 }
                 let is_expression = dim.as_const().is_none() && dim.as_symbol().is_none() && self.is_exact(&dim);
-                if is_expression && (is_input || contract.standing(scope, &dim, &claim.claim) == Standing::Kept) {
+                let is_text = match is_input {
+                    true => !contract.is_stale(label),
+                    false => {
+                        contract.standing(scope, &dim, &claim.claim) == Standing::Kept
+                            && contract.may_name(scope, &dim, label)
+                    }
+                };
+                if is_expression && is_text {
                     texts.push((dim, label));
                 }
             }

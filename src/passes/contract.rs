@@ -6,23 +6,19 @@
 //! | a label that no input has | nothing | the label |
 //! | a number, a label of an input, an expression in such labels | a size | the same, unless it is false in a run |
 //!
-//! A claim is false in a run if the sizes of all inputs and outputs are at least 1 there and the proved size is another one. A claim of an
-//! empty tensor is no reason to rename a size: `1` for `min(1, n)` stays. A label is read as text first: if an input has the very text, it
-//! is that input's size, and if it is an expression too, it may be that as well.
-
-use std::rc::Rc;
+//! A run shows a claim to be false if all dims of inputs and outputs are at least 1 there and the proved size differs from the claim. Empty
+//! tensors are no reason to rename a size: `1` is kept for `min(1, n)`. A label is compared as text first: a label that an input has is the
+//! size of that input. If the label is also an expression, that is a second reading, and one true reading is enough.
 
 use rustc_hash::FxHashSet;
 
 use super::dead;
-use super::options::Options;
-use super::outcome::RunError;
-use super::remembered;
+use super::spelling::shorter;
 use crate::dim::{Dim, Scope, Symbol, is_numbered};
-use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, ValueId};
-use crate::ops::{Budget, Walk, broadcast_choices, equal_counts};
+use crate::ir::{DimClaim, Facts, Model, ValueId};
+use crate::ops::{broadcast_choices, equal_counts};
 
-/// What becomes of a declared dim of an output.
+/// The decision about a declared dim of an output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// The declared dim claims nothing that anybody relies on.
@@ -42,7 +38,7 @@ pub(super) struct Contract {
     replaced: Vec<String>,
     /// `None` if some input or output is always empty.
     filled: Option<Scope>,
-    /// What is 0 there, because views have as many elements as their operands.
+    /// Expressions that are 0 there: differences between the element counts of views and their operands.
     pub(super) zeros: Vec<Dim>,
 }
 
@@ -64,7 +60,7 @@ impl Contract {
         let computed = dead::live_nodes(model);
         let all = equal_counts(model, facts, &computed).into_iter().chain(zeros.iter().cloned());
         let mut zeros: Vec<Dim> = Vec::new();
-        for zero in all.map(|zero| remembered::shorter(&filled, &zero).without_content()) {
+        for zero in all.map(|zero| shorter(&filled, &zero).without_content()) {
             if zero.as_const().is_none() && !zeros.contains(&zero) {
                 zeros.push(zero);
             }
@@ -77,7 +73,13 @@ impl Contract {
         Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled, zeros }
     }
 
-    /// What becomes of a dim of an output that is proved to be `proved`.
+    /// The labels of a model's inputs alone.
+    pub(super) fn of_labels(model: &Model) -> Contract {
+        let (sizes, replaced, zeros) = (FxHashSet::default(), Vec::new(), Vec::new());
+        Contract { labels: labels(model), sizes, replaced, filled: None, zeros }
+    }
+
+    /// Decides about a declared dim of an output whose proved size is `proved`.
     pub(super) fn standing(&self, scope: &Scope, proved: &Dim, declared: &DimClaim) -> Standing {
         let readings = match declared {
             DimClaim::Unknown => return Standing::Open,
@@ -103,11 +105,21 @@ impl Contract {
         !self.is_open(label) && self.readings(scope, label).is_empty()
     }
 
-    /// Whether nobody chose the label, or it has a name of an input's dim that the user has given a size.
+    /// Returns `true` if a label may stand for a size inside the model: no input has it for another size.
+    pub(super) fn may_name(&self, scope: &Scope, size: &Dim, label: &str) -> bool {
+        let own = scope.lookup(label).map(Dim::symbol);
+        own.is_none_or(|own| !self.filled.as_ref().unwrap_or(scope).differs_somewhere(size, &own))
+    }
+
+    /// Returns `true` if an exporter made up the label, or if it is stale.
     fn is_open(&self, label: &str) -> bool {
+        self.is_stale(label) || !self.labels.contains(label) && is_made_up(label)
+    }
+
+    /// Returns `true` if the label has a name of an input's dim that the user has given a size.
+    pub(super) fn is_stale(&self, label: &str) -> bool {
         let is_part = |name: &String| label.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
-        !self.labels.contains(label)
-            && (is_made_up(label) || self.replaced.iter().any(|name| !self.labels.contains(name) && is_part(name)))
+        self.replaced.iter().any(|name| !self.labels.contains(name) && is_part(name))
     }
 
     /// The sizes that a label may claim; none if no input has it.
@@ -128,8 +140,8 @@ pub fn is_always_empty(model: &Model, facts: &Facts) -> bool {
         || Contract::of(model, facts, (facts.scope(), &[]), &[]).filled.is_none()
 }
 
-/// Whether an exporter made up a label: TorchScript calls a dim after the operator, the value and the axis (`Add956_dim_0`), and tf2onnx
-/// counts (`unk__12`).
+/// Returns `true` if an exporter made up a label: TorchScript names a dim after operator, value and axis (`Add956_dim_0`), tf2onnx numbers
+/// dims (`unk__12`).
 fn is_made_up(label: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let of_axis =
@@ -142,52 +154,4 @@ fn labels(model: &Model) -> FxHashSet<String> {
     let inputs = model.graph(model.main()).inputs();
     let shapes = inputs.iter().filter_map(|&input| model.value(input).declared.as_ref()?.shape());
     shapes.flatten().filter_map(|dim| dim.claim.name()).map(str::to_string).collect()
-}
-
-/// Opens the dims of outputs whose size is another one since the user gave the inputs other sizes, so that the proved size is written.
-/// A label that claims nothing would otherwise stay.
-///
-/// # Errors
-/// The model is inconsistent.
-pub(super) fn follow_inputs(
-    (original, model): (&Model, &mut Model),
-    walk: &Walk,
-    options: &Options,
-) -> Result<(), RunError> {
-    let declared = |model: &Model, value: ValueId| model.value(value).declared.clone();
-    let inputs = original.graph(original.main()).inputs();
-    if inputs.iter().all(|&input| declared(original, input) == declared(model, input)) {
-        return Ok(());
-    }
-    let (labels, sizes) = (labels(original), FxHashSet::default());
-    let contract = Contract { labels, sizes, replaced: Vec::new(), filled: None, zeros: Vec::new() };
-    let is_free = |dim: &DeclaredDim| dim.claim.name().is_some_and(|label| contract.is_free(walk.scope(), label));
-    let shape_of = |value: ValueId| declared(original, value)?.shape().cloned();
-    let outputs = model.graph(model.main()).outputs().iter();
-    let labelled: Vec<(ValueId, Vec<DeclaredDim>)> = outputs
-        .filter_map(|&output| Some((output, shape_of(output)?)))
-        .filter(|(_, dims)| dims.iter().any(is_free))
-        .collect();
-    if labelled.is_empty() {
-        return Ok(());
-    }
-    let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
-    remembered::learn(original, &mut before)?;
-    for (output, dims) in labelled {
-        let sizes = |walk: &Walk| -> Vec<Option<String>> {
-            let shape = walk.facts.get(output).and_then(Fact::shape).unwrap_or_default();
-            let is_decided = |dim: &Dim| !dim.has_symbol(|symbol| walk.scope().is_fresh(symbol));
-            shape.iter().map(|dim| is_decided(dim).then(|| walk.scope().format(dim))).collect()
-        };
-        let (before, after) = (sizes(&before), sizes(walk));
-        let Some(mut ty) = declared(model, output) else { continue };
-        if let DeclaredType::Tensor { shape, .. } = &mut ty {
-            let shape = shape.get_or_insert_with(|| vec![DeclaredDim::default(); dims.len()]);
-            for (axis, (dim, own)) in shape.iter_mut().zip(dims).enumerate().filter(|(_, (_, own))| is_free(own)) {
-                *dim = if before.get(axis) == after.get(axis) { own } else { DeclaredDim::default() };
-            }
-            model.declare(output, ty);
-        }
-    }
-    Ok(())
 }

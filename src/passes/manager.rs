@@ -19,7 +19,7 @@ use super::pipeline::chosen;
 use super::profile::{PassRun, Profile};
 use super::records::records;
 use super::{
-    annotate, believed, claims, common_subexpressions, contract, dead, function_bodies, opaque, opset, pipeline,
+    annotate, believed, claims, common_subexpressions, dead, follow_inputs, function_bodies, opaque, opset, pipeline,
     quantization, remembered,
 };
 use crate::dim::{Dim, Scope};
@@ -109,7 +109,7 @@ struct Settled {
     ends: Vec<(&'static str, usize)>,
     /// The nodes that cannot work.
     broken: Vec<NodeId>,
-    /// What is 0 in every run, as the views of the model say that was read.
+    /// Expressions that are 0 in every run: differences between the element counts of views and their operands in the model as read.
     zeros: Vec<Dim>,
 }
 
@@ -122,7 +122,7 @@ impl Settled {
         let contract = Contract::of(model, &self.walk.facts, (scope, &self.zeros), &self.walk.replaced);
         let names = claims::Names::adopt(model, &self.walk.facts, &contract);
         let believed = believed::believed(model, payload(model), &self.walk, options, &self.broken)?;
-        // Authors' names have come to the scope meanwhile.
+        // Reads the metadata again, since `adopt` has added names to the scope.
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
         let remembers = if options.stamp {
@@ -258,7 +258,7 @@ fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<W
     walk.replaced = names;
     remembered::learn(model, &mut walk)?;
     if let Some(original) = original {
-        contract::follow_inputs((&original, model), &walk, options)?;
+        follow_inputs::follow_inputs((&original, model), &walk, options)?;
         fits(&original, model, &mut walk, options)?;
     }
     // With trusted claims a node may seem unable to work only because a claim is false, so the model is not refused.

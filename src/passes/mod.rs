@@ -15,6 +15,7 @@ mod driver;
 mod edits;
 mod extract;
 mod fold;
+mod follow_inputs;
 mod function_bodies;
 mod hoist;
 mod inline;

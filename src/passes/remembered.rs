@@ -27,7 +27,7 @@ const MOST_TERMS: usize = LONGEST / 4;
 /// What may be done to find out what the nodes that are left tell, some 1 s; it is all kept if that takes more.
 const MOST_WORK: u64 = 10_000_000;
 
-/// What the model's metadata says to be 0 where no input and no output is empty.
+/// Returns the expressions that are 0 according to the model's metadata where no input and no output is empty.
 pub(super) fn remembered_zeros(model: &Model, scope: &Scope) -> Vec<Dim> {
     let is_known = |name: &str| scope.lookup(name).is_some();
     let side = |text: &str| scope.parse_over(text.trim(), &is_known);
@@ -113,23 +113,12 @@ pub(super) fn to_remember(
     Ok(kept.take(MOST).collect::<Vec<_>>().join("; "))
 }
 
-/// That an expression is 0, with nothing taken away: `a + b == c`, whatever its sign.
+/// Formats the equation `zero = 0` without subtraction, such as `a + b == c`. Both signs of an expression give the same text.
 fn equation(scope: &Scope, zero: &Dim) -> String {
     let text = scope.inequality(zero).replacen(">=", "<=", 1);
     let mut sides: Vec<&str> = text.splitn(2, " <= ").collect();
     sides.sort_unstable();
     sides.join(" == ")
-}
-
-/// A size as it reads where more is known.
-pub(super) fn shorter(scope: &Scope, dim: &Dim) -> Dim {
-    if dim.as_const().is_some() || dim.as_symbol().is_some() {
-        return dim.clone();
-    }
-    let symbols = dim.symbols();
-    let again = scope.substitute(dim, &|_| None);
-    // One that grew over what an expression may have is a symbol of its own.
-    if again.symbols().iter().all(|symbol| symbols.contains(symbol)) { again } else { dim.clone() }
 }
 
 /// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
@@ -154,8 +143,8 @@ fn learn_until(model: &Model, walk: &mut Walk, enough: &dyn Fn(&Scope) -> bool) 
     Ok(())
 }
 
-/// Learns what the nodes need that passes have left, which may be said by fewer nodes than before: a second run would learn it. Returns
-/// `true` if that is news, so that values have to be inferred again.
+/// Bounds symbols by the needs of the remaining nodes, as a second run would. Returns `true` if a bound is new, so that values have to be
+/// inferred again.
 pub(super) fn learn_again(model: &Model, walk: &mut Walk) -> bool {
     let learned = walk.learn(model, &dead::live_nodes(model));
     if learned {
@@ -164,8 +153,8 @@ pub(super) fn learn_again(model: &Model, walk: &mut Walk) -> bool {
     learned
 }
 
-/// Forgets the facts that may be said more simply since something was learned. Sizes that only a run decides would have other names the next
-/// time, of which nothing is learned yet, so that they can be kept.
+/// Removes the facts that may have a simpler form after new bounds. Facts with run-time sizes can be kept: inferred again, these sizes would
+/// get new symbols without bounds.
 fn forget_longer(model: &Model, walk: &mut Walk, keeps_open_sizes: bool) {
     let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
     let scope = Rc::clone(walk.scope());

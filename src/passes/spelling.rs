@@ -24,6 +24,17 @@ pub fn short_text(scope: &Scope, dim: &Dim) -> Option<String> {
     Some(scope.format(dim)).filter(fits).or_else(|| Some(scope.format_densely(dim)).filter(fits))
 }
 
+/// A size as it reads where more is known.
+pub fn shorter(scope: &Scope, dim: &Dim) -> Dim {
+    if dim.as_const().is_some() || dim.as_symbol().is_some() {
+        return dim.clone();
+    }
+    let symbols = dim.symbols();
+    let again = scope.substitute(dim, &|_| None);
+    // One that grew over what an expression may have is a symbol of its own.
+    if again.symbols().iter().all(|symbol| symbols.contains(symbol)) { again } else { dim.clone() }
+}
+
 /// The names that stand for long expressions.
 pub struct Spelling<'s> {
     scope: &'s Scope,

@@ -44,8 +44,8 @@ fn a_symbol_that_an_author_names_is_shown_in_expressions() {
         }"#,
     );
     assert_eq!(shape(&model, "at"), "1,found");
-    // The first name says more than the second one.
-    assert_eq!(shape(&model, "more"), "1,2*found");
+    // Outputs keep their labels; inside the model the symbol `found` is used for both sizes.
+    assert_eq!(shape(&model, "more"), "1,m");
     assert_eq!(shape(&model, "most"), "1,3*found");
 }
 
@@ -489,4 +489,55 @@ fn a_false_shape_in_a_loop_that_may_not_run_stays_as_it_is() {
     );
     let printed = text::print(&model);
     assert!(printed.contains("=> (float[1,2,n] u)") && printed.contains("=> (float[1,2,n] v)"), "{printed}");
+}
+
+fn outputs(source: &str, options: &Options) -> Vec<String> {
+    let (model, _) = folded_unrun(source, options);
+    let names: Vec<String> =
+        model.graph(model.main()).outputs().iter().map(|&value| model.value(value).name.to_string()).collect();
+    names.iter().map(|name| shape(&model, name)).collect()
+}
+
+/// Outputs keep labels that no input has, and claims that no run with sizes of at least 1 shows to be false, in the file's own spelling.
+#[test]
+fn an_output_keeps_what_the_file_declares() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[seq, 4] x, float[past, 4] z) =>
+            (float[total, 4] a, float["past + seq", width] b, float[1, 4] c, float[seq, 4] d, float[two, unk__7] e, float[Add9_dim_0, 4] f)
+        <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
+            a = Concat <axis = 0> (x, z)
+            b = Concat <axis = 0> (z, x)
+            c = Slice (x, zero, one, zero)
+            d = Concat <axis = 0> (z, c)
+            e = Slice (x, zero, two, zero)
+            f = Neg (a)
+        }"#;
+    assert_eq!(
+        outputs(source, &Options::default()),
+        // `d` has `past + 1` rows, and an exporter made up the labels of `e` and `f`.
+        ["total,4", "past + seq,width", "1,4", "past + min(1, seq),4", "two,4", "total,4"]
+    );
+    // Labels whose size depends on the user's size are replaced, all others are kept.
+    let with = Options::new().assumptions(vec![onnx_slice_fold::passes::Assumption::Dim("past=3".to_string())]);
+    assert_eq!(
+        outputs(source, &with),
+        ["seq + 3,4", "seq + 3,width", "1,4", "min(1, seq) + 3,4", "two,4", "seq + 3,4"]
+    );
+}
+
+/// A table cut at its end adds as many rows as there are tokens, or none. The output keeps its label although a run may be empty.
+#[test]
+fn an_empty_run_renames_no_size() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[n, t, 4] q, float[n, p, 4] past) => (float[n, t, 4] y) <int64 one = {1}, int64[1] ax = {0}, float[8, 4] table> {
+            sp = Shape (past)  p = Gather (sp, one)  sq = Shape (q)  t = Gather (sq, one)  e = Add (p, t)
+            p1 = Unsqueeze (p, ax)  e1 = Unsqueeze (e, ax)  pos = Slice (table, p1, e1, ax)  s = Add (q, pos)  y = Exp (s)
+        }"#;
+    let table: Vec<String> = (0..32).map(|i| format!("{i}.5")).collect();
+    let source = source.replace("float[8, 4] table", &format!("float[8, 4] table = {{{}}}", table.join(", ")));
+    let (model, report) = folded_unrun(&source, &Options::default());
+    // Inner tensors of this size have the output's label.
+    assert_eq!((shape(&model, "s"), shape(&model, "y")), ("n,t,4".to_string(), "n,t,4".to_string()));
+    let [note] = notes(&report, EventKind::Declared).try_into().expect("one note");
+    assert!(note.starts_with("axis 1 is declared t, which stays; proved is"), "{note}");
 }

@@ -18,7 +18,7 @@ pub enum EventKind {
     FalseClaim,
     /// What is written out rests on what the file declares.
     Claimed,
-    /// An output keeps what the file declares where the proved size reads otherwise.
+    /// An output keeps a declared dim whose text differs from the proved size.
     Declared,
     /// A name is written for a size whose expression is long.
     NamedSize,

@@ -281,7 +281,7 @@ fn looked_up(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
     looked_up_along(view, view.axis(0)?, view.input(1)?)
 }
 
-/// The same of the columns of a GatherND's indices, where these are put together column by column.
+/// The same for GatherND, if a Concat of columns makes its indices.
 fn tuples_looked_up(view: &NodeFacts<'_>) -> Option<Vec<(Dim, i64)>> {
     let rank = view.shape(1)?.len();
     let columns = view.model.node(view.model.value(view.input(1)?).producer()?).filter(|node| node.is("Concat"))?;
@@ -312,14 +312,13 @@ fn looked_up_along(view: &NodeFacts<'_>, axis: usize, indices: ValueId) -> Optio
         return Some(vec![(dim.clone(), least)]);
     }
     let (scope, counted) = (view.scope(), (view.positions)(indices)?);
-    // Whether the data has entries along other axes is asked above of sizes that differ from this one only, and here this one may be 0 with
-    // them.
+    // The check above skips axes with the same dim as this one, and an empty axis of that kind is possible here.
     if data.iter().filter(|other| *other == dim).count() > 1 {
         return None;
     }
     let (low, high) = counted.bounds(scope)?;
     let (above, below) = (scope.sub(dim, &scope.add(&high, &Dim::constant(1))), scope.add(dim, &low));
-    // Where an axis of the indices is empty, none is looked up; there it has to hold of itself.
+    // With an empty axis of indices no entry is looked up, so the bound must hold without the lookup.
     let holds_without = |slack: &Dim| {
         counted.shape.iter().filter(|size| !view.at_least(size, 1)).all(|size| {
             let empty = |symbol| size.as_symbol().filter(|size| *size == symbol).map(|_| Dim::constant(0));

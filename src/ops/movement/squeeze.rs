@@ -40,7 +40,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout)),
 ];
 
-/// The dims that a Squeeze takes away are 1.
+/// Squeeze removes axes of dim 1 only.
 fn needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
     let Some(dims) = view.shape(0) else { return Vec::new() };
     let axes = view.axes(1, dims.len()).unwrap_or_default();
