@@ -1,7 +1,7 @@
 //! Shape of a run of axes, and Reshape that keeps sizes of 0.
 
 use crate::dim::Dim;
-use crate::ir::{NewNode, ValueId};
+use crate::ir::{Fact, NewNode, ValueId};
 use crate::passes::opset::draft::NodeDraft;
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
@@ -29,21 +29,29 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
         return Ok(());
     }
     draft.take("allowzero");
-    let (scope, from) = (draft.facts.scope(), draft.shape(0).unwrap_or_default());
-    let sizes = draft.fact(1).and_then(crate::ir::Fact::ints);
+    let (scope, from) = (draft.facts.scope(), draft.shape(0));
+    let is_positive = |size: &Dim| scope.ge(size, &Dim::constant(1)).is_yes();
+    // A tensor of rank 0 has an element as well, and so no size of its results is 0.
+    if from.is_some_and(|from| from.iter().all(is_positive)) {
+        return Ok(());
+    }
+    let (sizes, count) = (draft.fact(1).and_then(Fact::ints), draft.fact(1).and_then(Fact::static_len));
     let is_safe = |(place, size): (usize, &Dim)| {
-        let is_positive = |size: &Dim| scope.ge(size, &Dim::constant(1)).is_yes();
-        is_positive(size) || size.is_const(-1) || from.get(place).is_some_and(|own| scope.divides(size, own).is_yes())
+        let own = from.and_then(|from| from.get(place));
+        is_positive(size) || own.is_some_and(|own| scope.divides(size, own).is_yes())
     };
-    let is_filled = || !from.is_empty() && from.iter().all(|dim| scope.ge(dim, &Dim::constant(1)).is_yes());
-    // A tensor of rank 0 has an element, and so no size of its results is 0.
-    if is_filled() || draft.shape(0).is_some_and(<[Dim]>::is_empty) {
-        return Ok(());
+    if let Some(sizes) = &sizes {
+        let open = sizes.iter().position(|size| size.is_const(-1));
+        let others = sizes.iter().enumerate().filter(|&(place, _)| Some(place) != open);
+        if others.clone().all(|(_, size)| is_positive(size)) {
+            return Ok(());
+        }
+        // Next to a size of 0 the standard has no meaning for a -1, although runtimes infer it from the others.
+        let is_open = open.is_some_and(|place| !infer_size(draft, place));
+        if is_open || others.clone().all(is_safe) {
+            return Ok(());
+        }
     }
-    if sizes.is_some_and(|sizes| sizes.iter().enumerate().all(is_safe)) {
-        return Ok(());
-    }
-    let count = draft.fact(1).and_then(crate::ir::Fact::static_len);
     let count = count.ok_or("how many sizes operand 1 has is not known, and one of them may be 0 (allowzero)")?;
     if count == 0 {
         return Ok(());
@@ -55,6 +63,35 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
     let data = zero_everywhere(draft, data, count);
     draft.set_input(0, data);
     Ok(())
+}
+
+/// Writes out the size that -1 stands for at a place, next to sizes that may be 0: a number, or the size of the operand at this place. Returns
+/// `true` if it is one of them.
+fn infer_size(draft: &mut NodeDraft<'_>, place: usize) -> bool {
+    let result = draft.node.outputs.first().copied().flatten().and_then(|value| draft.facts.get(value));
+    let size = result.and_then(Fact::shape).and_then(|dims| dims.get(place));
+    let own = draft.shape(0).and_then(|dims| dims.get(place));
+    let (Some(size), Some(data), Some(sizes)) = (size, draft.input(0), draft.input(1)) else { return false };
+    let Ok(at) = i64::try_from(place) else { return false };
+    let part = |draft: &mut NodeDraft<'_>, of: ValueId, from: i64, to: i64| {
+        let slice = draft.build("part").slice(of, vec![from], vec![to], vec![0], vec![1])?;
+        Some(draft.before(slice, "part"))
+    };
+    let known = match size.as_const() {
+        Some(size) => draft.constant("size", Tensor::vector(vec![size])),
+        None if own.is_some_and(|own| draft.facts.scope().eq(own, size).is_yes()) => {
+            let shape = draft.before(Build::shape(data), "shape");
+            let Some(own) = part(draft, shape, at, at.saturating_add(1)) else { return false };
+            own
+        }
+        None => return false,
+    };
+    let before = part(draft, sizes, 0, at);
+    let after = part(draft, sizes, at.saturating_add(1), i64::MAX);
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let sizes = draft.before(Build::concat([before, known, after], 0i64), "sizes");
+    draft.set_input(1, sizes);
+    true
 }
 
 /// The elements of `data` in a tensor of `rank` axes, at least 2, each of which has size 0 if there are no elements.
