@@ -22,8 +22,9 @@ pub(in crate::passes::opset) fn shape_run(draft: &mut NodeDraft<'_>) -> Result<(
 
 /// A size of 0 keeps meaning 0, although older versions read it as "the size of the operand at this place".
 ///
-/// Both agree if no size can be 0, or if the size of the operand at the place is a multiple of it, and so 0 whenever it is. Otherwise the operand is given a form in which every
-/// size is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to `[m, …, m, n]`.
+/// Both agree if no size can be 0, or if the dim of *data* at the same place is a multiple of the size, and so 0 whenever the size is. Otherwise
+/// *data* is reshaped so that every dim is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to `[m, …, m, n]`.
+/// A size of -1 that is known is written out, for older versions infer none next to a size of 0.
 pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("allowzero", 0)? == 0 {
         return Ok(());
@@ -65,8 +66,8 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
     Ok(())
 }
 
-/// Writes out the size that -1 stands for at a place, next to sizes that may be 0: a number, or the size of the operand at this place. Returns
-/// `true` if it is one of them.
+/// Replaces the -1 at a place of *shape* by the size that Reshape infers, if that is a number or the dim of *data* at the same place. Returns
+/// `false` if it is neither.
 fn infer_size(draft: &mut NodeDraft<'_>, place: usize) -> bool {
     let result = draft.node.outputs.first().copied().flatten().and_then(|value| draft.facts.get(value));
     let size = result.and_then(Fact::shape).and_then(|dims| dims.get(place));
@@ -109,7 +110,7 @@ pub(in crate::passes::opset) fn zero_everywhere(draft: &mut NodeDraft<'_>, data:
     draft.op("Expand", &[row, sizes], "expanded")
 }
 
-/// `true` where an element stands on or above the diagonal `k`, or on or below it: `j - i ≥ k`, `j - i ≤ k`.
+/// Trilu: selects *data* where `j - i ≥ k` (upper) or `j - i ≤ k` (lower), and 0 elsewhere.
 pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (data, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let upper = draft.int("upper", 1)? != 0;
@@ -138,7 +139,7 @@ pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<()
     Ok(())
 }
 
-/// `0, 1, …` as many as a scalar says.
+/// The integers `0, 1, …` below a scalar.
 pub(in crate::passes::opset) fn positions(draft: &mut NodeDraft<'_>, size: ValueId) -> ValueId {
     let (zero, one) = (Tensor::scalar(0i64), Tensor::scalar(1i64));
     let (zero, one) = (draft.constant("first", zero), draft.constant("step", one));
