@@ -96,7 +96,8 @@ def close(expected, given, tolerance):
 def run(model, inputs):
     """The results, and who computed them."""
     names = [value.name for value in model.graph.input]
-    feed = dict(zip(names, inputs))
+    # ONNX Runtime takes arrays and no numbers.
+    feed = {name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in zip(names, inputs)}
     try:
         # ONNX Runtime refuses files of a newer format than its own, whatever is in them.
         model.ir_version = min(model.ir_version, 13)

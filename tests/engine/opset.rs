@@ -101,6 +101,9 @@ conversions! {
         b = Reshape <allowzero = 1> (x, t)
         n = Shape <start = 0, end = 2> (y)  c = Reshape <allowzero = 1> (y, e)  m = Shape (y)  e = Concat <axis = 0> (n, o)
         o = Shape <start = 2> (y) }";
+    a_size_inferred_next_to_one_of_0_is_written_out: 18 => 13, "g (float[N, S, 6] x) => (a, b) <int64[2] t = {-1, 2}> {
+        n = Shape <end = 2> (x)  e = Concat <axis = 0> (n, t)  a = Reshape <allowzero = 1> (x, e)
+        m = Constant <value_ints = [-1]> ()  s = Shape <start = 1> (x)  f = Concat <axis = 0> (m, s)  b = Reshape <allowzero = 1> (x, f) }";
     functions_of_an_element: 24 => 13, "g (float[N, 4] x, double[N] z, int64[N] i) => (a, b, c, d, e, f, h, k, l) {
         a = Gelu (x)  b = Gelu <approximate = \"tanh\"> (z)  c = Mish (x)  d = HardSwish (x)  e = HardSwish (z)
         f = Swish <alpha = 1.5> (x)  h = CastLike (i, x)  k = Celu <alpha = 2.0> (x)  l = Relu (i) }";

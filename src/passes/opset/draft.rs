@@ -168,7 +168,7 @@ impl<'a> NodeDraft<'a> {
     /// The integers that operand `slot` holds.
     ///
     /// # Errors
-    /// They are not constant.
+    /// The operand is not constant.
     pub(super) fn const_ints(&self, slot: usize, what: &str) -> Result<Vec<i64>, String> {
         let own = self.own_constant(slot).and_then(Tensor::to_i64s);
         let numbers = own.or_else(|| self.fact(slot).and_then(Fact::const_ints));
@@ -197,7 +197,7 @@ impl<'a> NodeDraft<'a> {
     /// Operand `slot`.
     ///
     /// # Errors
-    /// It is left out.
+    /// The operand is absent.
     pub(super) fn operand(&self, slot: usize) -> Result<ValueId, String> {
         self.input(slot).ok_or_else(|| format!("operand {slot} is missing; correct the model"))
     }

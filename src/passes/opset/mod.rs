@@ -6,7 +6,7 @@
 //! what to do.
 //!
 //! Towards an older operator set the same steps lead back (`older`). Operators that the older set lacks are written by others, which the set
-//! before theirs has; so the model goes down level by level, each of them the set before the newest operator that is to be replaced, and
+//! before theirs has; so the model is converted level by level. Each level is the set before the newest operator to replace, and
 //! the types of the new nodes are inferred in between.
 //!
 //! This comes before the passes, on the model as the file has it, so that they see one operator set only, and what they recognise they
@@ -77,7 +77,7 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
             convert_root(model, &facts, root, root.target(to, level), &mut refused)?;
         }
         let more = refused.len().saturating_sub(1);
-        // The node that needs the newest operator set tells which one can be reached.
+        // The node that needs the newest operator set determines the lowest one that can be reached.
         let decisive = refused.into_iter().rev().max_by_key(|(.., refusal): &(String, i64, Refusal)| refusal.lowest);
         if let Some((node, from, Refusal { reason, .. })) = decisive {
             return Err(OpsetError::Node { node, from, to, reason, more }.into());
@@ -108,7 +108,7 @@ struct Root {
 }
 
 impl Root {
-    /// The version to write it in, if what is newer than `to` goes down to `level`.
+    /// The version after this level: `level` for newer roots, `to` for older ones.
     fn target(&self, to: i64, level: i64) -> i64 {
         if self.from <= to { to } else { level.min(self.from) }
     }

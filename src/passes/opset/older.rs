@@ -124,7 +124,7 @@ fn count_axes_from_the_start(draft: &mut NodeDraft<'_>) -> Result<bool, String> 
     let held: Vec<(String, Attribute)> = held.map(|held| (held.name.to_string(), held.value.clone())).collect();
     for (name, value) in &held {
         let rank = match draft.node.op_type.as_str() {
-            // These count axes of the result.
+            // Unsqueeze and OneHot count axes of the result.
             "Unsqueeze" | "OneHot" => {
                 let result = draft.node.outputs.first().copied().flatten();
                 result.and_then(|value| draft.facts.get(value)).and_then(Fact::rank)

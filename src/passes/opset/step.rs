@@ -4,7 +4,7 @@ use super::draft::NodeDraft;
 use crate::ir::Attribute;
 use crate::tensor::DType;
 
-/// Writes a node of one version as another one has it, or tells why that cannot be.
+/// Rewrites a node from one version to another, or returns the reason why that is impossible.
 pub(super) type Rewrite = fn(&mut NodeDraft<'_>) -> Result<(), String>;
 
 /// What an attribute that the older version does not have stands at where it changes nothing.
@@ -16,7 +16,7 @@ pub(super) enum Neutral {
     Int(i64),
     /// It is not there, or this STRING.
     Text(&'static str),
-    /// It is not there, or every one of the INTS is 1.
+    /// The attribute is absent, or each of its INTS is 1.
     Ones,
     /// Whatever it is: it only concerns element types or operands that the older version does not take.
     Any,
@@ -53,7 +53,7 @@ pub(super) enum Older {
     Same,
     /// By a function. A node of another operator that it writes is one of the target; otherwise the result is checked as in [`Older::Same`].
     By(Rewrite),
-    /// Not at all, whatever the node says.
+    /// Never.
     Never(&'static str),
 }
 
@@ -191,7 +191,7 @@ impl VersionStep {
         self
     }
 
-    /// A node is written anew by a function in the newer version, and not at all in the older one.
+    /// A function rewrites nodes for the newer version. No node can be rewritten for the older one.
     pub(super) const fn by(mut self, law: &'static str, rewrite: Rewrite) -> Self {
         self.law = law;
         self.newer = Newer::By(rewrite);
@@ -205,7 +205,7 @@ impl VersionStep {
         self
     }
 
-    /// A node is written in the older version as it is, although an older node is written anew.
+    /// Nodes are valid in the older version unchanged, although a function rewrites older nodes.
     pub(super) const fn same_back(mut self) -> Self {
         self.older = Older::Same;
         self

@@ -5,7 +5,7 @@ use crate::ir::{Attribute, NewNode};
 use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::tensor::{DType, Tensor};
 
-/// Numbers that a Constant has as an attribute of its own are a tensor.
+/// Writes the numbers of a Constant (`value_ints`, `value_float`, …) as its tensor `value`.
 pub(in crate::passes::opset) fn constant_value(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let numbers = |values: &[i64]| Tensor::vector(values.to_vec());
     let held = draft.node.attributes.iter().find(|held| held.name.starts_with("value_"));
@@ -38,7 +38,7 @@ pub(in crate::passes::opset) fn batch_inference(draft: &mut NodeDraft<'_>) -> Re
     Ok(())
 }
 
-/// It computes with what it is given, as `is_test` says.
+/// Sets `is_test`: the mean and variance are operands, and nothing is dropped.
 pub(in crate::passes::opset) fn is_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.node.outputs.iter().skip(1).flatten().next().is_some() {
         return Err("it has results of training".to_string());
@@ -56,7 +56,7 @@ pub(in crate::passes::opset) fn no_mask(draft: &mut NodeDraft<'_>) -> Result<(),
     Ok(())
 }
 
-/// `output_dtype` of a QuantizeLinear says what a zero point of that type says.
+/// Replaces `output_dtype` of a QuantizeLinear by a zero point of that type.
 pub(in crate::passes::opset) fn quantized_type(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let named = draft.int("output_dtype", 0)?;
     if named == 0 {
@@ -76,7 +76,7 @@ pub(in crate::passes::opset) fn quantized_type(draft: &mut NodeDraft<'_>) -> Res
     Ok(())
 }
 
-/// `output_dtype` of a DequantizeLinear says what the type of the scale says.
+/// Removes `output_dtype` of a DequantizeLinear if it is the type of the scale.
 pub(in crate::passes::opset) fn dequantized_type(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let named = draft.int("output_dtype", 0)?;
     let is_implied = draft.dtype(1).is_some_and(|dtype| i64::from(dtype.onnx()) == named);
@@ -100,7 +100,7 @@ pub(in crate::passes::opset) fn one_shape(draft: &mut NodeDraft<'_>) -> Result<(
     Err("its operands are not known to be of one shape, and the older version does not broadcast".to_string())
 }
 
-/// `broadcast` says that the second operand stretches along the first, which it does if its axes are the last of it.
+/// Sets `broadcast` if the shapes differ. The second operand then broadcasts to the first, whose last dims it must have.
 pub(in crate::passes::opset) fn broadcast(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if one_shape(draft).is_ok() {
         return Ok(());
@@ -118,7 +118,7 @@ pub(in crate::passes::opset) fn broadcast(draft: &mut NodeDraft<'_>) -> Result<(
     Ok(())
 }
 
-/// `C` of a Gemm broadcasts as `broadcast` says.
+/// Sets `broadcast` of a Gemm, so that `C` broadcasts to the product.
 pub(in crate::passes::opset) fn gemm_broadcast(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.set("broadcast", 1);
     Ok(())

@@ -101,7 +101,7 @@ pub(in crate::passes::opset) fn pad_axes(draft: &mut NodeDraft<'_>) -> Result<()
     let rank = draft.rank(0)?;
     let places = places(&draft.const_ints(3, "the axes")?, rank)?;
     let named = places.iter().flatten().count();
-    // Place `i` of the pads, or a 0 behind them.
+    // The index of each pad in *pads*, or that of the zero appended to them.
     let from = places.iter().map(|place| place.unwrap_or(2 * named));
     let until = places.iter().map(|place| place.map_or(2 * named, |place| place + named));
     let order: Vec<usize> = from.chain(until).collect();
@@ -182,8 +182,8 @@ fn single_float(draft: &NodeDraft<'_>, slot: usize, what: &str) -> Result<f32, S
     Err(format!("operand {slot}, {what}, is {number}, which the FLOAT attribute of the older version does not hold"))
 }
 
-/// `min` and `max`, operands 1 and 2, are attributes, whose defaults are the range of float32. Computed bounds, and other types, of which
-/// runtimes have no such Clip, are left to Max and Min, which pass a NaN on as Clip does.
+/// `min` and `max`, operands 1 and 2, are attributes, whose defaults are the range of float32. Computed bounds and other types, for which
+/// runtimes have no such Clip, are written as Max and Min, which propagate NaN as Clip does.
 pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let bounds = [(1, "min"), (2, "max")];
     let is_float = draft.dtype(0) == Some(DType::Float);

@@ -2,11 +2,11 @@
 
 use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 
-/// A window that would begin in the padding at the end is left out, which the texts of older versions do not say, although kernels do it.
+/// Kernels omit a window that would begin in the padding at the end. The texts of older versions count it.
 ///
 /// None begins there if `stride + pad ≤ window`. Where the last one of a known size does, rounding down leaves out that one only:
-/// `⌊(p - k) / s⌋ + 1` windows fit into `p` elements. Where windows of another axis exceed the padding, it is widened until they fit, which
-/// no result shows that does not count the padding.
+/// `⌊(p - k) / s⌋ + 1` windows fit into `p` elements. If windows of another axis exceed the padding, the end padding of that axis grows until
+/// they fit. Results do not depend on it unless padding is counted.
 pub(in crate::passes::opset) fn windows(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("ceil_mode", 0)? == 0 || draft.text("auto_pad", "NOTSET")? != "NOTSET" {
         return Ok(());

@@ -1,7 +1,7 @@
 //! Shape of a run of axes, and Reshape that keeps sizes of 0.
 
 use crate::dim::Dim;
-use crate::ir::{NewNode, ValueId};
+use crate::ir::{Fact, NewNode, ValueId};
 use crate::passes::opset::draft::NodeDraft;
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
@@ -22,28 +22,37 @@ pub(in crate::passes::opset) fn shape_run(draft: &mut NodeDraft<'_>) -> Result<(
 
 /// A size of 0 keeps meaning 0, although older versions read it as "the size of the operand at this place".
 ///
-/// Both agree if no size can be 0, or if the size of the operand at the place is a multiple of it, and so 0 whenever it is. Otherwise the operand is given a form in which every
-/// size is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to `[m, …, m, n]`.
+/// Both agree if no size can be 0, or if the dim of *data* at the same place is a multiple of the size, and so 0 whenever the size is. Otherwise
+/// *data* is reshaped so that every dim is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to `[m, …, m, n]`.
+/// A size of -1 that is known is written out, for older versions infer none next to a size of 0.
 pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("allowzero", 0)? == 0 {
         return Ok(());
     }
     draft.take("allowzero");
-    let (scope, from) = (draft.facts.scope(), draft.shape(0).unwrap_or_default());
-    let sizes = draft.fact(1).and_then(crate::ir::Fact::ints);
+    let (scope, from) = (draft.facts.scope(), draft.shape(0));
+    let is_positive = |size: &Dim| scope.ge(size, &Dim::constant(1)).is_yes();
+    // A tensor of rank 0 has an element as well, and so no size of its results is 0.
+    if from.is_some_and(|from| from.iter().all(is_positive)) {
+        return Ok(());
+    }
+    let (sizes, count) = (draft.fact(1).and_then(Fact::ints), draft.fact(1).and_then(Fact::static_len));
     let is_safe = |(place, size): (usize, &Dim)| {
-        let is_positive = |size: &Dim| scope.ge(size, &Dim::constant(1)).is_yes();
-        is_positive(size) || size.is_const(-1) || from.get(place).is_some_and(|own| scope.divides(size, own).is_yes())
+        let own = from.and_then(|from| from.get(place));
+        is_positive(size) || own.is_some_and(|own| scope.divides(size, own).is_yes())
     };
-    let is_filled = || !from.is_empty() && from.iter().all(|dim| scope.ge(dim, &Dim::constant(1)).is_yes());
-    // A tensor of rank 0 has an element, and so no size of its results is 0.
-    if is_filled() || draft.shape(0).is_some_and(<[Dim]>::is_empty) {
-        return Ok(());
+    if let Some(sizes) = &sizes {
+        let open = sizes.iter().position(|size| size.is_const(-1));
+        let others = sizes.iter().enumerate().filter(|&(place, _)| Some(place) != open);
+        if others.clone().all(|(_, size)| is_positive(size)) {
+            return Ok(());
+        }
+        // Next to a size of 0 the standard has no meaning for a -1, although runtimes infer it from the others.
+        let is_open = open.is_some_and(|place| !infer_size(draft, place));
+        if is_open || others.clone().all(is_safe) {
+            return Ok(());
+        }
     }
-    if sizes.is_some_and(|sizes| sizes.iter().enumerate().all(is_safe)) {
-        return Ok(());
-    }
-    let count = draft.fact(1).and_then(crate::ir::Fact::static_len);
     let count = count.ok_or("how many sizes operand 1 has is not known, and one of them may be 0 (allowzero)")?;
     if count == 0 {
         return Ok(());
@@ -55,6 +64,35 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
     let data = zero_everywhere(draft, data, count);
     draft.set_input(0, data);
     Ok(())
+}
+
+/// Replaces the -1 at a place of *shape* by the size that Reshape infers, if that is a number or the dim of *data* at the same place. Returns
+/// `false` if it is neither.
+fn infer_size(draft: &mut NodeDraft<'_>, place: usize) -> bool {
+    let result = draft.node.outputs.first().copied().flatten().and_then(|value| draft.facts.get(value));
+    let size = result.and_then(Fact::shape).and_then(|dims| dims.get(place));
+    let own = draft.shape(0).and_then(|dims| dims.get(place));
+    let (Some(size), Some(data), Some(sizes)) = (size, draft.input(0), draft.input(1)) else { return false };
+    let Ok(at) = i64::try_from(place) else { return false };
+    let part = |draft: &mut NodeDraft<'_>, of: ValueId, from: i64, to: i64| {
+        let slice = draft.build("part").slice(of, vec![from], vec![to], vec![0], vec![1])?;
+        Some(draft.before(slice, "part"))
+    };
+    let known = match size.as_const() {
+        Some(size) => draft.constant("size", Tensor::vector(vec![size])),
+        None if own.is_some_and(|own| draft.facts.scope().eq(own, size).is_yes()) => {
+            let shape = draft.before(Build::shape(data), "shape");
+            let Some(own) = part(draft, shape, at, at.saturating_add(1)) else { return false };
+            own
+        }
+        None => return false,
+    };
+    let before = part(draft, sizes, 0, at);
+    let after = part(draft, sizes, at.saturating_add(1), i64::MAX);
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let sizes = draft.before(Build::concat([before, known, after], 0i64), "sizes");
+    draft.set_input(1, sizes);
+    true
 }
 
 /// The elements of `data` in a tensor of `rank` axes, at least 2, each of which has size 0 if there are no elements.
@@ -72,7 +110,7 @@ pub(in crate::passes::opset) fn zero_everywhere(draft: &mut NodeDraft<'_>, data:
     draft.op("Expand", &[row, sizes], "expanded")
 }
 
-/// `true` where an element stands on or above the diagonal `k`, or on or below it: `j - i ≥ k`, `j - i ≤ k`.
+/// Trilu: selects *data* where `j - i ≥ k` (upper) or `j - i ≤ k` (lower), and 0 elsewhere.
 pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (data, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let upper = draft.int("upper", 1)? != 0;
@@ -101,7 +139,7 @@ pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<()
     Ok(())
 }
 
-/// `0, 1, …` as many as a scalar says.
+/// The integers `0, 1, …` below a scalar.
 pub(in crate::passes::opset) fn positions(draft: &mut NodeDraft<'_>, size: ValueId) -> ValueId {
     let (zero, one) = (Tensor::scalar(0i64), Tensor::scalar(1i64));
     let (zero, one) = (draft.constant("first", zero), draft.constant("step", one));

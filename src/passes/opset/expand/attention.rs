@@ -117,7 +117,8 @@ fn given_mask(
 /// What hides keys by their place: those after the position of a query (`is_causal`), or too far from it (`left_window_size` and
 /// `right_window_size`), and those that only pad the cache (`nonpad_kv_seqlen`).
 ///
-/// A query stands behind all past keys, or is one of the last of the keys that do not pad. Returns what is added to the scores, and its rank.
+/// The position of query `i` is `i` plus the number of past keys, or plus `nonpad_kv_seqlen` minus the number of queries. Returns the tensor to
+/// add to the scores, and its rank.
 fn hidden_places(
     draft: &mut NodeDraft<'_>,
     query: ValueId,

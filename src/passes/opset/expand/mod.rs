@@ -1,7 +1,7 @@
-//! Operators that an older operator set lacks, by those that it has: what the standard's own definitions compute, at all sizes.
+//! Expands operators that an older operator set lacks into operators that it has, as the standard defines them, at all sizes.
 //!
-//! Nodes are written for the set before the one that brought the operator, and are taken further down as all others. Axes and steps that
-//! later versions spell differently are left to [`Build`](crate::rewrite::Build).
+//! New nodes are of the set before the one that introduced the operator. Later levels convert them like all others.
+//! [`Build`](crate::rewrite::Build) writes operands that versions spell differently.
 
 pub(super) mod activation;
 pub(super) mod attention;

@@ -7,7 +7,7 @@ use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
 
-/// Operand 0 in the type that `stash_type` asks for, and that type. What is more precise already is not rounded.
+/// Operand 0 in the type of `stash_type`, and that type. A double is not rounded to a narrower type.
 fn stashed(draft: &mut NodeDraft<'_>, default: Option<DType>) -> Result<(ValueId, DType), String> {
     let (x, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let default = default.unwrap_or(dtype);
