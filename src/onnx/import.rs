@@ -25,9 +25,11 @@ use crate::ir::{
     Broken, ByName, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport,
     ValueId,
 };
+use missing::missing;
 use training::{differentiated, pin, training_names};
 
 mod attribute;
+mod missing;
 mod training;
 
 /// How deeply graphs may be nested in each other.
@@ -463,26 +465,6 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Takes a Constant node in, whose data file is missing, as the initializer that it is: that has a type. Returns `false` for any other node.
-    fn is_missing_constant(&mut self, graph: GraphId, parts: &NodeParts<'_>) -> Result<bool, ImportError> {
-        const NODE_OF_GRAPH: u32 = 1;
-        let ([attribute], [name]) = (parts.attributes.as_slice(), parts.output.as_slice()) else { return Ok(false) };
-        let tensor = attribute.t.as_deref().filter(|tensor| tensor.data_location.is_some());
-        let (Some(tensor), true) = (tensor, parts.op_type == "Constant" && parts.domain.is_empty()) else {
-            return Ok(false);
-        };
-        // Functions have no initializers, and those of old models are inputs.
-        if self.path.last().is_none_or(|step| step.field != NODE_OF_GRAPH) || self.model.ir_version < 4 {
-            return Ok(false);
-        }
-        let taken = tensor::take(name, tensor, self.files).map_err(|reason| error(describe(parts), reason))?;
-        if !matches!(taken, Decoded::Missing) {
-            return Ok(false);
-        }
-        let constant = missing(tensor, Extra::new());
-        self.constant(graph, name, constant, tensor.data_type.unwrap_or_default(), &tensor.dims).map(|()| true)
-    }
-
     /// The values of a node's results.
     fn results<'n>(
         &mut self,
@@ -576,17 +558,6 @@ impl Import<'_> {
         };
         self.model.add_function(function);
         Ok(())
-    }
-}
-
-/// A constant whose elements cannot be read.
-fn missing(proto: &TensorProto, extra: Extra) -> Constant {
-    Constant {
-        tensor: None,
-        verbatim: Some(proto.encode_to_vec().into()),
-        sparse: false,
-        origin: Some(tensor::origin_of(proto)),
-        extra,
     }
 }
 

@@ -70,9 +70,7 @@ fn reads_what_lies_in_the_file() {
 #[test]
 fn a_bare_model_name_means_the_working_directory() {
     for (model, directory) in [("m.onnx", "."), ("a/m.onnx", "a")] {
-        let mut files = DataFiles::default();
-        files.roots = Roots::of_model(Path::new(model), None);
-        assert_eq!(files.roots.paths(), [Path::new(directory)]);
+        assert_eq!(Roots::of_model(Path::new(model), None).paths(), [Path::new(directory)]);
     }
 }
 
