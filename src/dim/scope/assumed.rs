@@ -34,6 +34,12 @@ impl Scope {
         if let (Some(only), true) = (low, low == high) {
             return Dim::constant(only);
         }
+        if self.doubts.borrow().is_some()
+            && let Some(slack) =
+                operands.first().and_then(|operand| Dim::constant(law.reach).minus(&self.nominal(operand)))
+        {
+            self.doubt(&slack, 0);
+        }
         let key = (law, operands);
         let known = self.table.borrow().assumed.get(&key).copied();
         let symbol = known.unwrap_or_else(|| {

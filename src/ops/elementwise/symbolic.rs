@@ -150,11 +150,14 @@ impl<'s> Elements<'s> {
         if self.scope.trusts() {
             return held(num, den);
         }
-        // The nearest float is a multiple of the same fraction, and of the same sign.
+        // The nearest float is a multiple of the same fraction and of the same power of two, and of the same sign.
+        let (odd, power) = self.odd_part(&num);
         let reach = 1i64 << digits;
-        let low = self.scope.lower_bound(&num).filter(|low| (0..=reach).contains(low));
+        let low = self.scope.lower_bound(&odd).filter(|low| (0..=reach).contains(low));
         let law = Law { name: ROUNDED, parameter: i64::from(digits) << 32 | den, reach };
-        held(self.scope.assumed(law, vec![num], Some(nominal), (low, None)), den)
+        let nominal = self.scope.nominal(&odd);
+        let rounded = self.scope.assumed(law, vec![odd], Some(nominal), (low, None));
+        held(self.scope.mul(&rounded, &power.into()), den)
     }
 
     /// The same where the result may be a zero: one that is negative in floating point has no expression.
@@ -178,6 +181,19 @@ impl<'s> Elements<'s> {
         (num, den)
     }
 
+    /// The dim without the powers of two in it, and their product.
+    fn odd_part(&self, num: &Dim) -> (Dim, i64) {
+        let two = Dim::constant(2);
+        let (mut odd, mut power) = (num.clone(), 1i64);
+        for _ in 0..32 {
+            match self.scope.exact_div(&odd, &two) {
+                Some(half) if !odd.is_const(0) => (odd, power) = (half, power * 2),
+                _ => break,
+            }
+        }
+        (odd, power)
+    }
+
     /// The binary digits that the type holds; 0 of a type that is not followed.
     fn digits(&self) -> u32 {
         match self.dtype {
@@ -197,14 +213,7 @@ impl<'s> Elements<'s> {
         if digits == 0 || self.dtype == DType::Float16 && !within(num, den << 15) {
             return false;
         }
-        let two = Dim::constant(2);
-        let mut odd = num.clone();
-        for _ in 0..32 {
-            match self.scope.exact_div(&odd, &two) {
-                Some(half) if !odd.is_const(0) => odd = half,
-                _ => break,
-            }
-        }
+        let (odd, _) = self.odd_part(num);
         let is_rounded = || {
             self.scope.law_of(&odd).is_some_and(|law| law.name == ROUNDED && law.parameter >> 32 == i64::from(digits))
         };
