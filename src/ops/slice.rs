@@ -156,7 +156,7 @@ fn is_index(site: &Site<'_>, dtype: DType) -> bool {
     }
 }
 
-/// What is known of an operand. A bound that may have wrapped when it was computed is not its expression.
+/// Reads an operand from its fact. The integer that a bound computes is its expression only if that fits 64 bits.
 fn known_operand(site: &Site<'_>, scope: &Scope, name: &'static str, fact: &Fact) -> Result<Operand, SliceError> {
     if fact.dtype().is_some_and(|dtype| !is_index(site, dtype)) {
         return Err(SliceError::OperandType { operand: name });

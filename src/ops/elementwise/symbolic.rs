@@ -3,9 +3,8 @@
 //! An integer element is a [`Dim`]; a floating-point element that is no constant is `num / den` with `den` a power of two, and
 //! is only formed where the floating-point operation is exact, so that it stands for the very bits a runtime computes.
 //!
-//! What a node computes from sizes is exact only while the sizes fit its type. Where bounds prove that, the element is the expression. Where
-//! they do not, it is a symbol of its own ([`Scope::assumed`]), of which nothing but bounds is proved, so no comparison, branch or rewrite rests
-//! on it. Its nominal expression shapes sizes under two assumptions, and no others:
+//! An element computed from sizes is exact only while the sizes fit its type. If bounds prove that, the element is the expression.
+//! Otherwise the element is a separate symbol ([`Scope::assumed`]) with proved bounds only, so no comparison, branch or rewrite rests on it. Its nominal expression shapes sizes under two assumptions, and no others:
 //! - **In floating point, a size without an upper bound, or a sum of such, is at most 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
@@ -13,8 +12,8 @@
 //!   other integers, and in narrower types, is followed only where it is proved to fit, and is an integer nobody knows
 //!   otherwise.
 //!
-//! Rounding and wrapping depend on the exact result alone, so that equal results have one symbol. In 64 bits the expression itself stands for
-//! the wrapped integer (`dim/size.rs`); what compares, divides or casts it asks for the integer ([`Scope::unwrapped`]).
+//! Rounding and wrapping depend on the exact result alone, so equal results have one symbol. In 64 bits the expression itself stands for
+//! the wrapped integer (`dim/size.rs`); comparisons, divisions and casts read the integer ([`Scope::unwrapped`]).
 
 use std::cell::{Cell, RefCell};
 
@@ -538,7 +537,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// Two integers as functions see them that tell large ones from small ones.
+    /// Returns the integers that two expressions in 64 bits compute, for operations that depend on the order.
     fn unwrapped(&self, a: &Dim, b: &Dim) -> (Dim, Dim) {
         (self.scope.unwrapped(a), self.scope.unwrapped(b))
     }
