@@ -64,7 +64,7 @@ impl Scope {
         if prover.quick_low(a).is_some_and(|low| low >= i128::from(goal)) {
             return true;
         }
-        // No axis is so long that it would matter beside such a number.
+        // The longest axis is shorter than such a number.
         if a.offset() >= LONGEST_AXIS && self.interval_of_axes(a).low.is_some_and(|low| low >= i128::from(goal)) {
             return true;
         }

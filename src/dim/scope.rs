@@ -84,7 +84,7 @@ struct SymbolRecord {
     multiple: i64,
     /// Whether it is a size; see [`super::size`].
     size: bool,
-    /// What it is where sizes fit their types; see [`assumed`].
+    /// The nominal expression; see [`assumed`].
     nominal: Option<Dim>,
     /// The law whose result it is.
     law: Option<Law>,

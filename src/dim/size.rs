@@ -9,7 +9,7 @@
 //! from that and from the bounds of the symbols ([`Scope::lies_within`]).
 //!
 //! That products of sizes fit the integers they are computed in is an assumption, which only shapes sizes ([`Scope::fits_bits`]): they count
-//! elements of tensors. What they are multiplied by and what is added to them may be any number of the model, so that is not assumed:
+//! elements of tensors. Their factors and summands may be any number of the model, so for those it is not assumed:
 //! `2³⁰·s` in `int32` is 0 for `s = 4`, and `s + (2⁶³ − 1)` is negative. Of other integers it has to follow from their bounds: `k·k` of a
 //! run-time `int32` is negative for `k = 50000`.
 //!
@@ -24,8 +24,8 @@ use super::expr::Dim;
 use super::monomial::{Atom, Factor, Summand};
 use super::scope::{Law, Scope};
 
-/// The most elements that an axis has. Memory holds far less, but a tensor without elements may have any dim beside its 0: runtimes take up to
-/// 2⁶³ − 1 there, of which half is enough for index arithmetic not to overflow.
+/// The most elements that an axis has. Memory holds far less, but an empty tensor may have any dim next to its 0: runtimes accept up to 2⁶³ − 1.
+/// Half of that keeps index arithmetic from overflowing.
 pub const LONGEST_AXIS: i64 = 1 << 62;
 
 /// What a size stays below where it meets integers that are no sizes, for types of up to 32 bits and for wider ones.
@@ -55,7 +55,7 @@ impl Scope {
             || inside(Interval { low: self.proved_low(dim), high: self.proved_high(dim) })
     }
 
-    /// What interval arithmetic says where each size is at most [`LONGEST_AXIS`].
+    /// Returns the interval of the expression, with each size at most [`LONGEST_AXIS`].
     pub(super) fn interval_of_axes(&self, dim: &Dim) -> Interval {
         let sizes = dim.symbols().into_iter().filter(|&symbol| self.is_size(symbol));
         let axis = Interval { low: None, high: Some(LONGEST_AXIS.into()) };

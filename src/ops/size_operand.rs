@@ -95,9 +95,9 @@ pub fn tile_repeats(scope: &Scope, from: &Dim, to: &Dim) -> Option<i64> {
     (to.checked_rem(from)? == 0).then(|| to.checked_div(from)).flatten()
 }
 
-/// Whether a bound of a Slice lies at or beyond the end of an axis.
+/// Whether a bound of a Slice, as it is computed, lies at or beyond the end of an axis.
 pub fn slice_reaches_end(scope: &Scope, dim: &Dim, bound: &Dim) -> bool {
-    scope.ge(bound, dim).is_yes()
+    scope.ge(&scope.unwrapped(bound), dim).is_yes()
 }
 
 /// The number that says a bound of a Slice with a positive step.

@@ -18,6 +18,7 @@ use super::traits::{Movement, NumbersOf, Traits};
 use super::{
     Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
 };
+use crate::dim::Scope;
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, Tensor};
@@ -155,8 +156,8 @@ fn is_index(site: &Site<'_>, dtype: DType) -> bool {
     }
 }
 
-/// What is known of an operand.
-fn known_operand(site: &Site<'_>, name: &'static str, fact: &Fact) -> Result<Operand, SliceError> {
+/// Reads an operand from its fact. The integer that a bound computes is its expression only if that fits 64 bits.
+fn known_operand(site: &Site<'_>, scope: &Scope, name: &'static str, fact: &Fact) -> Result<Operand, SliceError> {
     if fact.dtype().is_some_and(|dtype| !is_index(site, dtype)) {
         return Err(SliceError::OperandType { operand: name });
     }
@@ -167,7 +168,9 @@ fn known_operand(site: &Site<'_>, name: &'static str, fact: &Fact) -> Result<Ope
         return Err(SliceError::OperandRank { operand: name, rank });
     }
     if let Some(elements) = fact.elements() {
-        return Ok(Operand::Elements(elements.iter().map(|element| element.as_int().cloned()).collect()));
+        return Ok(Operand::Elements(
+            elements.iter().map(|element| element.as_int().map(|at| scope.unwrapped(at))).collect(),
+        ));
     }
     Ok(fact.static_len().map_or(Operand::Unknown, Operand::of_length))
 }
@@ -190,7 +193,7 @@ pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: SliceRule) -> 
     let nothing = Fact::unknown();
     let source = |i: usize, name: &'static str| {
         let fact = node.input(i).map(|value| facts.get(value).unwrap_or(&nothing));
-        fact.map(|fact| known_operand(&site, name, fact)).transpose()
+        fact.map(|fact| known_operand(&site, facts.scope(), name, fact)).transpose()
     };
     read(&site, &source, &|i| node.input(i).and_then(|value| facts.get(value)?.dtype())).map(Some)
 }
@@ -203,7 +206,8 @@ fn whole(fact: &Fact) -> Option<StridedView> {
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
-    let source = |i: usize, name: &'static str| cx.input(i).map(|fact| known_operand(cx, name, fact)).transpose();
+    let known = |name, fact| known_operand(cx, cx.scope(), name, fact);
+    let source = |i: usize, name: &'static str| cx.input(i).map(|fact| known(name, fact)).transpose();
     let spec = read(cx, &source, &|i| cx.input(i).and_then(Fact::dtype))?;
     let data = cx.required(0)?.clone();
     let inferred = slicing::infer(cx.scope(), &spec, data.shape())?;

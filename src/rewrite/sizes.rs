@@ -120,6 +120,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Replaces computed sizes of a Resize by constant scales.",
         premises: &[
             ("whole-multiples", "each size is that of x times a whole number from 1 to 64"),
+            ("not-rounded", "each size is at most 2²⁴: runtimes multiply scales in binary32"),
             ("stretched", "the ratio may change, no axes are named, and the mode does not crop"),
             (
                 "kernel",
@@ -302,6 +303,9 @@ fn resize(place: &Place<'_>) -> Option<Edit> {
         })
         .collect();
     let factors = factors?;
+    if !to.iter().all(|dim| scope.lies_within(dim, 0, 1 << 24)) {
+        return None;
+    }
     let is_kept: Vec<bool> = factors.iter().map(|&factor| factor == 1.0).collect();
     if !has_kernel(node.text("mode", b"nearest")?, &is_kept) {
         return None;

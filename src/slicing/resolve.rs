@@ -187,12 +187,12 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
     }
     let mut begin = match &range.begin {
         Bound::Open => Some(None),
-        Bound::At(at) => Some(Some(at)).filter(|_| is_computed_exactly(scope, dim, at)),
+        Bound::At(at) => Some(Some(at)),
         Bound::Unknown => None,
     };
     let (mut end, disputed) = match reading.end(scope, &range.end, step > 0) {
         End::Open => (Some(None), None),
-        End::At(at) => (Some(Some(at)).filter(|_| is_computed_exactly(scope, dim, at)), None),
+        End::At(at) => (Some(Some(at)), None),
         End::Unknown => (None, None),
         End::Disputed(end) => (None, Some(end)),
     };
@@ -213,12 +213,6 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
     }
     let most = if is_exact { dim.clone() } else { most };
     Ok(Laid::AtMost(most, disputed))
-}
-
-/// Whether a bound is what its expression says, and has not wrapped: it fits 64 bits, or lies on the axis.
-fn is_computed_exactly(scope: &Scope, dim: &Dim, bound: &Dim) -> bool {
-    let on_axis = || scope.ge(bound, &Dim::constant(0)).is_yes() && scope.le(bound, dim).is_yes();
-    bound.as_const().is_some() || scope.unwrapped(bound) == *bound || on_axis()
 }
 
 /// Whether nothing says of which sign a bound is, and it is no matter of the sizes of tensors alone.

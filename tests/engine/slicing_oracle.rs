@@ -620,6 +620,8 @@ fn onnx_symbolic() {
             failures.push(format!("{}: no shape; {:?}", id(&case), walk.events));
             continue;
         };
+        // As they are written.
+        let dims: Vec<_> = dims.iter().map(|dim| scope.nominal(dim)).collect();
         let says = || dims.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().join(", ");
         // A length that depends on what a run-time operand holds is rightly left open; so is an unnamed dim.
         let open = matches!(case["group"].as_str().unwrap(), "runtime" | "unnamed");

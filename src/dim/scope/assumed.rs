@@ -11,12 +11,12 @@ use crate::dim::expr::{Dim, Symbol};
 /// Substitutions until an expression is made of nothing but nominal expressions: one, unless a symbol was rewritten meanwhile.
 const PASSES: usize = 4;
 
-/// A function of integers that is not always what arithmetic says.
+/// A function that a runtime computes of integers, and whose result arithmetic gives only up to a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Law {
     /// The stem of the symbol's printed name.
     pub name: &'static str,
-    /// What else the function depends on: bits of a type, a scale.
+    /// The other parameter of the function: bits of a type, a scale.
     pub parameter: i64,
     /// The largest first operand for which the result is the nominal one.
     pub reach: i64,
@@ -34,6 +34,12 @@ impl Scope {
         if let (Some(only), true) = (low, low == high) {
             return Dim::constant(only);
         }
+        if self.doubts.borrow().is_some()
+            && let Some(slack) =
+                operands.first().and_then(|operand| Dim::constant(law.reach).minus(&self.nominal(operand)))
+        {
+            self.doubt(&slack, 0);
+        }
         let key = (law, operands);
         let known = self.table.borrow().assumed.get(&key).copied();
         let symbol = known.unwrap_or_else(|| {
@@ -45,7 +51,7 @@ impl Scope {
             if let Some(entry) = table.symbols.get_mut(symbol.0 as usize) {
                 (entry.nominal, entry.law) = (nominal, Some(law));
             }
-            // The bounds may follow from what is only supposed.
+            // The bounds may follow from a supposition.
             if table.supposing.is_none() {
                 table.assumed.insert(key, symbol);
             }
@@ -96,8 +102,8 @@ impl Scope {
         self.table.borrow().axes.contains(dim)
     }
 
-    /// What `find` finds where every size is trusted to fit the type that it is computed in. What is learned meanwhile of symbols that there were
-    /// before is not kept.
+    /// Returns the result of `find` under the assumption that every size fits the type that it is computed in. Knowledge of older symbols that is
+    /// gained meanwhile is dropped.
     pub fn trusting<R>(&self, find: impl FnOnce() -> R) -> R {
         let before = self.trusts.replace(true);
         let found = self.supposing(&[], find);
@@ -110,7 +116,7 @@ impl Scope {
         self.trusts.get()
     }
 
-    /// Whether there is a symbol for what a law makes of operands.
+    /// Returns `true` if any symbol is the result of a law.
     pub fn has_assumed(&self) -> bool {
         !self.table.borrow().assumed.is_empty()
     }
@@ -120,7 +126,7 @@ impl Scope {
         dim.has_symbol(|symbol| symbol.0 as usize >= symbols)
     }
 
-    /// The laws in force, each with its first operand: what a runtime computes differs from what is stated once that is above the law's reach.
+    /// The laws in force, each with its first operand. The nominal result holds while that operand is at most the law's reach.
     pub fn assumptions(&self) -> Vec<(Dim, Law)> {
         let laws: Vec<(Dim, Law, Symbol)> = {
             let table = self.table.borrow();

@@ -10,7 +10,8 @@
 //! | versions | 1: says where the odd padding goes the other way round, which no runtime does; 11; 22 adds bfloat16 |
 //! | refuses | sizes below 1; an `output_padding` or `output_shape` beyond what one more stride could fill |
 //!
-//! With SAME and windows shorter than the stride the text and runtimes give different sizes: nothing is stated.
+//! With SAME and windows shorter than the stride the text and runtimes give different sizes, and so they do with SAME and `output_padding`, which
+//! the standard's inference adds: nothing is stated.
 
 use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
@@ -60,7 +61,7 @@ impl Transpose {
         match self.window.auto_pad {
             AutoPad::SameUpper | AutoPad::SameLower => {
                 // Version 1 reads as if the size stayed what it is.
-                let same = stride.is_const(1) || site.version > 1;
+                let same = (stride.is_const(1) || site.version > 1) && *extra? == 0;
                 (same && scope.ge(&extent, &stride).is_yes()).then(|| scope.mul(size, &stride))
             }
             auto_pad => {
@@ -99,7 +100,7 @@ impl Transpose {
             (None, AutoPad::SameUpper | AutoPad::SameLower) => {
                 let size = places as i128 * stride;
                 let total = own + extra - size;
-                let disputed = version == 1 && (stride != 1 || total % 2 != 0);
+                let disputed = extra != 0 || version == 1 && (stride != 1 || total % 2 != 0);
                 if total < 0 || disputed {
                     return None;
                 }

@@ -3,9 +3,8 @@
 //! An integer element is a [`Dim`]; a floating-point element that is no constant is `num / den` with `den` a power of two, and
 //! is only formed where the floating-point operation is exact, so that it stands for the very bits a runtime computes.
 //!
-//! What a node computes from sizes is exact only while the sizes fit its type. Where bounds prove that, the element is the expression. Where
-//! they do not, it is a symbol of its own ([`Scope::assumed`]), of which nothing but bounds is proved, so no comparison, branch or rewrite rests
-//! on it. Its nominal expression shapes sizes under two assumptions, and no others:
+//! An element computed from sizes is exact only while the sizes fit its type. If bounds prove that, the element is the expression.
+//! Otherwise the element is a separate symbol ([`Scope::assumed`]) with proved bounds only, so no comparison, branch or rewrite rests on it. Its nominal expression shapes sizes under two assumptions, and no others:
 //! - **In floating point, a size without an upper bound, or a sum of such, is at most 2²⁴**, up to which `float` holds every integer. Everything
 //!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
 //!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
@@ -13,8 +12,8 @@
 //!   other integers, and in narrower types, is followed only where it is proved to fit, and is an integer nobody knows
 //!   otherwise.
 //!
-//! Rounding and wrapping depend on the exact result alone, so that equal results have one symbol. In 64 bits the expression itself stands for
-//! the wrapped integer (`dim/size.rs`); what compares, divides or casts it asks for the integer ([`Scope::unwrapped`]).
+//! Rounding and wrapping depend on the exact result alone, so equal results have one symbol. In 64 bits the expression itself stands for
+//! the wrapped integer (`dim/size.rs`); comparisons, divisions and casts read the integer ([`Scope::unwrapped`]).
 
 use std::cell::{Cell, RefCell};
 
@@ -150,11 +149,14 @@ impl<'s> Elements<'s> {
         if self.scope.trusts() {
             return held(num, den);
         }
-        // The nearest float is a multiple of the same fraction, and of the same sign.
+        // The nearest float is a multiple of the same fraction and of the same power of two, and of the same sign.
+        let (odd, power) = self.odd_part(&num);
         let reach = 1i64 << digits;
-        let low = self.scope.lower_bound(&num).filter(|low| (0..=reach).contains(low));
+        let low = self.scope.lower_bound(&odd).filter(|low| (0..=reach).contains(low));
         let law = Law { name: ROUNDED, parameter: i64::from(digits) << 32 | den, reach };
-        held(self.scope.assumed(law, vec![num], Some(nominal), (low, None)), den)
+        let nominal = self.scope.nominal(&odd);
+        let rounded = self.scope.assumed(law, vec![odd], Some(nominal), (low, None));
+        held(self.scope.mul(&rounded, &power.into()), den)
     }
 
     /// The same where the result may be a zero: one that is negative in floating point has no expression.
@@ -178,6 +180,19 @@ impl<'s> Elements<'s> {
         (num, den)
     }
 
+    /// The dim without the powers of two in it, and their product.
+    fn odd_part(&self, num: &Dim) -> (Dim, i64) {
+        let two = Dim::constant(2);
+        let (mut odd, mut power) = (num.clone(), 1i64);
+        for _ in 0..32 {
+            match self.scope.exact_div(&odd, &two) {
+                Some(half) if !odd.is_const(0) => (odd, power) = (half, power * 2),
+                _ => break,
+            }
+        }
+        (odd, power)
+    }
+
     /// The binary digits that the type holds; 0 of a type that is not followed.
     fn digits(&self) -> u32 {
         match self.dtype {
@@ -197,14 +212,7 @@ impl<'s> Elements<'s> {
         if digits == 0 || self.dtype == DType::Float16 && !within(num, den << 15) {
             return false;
         }
-        let two = Dim::constant(2);
-        let mut odd = num.clone();
-        for _ in 0..32 {
-            match self.scope.exact_div(&odd, &two) {
-                Some(half) if !odd.is_const(0) => odd = half,
-                _ => break,
-            }
-        }
+        let (odd, _) = self.odd_part(num);
         let is_rounded = || {
             self.scope.law_of(&odd).is_some_and(|law| law.name == ROUNDED && law.parameter >> 32 == i64::from(digits))
         };
@@ -529,7 +537,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// Two integers as functions see them that tell large ones from small ones.
+    /// Returns the integers that two expressions in 64 bits compute, for operations that depend on the order.
     fn unwrapped(&self, a: &Dim, b: &Dim) -> (Dim, Dim) {
         (self.scope.unwrapped(a), self.scope.unwrapped(b))
     }

@@ -1,8 +1,7 @@
 //! The nominal expressions of sizes that inference makes.
 //!
-//! Inference states a new symbol where it depends on a computed integer that may have wrapped or been rounded. What the symbol is where every
-//! size fits the type it is computed in, a second inference tells that is given the nominal operands and trusts that sizes fit. Nothing it
-//! learns about other symbols is kept.
+//! Inference makes a new symbol for a size that depends on a computed integer which may have wrapped or been rounded. A second inference, of the
+//! nominal operands and under the assumption that sizes fit, gives the symbol its nominal expression. Its other findings are dropped.
 
 use std::rc::Rc;
 

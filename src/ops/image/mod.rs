@@ -9,7 +9,7 @@
 //! | [`suppression`] | NonMaxSuppression |
 //! | [`decode`] | ImageDecoder |
 //!
-//! [`sizes`] says how large a resized image is, and [`scale_law`] up to which size a scale is a fraction.
+//! [`sizes`] computes the sizes of a resized image, [`scale_law`] the largest size for which a scale acts as a fraction.
 
 mod affine_grid;
 mod decode;

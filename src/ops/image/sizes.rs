@@ -447,21 +447,23 @@ mod tests {
     #[test]
     fn scales() {
         let scaled = |shape: &str, scale: f32| resize(13, shape).absent().values(&[2], &[1.0, scale]).infer().remove(0);
-        assert_eq!(scaled("N 7", 0.5), "float[?, 3]");
+        assert_eq!(scaled("N H", 2.0), "float[N, 2*H]");
+        assert_eq!(scaled("N H", 1.5), "float[N, floor(3*H/2)]");
+        assert_eq!(scaled("N 7", 0.5), "float[N, 3]");
         // 10 · 0.7 is 6 in the standard's text, and 7 in binary32.
         assert_eq!(scaled("4 10", 0.7), "float[4, ?]");
         assert_eq!(scaled("4 9", 0.7), "float[4, 6]");
         assert_eq!(scaled("4 13", 0.7), "float[4, 9]");
-        // Of a dim without bounds only the nominal size is known.
-        assert_eq!(scaled("N H", 2.0), "float[?, ?]");
+        assert_eq!(scaled("N H", 0.6), "float[N, ?]");
+        assert_eq!(scaled("N H", 2.3), "float[N, ?]");
         assert!(scaled("N H", 0.0).starts_with("invalid"));
         let unknown = resize(13, "N H").absent().input(DType::Float, "2");
         assert_eq!(unknown.infer(), ["float[?, ?]"]);
         let old = Single::new("Upsample", 1).with_float("height_scale", 2.0).with_float("width_scale", 3.0);
-        assert_eq!(old.input(DType::Float, "N C H W").infer(), ["float[?, ?, ?, ?]"]);
+        assert_eq!(old.input(DType::Float, "N C H W").infer(), ["float[N, C, 2*H, 3*W]"]);
         assert_eq!(
             Single::new("Upsample", 9).input(DType::Float, "N H").values(&[2], &[1f32, 4.0]).infer(),
-            ["float[?, ?]"]
+            ["float[N, 4*H]"]
         );
         let crop = resize(13, "N H").values(&[4], &[0f32, 0.5, 1.0, 1.0]).values(&[2], &[1f32, 2.0]);
         assert_eq!(crop.with_str("coordinate_transformation_mode", "tf_crop_and_resize").infer(), ["float[N, ?]"]);

@@ -255,7 +255,7 @@ mod tests {
         let range = |operands: [f32; 3]| Case::new("Range", 11).try_all(&operands.map(Tensor::scalar).map(Some));
         let result = range([0.0, 1.0, 0.25]).unwrap();
         assert_eq!(values::<f32>(&result[0]), [0.0, 0.25, 0.5, 0.75]);
-        // Sums of 0.1 are rounded otherwise than multiples.
+        // Sums of 0.1 round differently from multiples.
         assert!(matches!(range([0.0, 1.0, 0.1]), Err(Decline::Unsupported(_))));
         assert_eq!(range([0.0, 0.15, 0.1]).unwrap()[0].len(), 2);
         assert_eq!(range([1.0, 0.0, 0.1]).unwrap()[0].len(), 0);

@@ -7,7 +7,7 @@
 //! | padding | places |
 //! |---|---|
 //! | explicit | `⌊(size + begin + end − extent) / stride⌋ + 1` |
-//! | explicit, `ceil_mode` | the same with `⌈ ⌉`, but no window starts behind `size + begin` |
+//! | explicit, `ceil_mode` | the same with `⌈ ⌉`, but no window starts behind `size + begin`; where one would, nothing is stated before version 22 |
 //! | VALID | as explicit, with no padding |
 //! | SAME | `⌈size / stride⌉`; the padding it takes is `(places − 1)·stride + extent − size`, at least 0, the odd one at the end (UPPER) or the beginning (LOWER) |
 //!
@@ -46,6 +46,8 @@ pub(in crate::ops) struct Window {
     pub auto_pad: AutoPad,
     /// Whether the last window may be partial.
     pub ceil_mode: bool,
+    /// Whether the text of the operator's version counts windows that start behind the data, as it does before version 22. Runtimes never do.
+    pub counts_padding: bool,
 }
 
 impl Window {
@@ -69,6 +71,7 @@ impl Window {
             pads: begins.iter().zip(ends).map(|(&begin, &end)| [begin, end]).collect(),
             auto_pad,
             ceil_mode: site.attr_flag("ceil_mode", false)?,
+            counts_padding: site.version < 22,
         })
     }
 
@@ -167,7 +170,7 @@ impl Window {
 
     /// Places in `ceil_mode`. With `free = size + begin + end − extent` there are `⌈free / stride⌉ + 1` windows, which is
     /// `⌈(size + begin + over) / stride⌉` with `over = end − extent + stride`. Those that start before `size + begin` are
-    /// `⌈(size + begin) / stride⌉`, so the smaller of both is found by the sign of `over`.
+    /// `⌈(size + begin) / stride⌉`, so the smaller of both is found by the sign of `over`. Before version 22 the text has all of them.
     fn ceil(&self, scope: &Scope, size: &Dim, extent: &Dim, stride: &Dim, [begin, end]: [i64; 2]) -> Option<Dim> {
         let end = Dim::constant(end);
         if !scope.le(&end, extent).is_yes() {
@@ -175,8 +178,9 @@ impl Window {
             return None;
         }
         let over = scope.add(&scope.sub(&end, extent), stride);
-        let over = scope.min(&over, &Dim::constant(0));
-        Some(scope.ceil_div(&scope.add(&scope.add(size, &Dim::constant(begin)), &over), stride))
+        let places = |over: &Dim| scope.ceil_div(&scope.add(&scope.add(size, &Dim::constant(begin)), over), stride);
+        let started = places(&scope.min(&over, &Dim::constant(0)));
+        (!self.counts_padding || scope.eq(&started, &places(&over)).is_yes()).then_some(started)
     }
 
     /// The windows over axes of fixed sizes.
@@ -215,7 +219,8 @@ impl Window {
         let up = |a: i128| (a + stride - 1).div_euclid(stride);
         let free = size + begin + end - extent;
         let floor = free.div_euclid(stride) + 1;
-        let ceil = (up(free) + 1).min(up(size + begin));
+        let all = up(free) + 1;
+        let ceil = all.min(up(size + begin));
         let same = up(size);
         let missing = ((same - 1) * stride + extent - size).max(0);
         let (places, begin, end) = match self.auto_pad {
@@ -223,6 +228,7 @@ impl Window {
             AutoPad::SameLower => (same, missing - missing / 2, missing / 2),
             _ if free < 0 || kernel < 1 || self.ceil_mode && end > extent => return None,
             AutoPad::Valid if self.ceil_mode && floor != ceil => return None,
+            _ if self.ceil_mode && self.counts_padding && all != ceil => return None,
             _ if self.ceil_mode => (ceil, begin, end),
             _ => (floor, begin, end),
         };
@@ -324,7 +330,8 @@ mod tests {
     use super::*;
 
     fn window(stride: i64, dilation: i64, pads: [i64; 2], auto_pad: AutoPad, ceil_mode: bool) -> Window {
-        Window { strides: vec![stride], dilations: vec![dilation], pads: vec![pads], auto_pad, ceil_mode }
+        let (strides, dilations, pads) = (vec![stride], vec![dilation], vec![pads]);
+        Window { strides, dilations, pads, auto_pad, ceil_mode, counts_padding: false }
     }
 
     #[test]

@@ -52,6 +52,8 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         _ => None,
     };
     let bins = match (cx.attr_flag("onesided", true)?, frame) {
+        // The standard's own inference takes 0 for the default, which is 1.
+        (true, _) if cx.attribute("onesided").is_none() => None,
         (true, Some(frame)) => Some(one_sided(cx, &frame)),
         (_, frame) => frame,
     };

@@ -130,6 +130,7 @@ fn describe(walk: &Walk, bodies: &Bodies, names: &str) -> Vec<String> {
     let scope = walk.scope();
     let mut seen = Vec::new();
     let mut text = |dim: &Dim| {
+        let dim = &scope.nominal(dim);
         let mut text = scope.format(dim);
         for symbol in dim.symbols() {
             if scope.is_fresh(symbol) {

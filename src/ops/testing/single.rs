@@ -142,9 +142,12 @@ impl Single {
         let fact = |&value| {
             let fact = walk.facts.get(value)?;
             let dtype = fact.dtype().map_or("?", DType::name);
-            let dim = |dim: &crate::dim::Dim| match dim.symbols().iter().any(|&symbol| scope.is_fresh(symbol)) {
-                true => "?".to_string(),
-                false => scope.format(dim),
+            let dim = |dim: &crate::dim::Dim| {
+                let dim = scope.nominal(dim);
+                match dim.symbols().iter().any(|&symbol| scope.is_fresh(symbol)) {
+                    true => "?".to_string(),
+                    false => scope.format(&dim),
+                }
             };
             Some(match fact.shape() {
                 Some(dims) => format!("{dtype}[{}]", dims.iter().map(dim).collect::<Vec<_>>().join(", ")),
