@@ -78,8 +78,7 @@ fn what_leads_to_such_a_shape_is_left_out_as_well() {
     let longer = SUM.replace("sum = Add (a, b)", "e = Sin (b) f = Softmax (e) sum = Add (f, a)");
     assert_eq!(stated_under(&longer, &Options::new()).0, OTHERS);
     // ONNX Runtime infers a branch from outer values, and the results of the If from the branch.
-    let branches =
-        "e = If (f) <then_branch = th () => (t1) { t1 = Sin (b) }, else_branch = el () => (t2) { t2 = Cos (b) }>";
+    let branches = "e = If (f) <then_branch: graph = th () => (float t1) { t1 = Sin (b) }, else_branch: graph = el () => (float t2) { t2 = Cos (b) }>";
     let inner = SUM.replace("float[1,9,4] t)", "float[1,9,4] t, bool f)");
     let inner = inner.replace("sum = Add (a, b)", &format!("{branches} sum = Add (a, e)"));
     assert_eq!(stated_under(&inner, &Options::new()).0, OTHERS);
