@@ -142,13 +142,12 @@ pub use onnx::{ExternalData, MissingData, OpenOptions, SaveOptions, Saved, Saved
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
-    AxisTaken, Census, Detail, Drawing, DrawingForm, DrawnNode, NotDrawn, Note, Port, Report, RuleUse, SliceTaken,
-    operator_table, rule_table, rule_text,
+    AxisTaken, Census, Detail, Drawing, DrawingForm, DrawnNode, LeftOut, NotDrawn, Note, Port, Report, RuleUse,
+    SliceTaken, operator_table, rule_table, rule_text,
 };
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;
 pub use slicing::SliceRule;
-pub use stated::LeftOut;
 #[doc(hidden)]
 pub use tensor::threads;
 pub use tensor::{DType, Tensor, TensorError};

@@ -17,7 +17,9 @@ use crate::ir::{self, CustomOperator, Data, Model};
 use crate::onnx::{self, Limits, MissingData, OpenOptions, SaveOptions, Saved, Source};
 use crate::pages;
 use crate::passes::{self, Options, Outcome, Shapes};
-use crate::report::{Census, Detail, Drawing, Interface, Note, Report, author_names, diff, input_names, slices_taken};
+use crate::report::{
+    Census, Detail, Drawing, Interface, LeftOut, Note, Report, author_names, diff, input_names, slices_taken,
+};
 use crate::slicing::SliceRule;
 use crate::stated::Said;
 
@@ -281,7 +283,7 @@ impl OnnxModel {
             last_edit: outcome.last_edit,
             edits: outcome.edits,
             size_nodes,
-            left_out,
+            left_out: left_out.map(|(shapes, reason)| LeftOut { shapes, reason }),
             detail: None,
             passes: outcome.passes,
             pass_ends: outcome.ends,

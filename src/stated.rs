@@ -31,16 +31,6 @@ pub(crate) struct Said {
     names: FxHashSet<String>,
 }
 
-/// Shapes that a result does not state by default.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeftOut {
-    /// How many.
-    pub shapes: usize,
-    /// Why, in a sentence.
-    pub reason: String,
-}
-
 impl Said {
     pub(crate) fn of(model: &Model) -> Said {
         let declared = |value: ValueId| Some((value, model.value(value).declared.clone()?));
@@ -50,14 +40,15 @@ impl Said {
         }
     }
 
-    /// Removes the declared shapes that the options exclude. `limit` is the size in bytes of the original, if it is known.
+    /// Removes the declared shapes that the options exclude. `limit` is the size in bytes of the original, if it is known. Returns how many
+    /// known shapes the default leaves out, and why.
     pub(crate) fn leave_out(
         self,
         model: &mut Model,
         facts: &Facts,
         options: &Options,
         limit: Option<usize>,
-    ) -> Option<LeftOut> {
+    ) -> Option<(usize, String)> {
         let inner = |model: &Model| results(model).into_iter().filter(|&value| !model.is_output(value)).collect();
         let infers_only = !options.fold || options.stop_after == 0;
         match options.shapes {
@@ -73,7 +64,7 @@ impl Said {
             Shapes::Auto | Shapes::Lean if !infers_only => {
                 let left_out = if options.exact {
                     let reason = "kernels that runtimes choose by shapes give other last bits".to_string();
-                    LeftOut { shapes: self.restore(model, inner(model)), reason }
+                    (self.restore(model, inner(model)), reason)
                 } else {
                     let Fused { sums, values } = fused_by_shapes(model, facts, &|value| self.says(model, value));
                     let mut values: Vec<ValueId> =
@@ -84,12 +75,12 @@ impl Said {
                         sums => format!("{sums} sums with the normalizations after them"),
                     };
                     let reason = format!("with them ONNX Runtime fuses {sums}, which takes longer on a CPU");
-                    LeftOut { shapes: self.restore(model, values), reason }
+                    (self.restore(model, values), reason)
                 };
                 if let Some(limit) = limit.filter(|_| options.shapes == Shapes::Lean) {
                     self.fit(model, facts, limit);
                 }
-                return Some(left_out).filter(|left_out| left_out.shapes > 0);
+                return Some(left_out).filter(|(shapes, _)| *shapes > 0);
             }
             _ => {}
         }

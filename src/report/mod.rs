@@ -29,7 +29,6 @@ use crate::explain::Cause;
 use crate::onnx::MissingData;
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun, peak_memory, record};
-use crate::stated::LeftOut;
 
 /// What a run did to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
@@ -80,6 +79,16 @@ pub struct Report {
     pub pass_ends: Vec<(&'static str, usize)>,
     /// Seconds the passes took.
     pub seconds: f64,
+}
+
+/// Shapes that a result does not state by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// How many.
+    pub shapes: usize,
+    /// Why, in a sentence.
+    pub reason: String,
 }
 
 /// A model before and after in detail.

@@ -12,8 +12,8 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
+use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::{Place, is_only_normalized};
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -198,6 +198,19 @@ fn is_mean_of_normalization(place: &Place<'_>, id: NodeId) -> bool {
     let Some(node) = place.model.node(id).filter(|node| node.is("ReduceMean")) else { return false };
     let readers = node.output(0).map(|mean| place.model.users(mean)).unwrap_or_default();
     readers.iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("Sub") || node.is("Add")))
+}
+
+/// Returns `true` if a normalization, the operator or written in basic operators, is the only reader of a value.
+fn is_only_normalized(place: &Place<'_>, value: ValueId) -> bool {
+    let readers = place.model.users(value);
+    let is = |id: NodeId, operator: &str| place.model.node(id).is_some_and(|node| node.is(operator));
+    match readers.as_slice() {
+        [(id, 0)] => is(*id, "LayerNormalization"),
+        readers => {
+            let is_inside = |&(id, _): &(NodeId, usize)| is(id, "Sub") || is_mean_of_normalization(place, id);
+            readers.iter().all(is_inside) && readers.iter().any(|&(id, _)| is_mean_of_normalization(place, id))
+        }
+    }
 }
 
 /// Whether the value has no reader but nodes, and some.
