@@ -369,11 +369,25 @@ fn left(report: &Report) -> String {
         told =
             format!("{} {nodes} sizes; `explain` tells which, and tries what would let them go\n", report.size_nodes);
     }
+    told.push_str(&labels(report));
     told.push_str(&defaults(report));
     if !kinds.is_empty() {
         told.push_str(&format!("`explain` tells more: {}\n", kinds.join(", ")));
     }
     told
+}
+
+/// That labels of inputs look like relations, and how to find out what these would save.
+fn labels(report: &Report) -> String {
+    let more = match report.label_relations.len() {
+        0 => return String::new(),
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let first = report.label_relations.first().map_or("", String::as_str);
+    format!(
+        "Labels of inputs look like relations ({first}{more}), but are only names. `explain` shows what --trust-input-names would save.\n"
+    )
 }
 
 /// That inputs have defaults, and how to make constants of them: old exporters list every weight among the inputs.

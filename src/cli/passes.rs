@@ -30,6 +30,10 @@ pub(super) struct Passes {
     /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
     #[arg(long, help_heading = "What is known of the inputs")]
     trust_declared_shapes: bool,
+    /// Take labels of inputs' dims for expressions: "past + seq" is the sum of past and seq. Without this a label is a name, and only equal labels
+    /// are equal sizes, since exporters write such labels where the sum does not hold. `explain` tells what it would save.
+    #[arg(long, help_heading = "What is known of the inputs")]
+    trust_input_names: bool,
     /// Only the part of the model behind these values, which become its inputs. Takes several, and patterns (conv_*).
     #[arg(long, value_name = "NAME", help_heading = "Parts of the model")]
     inputs: Vec<String>,
@@ -135,6 +139,7 @@ impl Passes {
             .verify_each(self.verify_each)
             .assumptions(shapes.chain(dims).chain(relations))
             .trust_declared_shapes(self.trust_declared_shapes)
+            .trust_input_names(self.trust_input_names)
             .fold_dequantize(self.fold_dequantize)
             .unroll(self.unroll)
             .strict(self.strict)

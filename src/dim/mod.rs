@@ -62,6 +62,7 @@ pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use integer::{greatest_common_divisor, least_common_multiple};
 pub use parts::Operation;
+pub use parse::{is_word, quoted};
 pub use scope::{Scope, is_identifier, is_numbered};
 pub(crate) use work::{count, is_over, within, work};
 

@@ -396,6 +396,11 @@ impl Scope {
 
     /// From now on `a = b`. Where one symbol can be isolated, later results are written without it.
     pub fn assume_eq(&self, a: &Dim, b: &Dim) {
+        self.assume_eq_in(None, a, b);
+    }
+
+    /// The same; `solved` is the symbol to isolate, if that is to be a certain one.
+    fn assume_eq_in(&self, solved: Option<Symbol>, a: &Dim, b: &Dim) {
         let primitive = self.try_sub(a, b).and_then(|difference| {
             let (primitive, content, offset) = difference.primitive()?;
             // Otherwise no assignment satisfies it.
@@ -416,9 +421,15 @@ impl Scope {
             }
             _ => None,
         });
-        if let Some((symbol, value)) = isolated.max_by_key(|(symbol, _)| (self.is_fresh(*symbol), *symbol)) {
+        let rank = |symbol: Symbol| (solved == Some(symbol), self.is_fresh(symbol), symbol);
+        if let Some((symbol, value)) = isolated.max_by_key(|(symbol, _)| rank(*symbol)) {
             self.rewrite(symbol, value);
         }
+    }
+
+    /// From now on the symbol equals `value`, which does not mention it, and later results are written without the symbol.
+    pub fn define(&self, symbol: Symbol, value: &Dim) {
+        self.assume_eq_in(Some(symbol), &Dim::symbol(symbol), value);
     }
 
     fn assume_within(&self, a: &Dim, interval: Interval) {

@@ -6,7 +6,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dim::{Dim, Scope, Symbol, is_identifier, is_numbered};
+use crate::dim::{Dim, Scope, Symbol, is_identifier, is_numbered, is_word};
 use crate::ir::{DeclaredDim, DeclaredType, Definition, DimClaim, Facts, Model, ValueId};
 use crate::ops::EventKind;
 
@@ -139,7 +139,7 @@ impl Names {
     ///   an earlier run of this program wrote it;
     /// * if it is an expression with such symbols, a new symbol gets the name and is set equal to the expression, so that one of the
     ///   expression's symbols is written by it from now on;
-    /// * if the name is no identifier, it cannot be part of an expression, and is written only where the whole size is the one it names;
+    /// * if the name is no word, it cannot be part of an expression, and is written only where the whole size is the one it names;
     /// * if it is an expression in the symbols of the inputs that is too long to be written, the name is written instead.
     ///
     /// Sizes of inputs of which the file says nothing, not even here, get names of their own.
@@ -169,7 +169,7 @@ impl Names {
                     continue;
                 }
                 if !names.lacks(scope, &dim) {
-                    if is_identifier(name) && !names.long.contains_key(&dim) && is_long(scope, &dim) {
+                    if is_word(name) && !names.long.contains_key(&dim) && is_long(scope, &dim) {
                         given.insert(name);
                         names.long.insert(dim, name.to_string());
                     }
@@ -177,7 +177,7 @@ impl Names {
                 }
                 given.insert(name);
                 match dim.as_symbol() {
-                    _ if !is_identifier(name) => {
+                    _ if !is_word(name) => {
                         names.of.insert(dim, name.to_string());
                     }
                     Some(symbol) => {
@@ -283,5 +283,5 @@ pub(super) fn is_long(scope: &Scope, dim: &Dim) -> bool {
 
 /// Whether a text is an expression such as `a + b`, and not a single name.
 fn is_expression(text: &str) -> bool {
-    !is_identifier(text) && Scope::new().parse_known(text, &|_| true).is_some()
+    !is_word(text) && Scope::new().parse_known(text, &|_| true).is_some()
 }

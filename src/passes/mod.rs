@@ -37,7 +37,7 @@ mod spelling;
 mod untouched;
 mod value_numbering;
 
-pub use assume::{AssumeError, Assumption, is_possible};
+pub use assume::{AssumeError, Assumption, is_possible, relations_in_labels};
 pub use edits::{Fired, LastEdit};
 pub use extract::{ExtractError, extract, remove_outputs, values};
 pub use manager::run;

@@ -3,13 +3,16 @@
 //! Readers of a model parse the text of every size, some of them in time that grows with its square, and people read it. So a text
 //! has at most [`LONGEST`] characters. An expression that needs more is written densely, without spaces; if that is still too long, one
 //! name stands for the expression wherever it occurs, and a note says for what.
+//!
+//! A label that is no word, such as `n + 1` on an input, is written alone only: readers would take `2*(n + 1)` for arithmetic with `n`. Nor is
+//! an expression written whose text is the label of another size. A name stands for both.
 
 use std::cell::RefCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::pass::NodeEvent;
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, is_word};
 use crate::ir::DimClaim;
 use crate::ops::EventKind;
 
@@ -18,9 +21,16 @@ const LONGEST: usize = 80;
 /// The most characters that a note tells of an expression.
 const LONGEST_TOLD: usize = 2000;
 
-/// The expression as text, if it has a short one. A symbol's own name is never too long.
+/// The expression as text, if it has a short one that means nothing else. A symbol's own name is never too long.
 pub fn short_text(scope: &Scope, dim: &Dim) -> Option<String> {
-    let fits = |text: &String| dim.as_symbol().is_some() || text.chars().count() <= LONGEST;
+    if let Some(symbol) = dim.as_symbol() {
+        return Some(scope.name(symbol).to_string());
+    }
+    if dim.has_symbol(|symbol| !scope.is_fresh(symbol) && !is_word(&scope.name(symbol))) {
+        return None;
+    }
+    let is_other = |text: &String| scope.lookup(text).is_some_and(|label| !scope.eq(&Dim::symbol(label), dim).is_yes());
+    let fits = |text: &String| text.chars().count() <= LONGEST && !is_other(text);
     Some(scope.format(dim)).filter(fits).or_else(|| Some(scope.format_densely(dim)).filter(fits))
 }
 

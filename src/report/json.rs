@@ -48,6 +48,7 @@ fn report(report: &Report, model: &str) -> Value {
         "edits": report.edits.iter().map(edit).collect::<Vec<_>>(),
         "values": report.detail.as_ref().map_or_else(Vec::new, |detail| values(detail)),
         "size_nodes": report.size_nodes,
+        "label_relations": report.label_relations,
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })
