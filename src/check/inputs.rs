@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::dim::Scope;
+use crate::dim::{Scope, is_word};
 use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
 use crate::ops::{input_labels, label_relations};
 use crate::passes::{Assumption, Options, is_possible};
@@ -185,7 +185,7 @@ impl<'a> Draw<'a> {
 
     /// Whether what is assumed allows the sizes of a case.
     pub fn allows(&self, case: &Case) -> bool {
-        let names = case.sizes.iter().filter(|(name, _)| self.symbols.contains_key(*name));
+        let names = case.sizes.iter().filter(|(name, _)| is_word(name) || self.symbols.contains_key(*name));
         self.fits(&names.map(|(name, &size)| (name.clone(), size)).collect())
     }
 

@@ -386,7 +386,8 @@ fn labels(report: &Report) -> String {
     };
     let first = report.label_relations.first().map_or("", String::as_str);
     format!(
-        "Labels of inputs look like relations ({first}{more}), but are only names. `explain` shows what --trust-input-names would save.\n"
+        "Labels of inputs look like relations ({first}{more}) but are only names. Run `onnx-slice-fold explain` on the model to see what \
+         --trust-input-names would save.\n"
     )
 }
 

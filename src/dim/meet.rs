@@ -48,10 +48,22 @@ impl Scope {
         Some(result)
     }
 
+    /// From now on the size `met` that dims broadcast to equals `large`, one of them. `max(a, b, …)·min(1, a, b, …) = a` says that `a` and `b`
+    /// broadcast to `a`, if they do: an `a` of 1 leaves a `b` of 1, a larger one a `b` of 1 to `a`. Returns `true` if this is news.
+    pub fn assume_met(&self, met: &Dim, large: &Dim) -> bool {
+        let parts = self.recall_parts(met).filter(|parts| parts.contains(large));
+        let others = parts.iter().flat_map(|parts| parts.iter()).filter(|&part| part != large);
+        let news: Vec<Dim> = others.filter(|part| !self.covers(large, part)).cloned().collect();
+        news.into_iter().fold(false, |learned, small| self.note_covered(large, small) || learned)
+    }
+
     /// Whether the size `large` is what it and the size `small` broadcast to, whenever they do. For a symbol it is if `small` is 1
     /// where the symbol is: elsewhere the symbol is 0 and so is the result, or it is more than 1 and the result. So `min(64, S)` and
     /// `S` give `S`, and so do `S + 3·max(0, 1 − S)` and `S`.
     pub fn covers(&self, large: &Dim, small: &Dim) -> bool {
+        if self.is_noted_covered(large, small) {
+            return true;
+        }
         let one = Dim::constant(1);
         let Some(symbol) = large.as_symbol().filter(|&symbol| small.mentions(symbol)) else { return false };
         let at_one = self.try_substitute(small, &|other| (other == symbol).then(|| one.clone()));

@@ -61,8 +61,8 @@ pub use ask::belief::believing;
 pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use integer::{greatest_common_divisor, least_common_multiple};
-pub use parts::Operation;
 pub use parse::{is_word, quoted};
+pub use parts::Operation;
 pub use scope::{Scope, is_identifier, is_numbered};
 pub(crate) use work::{count, is_over, within, work};
 

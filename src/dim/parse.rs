@@ -10,7 +10,7 @@
 //! name    = word | '"' any text '"' | "'" any text "'"
 //! ```
 //!
-//! A word is a letter or `_` and then letters, digits and `_ . : $`. Any other name stands in quotes; a quote inside is doubled.
+//! A word is a letter or `_` and then letters, digits and `_ . : $`, no two dots in a row. Any other name stands in quotes; a quote inside is doubled.
 //!
 //! The functions are `floor`, `ceil`, `ceiling`, `abs`, `min`, `max` and `mod`, the last three also capitalised. A
 //! quotient `a/b` is exact: it is read where it stands directly in `floor` or `ceil`, or where `b` divides `a`.
@@ -232,7 +232,7 @@ impl<'t> Tree<'t> {
             return Some(self.push(Node::Name(name)));
         }
         if self.text.starts_with(is_name_letter) {
-            let name = self.take_while(is_word_letter);
+            let name = Some(self.take_while(is_word_letter)).filter(|name| is_word(name))?;
             if !self.take("(") {
                 return Some(self.push(Node::Name(name.into())));
             }
@@ -300,7 +300,9 @@ fn is_word_letter(letter: char) -> bool {
 /// Returns `true` if `text` reads back as one name without quotes, alone or as a part of an expression.
 pub fn is_word(text: &str) -> bool {
     let mut letters = text.chars();
-    letters.next().is_some_and(|first| first == '_' || first.is_alphabetic()) && letters.all(is_word_letter)
+    letters.next().is_some_and(|first| first == '_' || first.is_alphabetic())
+        && letters.all(is_word_letter)
+        && !text.contains("..")
 }
 
 /// A name as it is written in an expression: in quotes unless it is a word.

@@ -18,6 +18,8 @@ mod memo;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
+/// The same of dims that broadcast with others to themselves. There are as many as a model has masks.
+const MAX_COVERED: usize = 64;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -57,6 +59,8 @@ pub(super) struct Table {
     names: FxHashMap<Arc<str>, Symbol>,
     /// Each is at least 0.
     pub(super) relations: Vec<Dim>,
+    /// The first broadcasts with the second to itself; see [`Scope::assume_met`].
+    covered: Vec<(Dim, Dim)>,
     /// Symbols that are written as something else from now on; no right side mentions a left side.
     rewrites: Vec<(Symbol, Dim)>,
     /// While something is only supposed: the number of symbols there were before.
@@ -430,6 +434,21 @@ impl Scope {
     /// From now on the symbol equals `value`, which does not mention it, and later results are written without the symbol.
     pub fn define(&self, symbol: Symbol, value: &Dim) {
         self.assume_eq_in(Some(symbol), &Dim::symbol(symbol), value);
+    }
+
+    /// Takes note that `large` and `small` broadcast to `large`, if they do. Returns `true` unless there are too many such notes.
+    pub(super) fn note_covered(&self, large: &Dim, small: Dim) -> bool {
+        let mut table = self.table.borrow_mut();
+        let is_kept = table.covered.len() < MAX_COVERED && table.supposing.is_none();
+        if is_kept {
+            table.covered.push((large.clone(), small));
+        }
+        is_kept
+    }
+
+    /// Returns `true` if that was noted.
+    pub(super) fn is_noted_covered(&self, large: &Dim, small: &Dim) -> bool {
+        self.with_table(|table| table.covered.iter().any(|(a, b)| a == large && b == small))
     }
 
     fn assume_within(&self, a: &Dim, interval: Interval) {

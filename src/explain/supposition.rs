@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, least_common_multiple};
+use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, is_word, least_common_multiple};
 use crate::ir::{DeclaredType, Fact, Facts, Model};
 use crate::ops::slice_cuts;
 use crate::passes::{Assumption, relations_in_labels};
@@ -216,7 +216,7 @@ impl Candidates {
     fn relation(&mut self, scope: &Scope, slack: &Dim) {
         let is_named = |symbol: Symbol| {
             let size = self.sizes.iter().find(|size| size.symbol == symbol);
-            size.is_some_and(|size| *size.name == *scope.name(symbol))
+            size.is_some_and(|size| is_word(&size.name) && *size.name == *scope.name(symbol))
         };
         if slack.term_count() > 4 || !slack.symbols().into_iter().all(is_named) {
             return;

@@ -13,6 +13,8 @@
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
 //!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
+//! * the columns of a matrix are as many as the rows of the matrix that it is multiplied by: where scores with a mask on them are multiplied by
+//!   values, the mask has as many columns as there are values, or one;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use rustc_hash::FxHashSet;
@@ -45,6 +47,9 @@ impl Walk {
                 for (dim, least) in needs(&NodeFacts { positions: &positions, ..view }) {
                     learned |= at_least(&self.scope, &dim, least, &mut relations);
                 }
+            }
+            if let Some((a, b)) = traits.needs_equal.and_then(|equal| equal(&view)) {
+                learned |= self.scope.assume_met(&a, &b) | self.scope.assume_met(&b, &a);
             }
             if traits.is_broadcasting(opset) || traits.broadcast_with.is_some() {
                 for (dim, least, most) in broadcast_limits(&view) {

@@ -22,7 +22,7 @@ use crate::ir::{
 use crate::ops::{EventKind, Opset, misreads_hidden_size};
 
 use super::believed::Believed;
-use super::claims::{Names, is_long, size_of};
+use super::claims::{Names, is_long, is_spelled_as_label, size_of};
 use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches};
 use super::spelling::Spelling;
@@ -357,6 +357,7 @@ impl<'w> Writer<'w> {
         let is_kept = self.is_stamped && said.is_some_and(tells_more) && is_long(scope, proved);
         let (claim, is_claimed) = match (follows, said) {
             (_, Some(said)) if is_kept => (said.clone(), true),
+            (_, Some(said)) if is_spelled_as_label(scope, said, proved) => (said.clone(), false),
             _ if self.names.is_exact(proved) => (spelled(proved), false),
             (Some(follows), _) if self.names.is_exact(follows) => (spelled(follows), true),
             _ if !self.names.lacks(scope, proved) => (named(proved), false),

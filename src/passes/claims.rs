@@ -42,9 +42,20 @@ pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
     let is_known = |name: &str| scope.lookup(name).is_some();
     match (claim, claim.name()) {
         (DimClaim::Value(size), _) => Some(Dim::constant(*size)),
-        (_, Some(name)) => scope.lookup(name).map(Dim::symbol).or_else(|| scope.parse_known(name, &is_known)),
+        (_, Some(name)) => scope
+            .lookup(name)
+            .map(|label| scope.current(&Dim::symbol(label)))
+            .or_else(|| scope.parse_known(name, &is_known)),
         (_, None) => None,
     }
+}
+
+/// Returns `true` if a claim is the label of another size of inputs, and reads as an expression that equals `size`. Its author may have meant
+/// either.
+pub(super) fn is_spelled_as_label(scope: &Scope, claim: &DimClaim, size: &Dim) -> bool {
+    let is_known = |name: &str| scope.lookup(name).is_some();
+    let label = claim.name().filter(|name| !is_word(name) && is_known(name));
+    label.and_then(|label| scope.parse_known(label, &is_known)).is_some_and(|read| scope.eq(&read, size).is_yes())
 }
 
 /// A shape as text: `[2,n]`.

@@ -10,7 +10,7 @@ use crate::explain::{Cause, Explanation, OpenSize, Suggestion};
 use crate::passes::{LastEdit, PassRun};
 
 /// The version of the schema.
-const VERSION: &str = "1.1";
+const VERSION: &str = "1.2";
 
 impl Report {
     /// The report as a JSON object on one line, `model` being the name it is told under. docs/report.md has the schema.

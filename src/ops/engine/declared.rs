@@ -66,7 +66,8 @@ fn declared_type(scope: &Scope, ty: &DeclaredType, size: &dyn Fn(&str) -> Option
         dtype: DType::from_onnx(dtype),
         shape: shape.as_ref().map(|dims| dims.iter().map(|dim| declared_dim(scope, &dim.claim, size)).collect()),
     };
-    let inner = |ty: &Option<Box<DeclaredType>>| ty.as_ref().and_then(|ty| declared_type(scope, ty, size)).map(Box::new);
+    let inner =
+        |ty: &Option<Box<DeclaredType>>| ty.as_ref().and_then(|ty| declared_type(scope, ty, size)).map(Box::new);
     Some(match ty {
         DeclaredType::Tensor { dtype, shape, .. } => Type::Tensor(tensor(*dtype, shape)),
         DeclaredType::SparseTensor { dtype, shape, .. } => Type::SparseTensor(tensor(*dtype, shape)),

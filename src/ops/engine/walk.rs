@@ -10,8 +10,8 @@ use super::declared::{claimed_size, declared_fact, initializer_fact, input_label
 use super::event::{Event, EventKind};
 use crate::dim::{Dim, Scope, count};
 use crate::ir::{
-    Content, CustomOperator, Data, DeclaredType, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar, Type,
-    ValueId,
+    Content, CustomOperator, Data, DeclaredType, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId,
+    Scalar, Type, ValueId,
 };
 use crate::ops::interpret::{self, Environment, bindings_of};
 use crate::ops::registry::{self, Imported, Operator};
