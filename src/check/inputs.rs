@@ -54,7 +54,7 @@ pub struct Draw<'a> {
     options: &'a Options,
     /// Each symbol, and the sizes it may have.
     symbols: BTreeMap<String, Vec<i64>>,
-    /// The symbols whose labels read as expressions in others. In every second attempt they have the sizes that the expressions have.
+    /// The labels that parse as expressions in others. Every second attempt evaluates these expressions.
     related: Vec<String>,
     /// The symbols that are the first axis of an input: batches, mostly, which need not be large.
     leading: BTreeSet<String>,
@@ -150,8 +150,13 @@ impl<'a> Draw<'a> {
                 None => vec![DimClaim::Value(2), DimClaim::Value(3)],
             };
             for (axis, dim) in dims.iter().enumerate() {
+                // A number is the size that it is, and a trusted expression the size that it computes.
+                let is_drawn = |text: &String| {
+                    let is_number = || Scope::new().parse(text).is_some_and(|size| size.as_const().is_some());
+                    !(options.trust_input_names && related.contains(text)) && (dim.name().is_some() || !is_number())
+                };
                 if let DimClaim::Param(text) = dim
-                    && !(options.trust_input_names && related.contains(text))
+                    && is_drawn(text)
                 {
                     leading.extend(Some(text.clone()).filter(|_| axis == 0 && dims.len() > 1));
                     names.insert(text.clone());
@@ -195,7 +200,8 @@ impl<'a> Draw<'a> {
             return true;
         }
         let fixed = sizes.iter().map(|(name, size)| Assumption::Dim(format!("{name}={size}")));
-        is_possible(self.original, &self.options.clone().assumptions(fixed))
+        let assumptions: Vec<Assumption> = self.options.assumptions.iter().cloned().chain(fixed).collect();
+        is_possible(self.original, &assumptions, self.options.trust_input_names)
     }
 
     /// How many attempts at a case there are.
@@ -292,7 +298,7 @@ impl<'a> Draw<'a> {
         self.in_relation(0, plain(0).collect())
     }
 
-    /// These sizes, without those of related labels in every second turn: the expressions then tell them.
+    /// Removes the sizes of related labels in every second turn, so that their expressions are evaluated.
     fn in_relation(&self, turn: usize, mut sizes: BTreeMap<String, i64>) -> BTreeMap<String, i64> {
         if turn.is_multiple_of(2) {
             sizes.retain(|name, _| !self.related.contains(name));

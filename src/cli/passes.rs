@@ -30,8 +30,8 @@ pub(super) struct Passes {
     /// Take what the model declares of shapes inside it as given, and not only what it declares of its inputs.
     #[arg(long, help_heading = "What is known of the inputs")]
     trust_declared_shapes: bool,
-    /// Take labels of inputs' dims for expressions: "past + seq" is the sum of past and seq. Without this a label is a name, and only equal labels
-    /// are equal sizes, since exporters write such labels where the sum does not hold. `explain` tells what it would save.
+    /// Parse labels of inputs' dims as expressions: "past + seq" is the sum of past and seq. By default a label is an opaque name, because
+    /// exporters write such labels on inputs for which the sum does not hold. `explain` prints how many nodes this option would save.
     #[arg(long, help_heading = "What is known of the inputs")]
     trust_input_names: bool,
     /// Only the part of the model behind these values, which become its inputs. Takes several, and patterns (conv_*).

@@ -48,13 +48,20 @@ impl Scope {
         Some(result)
     }
 
-    /// From now on the size `met` that dims broadcast to equals `large`, one of them. `max(a, b, …)·min(1, a, b, …) = a` says that `a` and `b`
-    /// broadcast to `a`, if they do: an `a` of 1 leaves a `b` of 1, a larger one a `b` of 1 to `a`. Returns `true` if this is news.
+    /// Assumes that the broadcast size `met` equals `large`, one of its parts. `max(a, b, …)·min(1, a, b, …) = a` implies that `a` and `b`
+    /// broadcast to `a`: if `a = 1` then `b = 1`, and if `a > 1` then `1 ≤ b ≤ a`. Returns `true` if this is new.
     pub fn assume_met(&self, met: &Dim, large: &Dim) -> bool {
         let parts = self.recall_parts(met).filter(|parts| parts.contains(large));
         let others = parts.iter().flat_map(|parts| parts.iter()).filter(|&part| part != large);
         let news: Vec<Dim> = others.filter(|part| !self.covers(large, part)).cloned().collect();
         news.into_iter().fold(false, |learned, small| self.note_covered(large, small) || learned)
+    }
+
+    /// Returns `true` if `part` is a part of the broadcast size `met`, and at least 2 if all its symbols are at least 1. Then `met` equals `part`.
+    pub fn is_met_by(&self, met: &Dim, part: &Dim) -> bool {
+        let is_part = self.recall_parts(met).is_some_and(|parts| parts.contains(part));
+        let above_zero = part.symbols().into_iter().filter_map(|symbol| Dim::symbol(symbol).minus(&Dim::constant(1)));
+        is_part && self.supposing(&above_zero.collect::<Vec<Dim>>(), || self.ge(part, &Dim::constant(2)).is_yes())
     }
 
     /// Whether the size `large` is what it and the size `small` broadcast to, whenever they do. For a symbol it is if `small` is 1

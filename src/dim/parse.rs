@@ -10,7 +10,7 @@
 //! name    = word | '"' any text '"' | "'" any text "'"
 //! ```
 //!
-//! A word is a letter or `_` and then letters, digits and `_ . : $`, no two dots in a row. Any other name stands in quotes; a quote inside is doubled.
+//! A word is a letter or `_` and then letters, digits and `_ . : $`, no two dots in a row. Any other name is quoted, with quotes inside doubled.
 //!
 //! The functions are `floor`, `ceil`, `ceiling`, `abs`, `min`, `max` and `mod`, the last three also capitalised. A
 //! quotient `a/b` is exact: it is read where it stands directly in `floor` or `ceil`, or where `b` divides `a`.

@@ -18,7 +18,7 @@ mod memo;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
-/// The same of dims that broadcast with others to themselves. There are as many as a model has masks.
+/// The most pairs of a dim and another that broadcasts to it; a model has one for each mask.
 const MAX_COVERED: usize = 64;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
@@ -59,7 +59,7 @@ pub(super) struct Table {
     names: FxHashMap<Arc<str>, Symbol>,
     /// Each is at least 0.
     pub(super) relations: Vec<Dim>,
-    /// The first broadcasts with the second to itself; see [`Scope::assume_met`].
+    /// Pairs of a dim and another that broadcasts to it; see [`Scope::assume_met`].
     covered: Vec<(Dim, Dim)>,
     /// Symbols that are written as something else from now on; no right side mentions a left side.
     rewrites: Vec<(Symbol, Dim)>,
@@ -436,7 +436,7 @@ impl Scope {
         self.assume_eq_in(Some(symbol), &Dim::symbol(symbol), value);
     }
 
-    /// Takes note that `large` and `small` broadcast to `large`, if they do. Returns `true` unless there are too many such notes.
+    /// Records that `small` broadcasts to `large`. Returns `false` if there are too many such pairs.
     pub(super) fn note_covered(&self, large: &Dim, small: Dim) -> bool {
         let mut table = self.table.borrow_mut();
         let is_kept = table.covered.len() < MAX_COVERED && table.supposing.is_none();
@@ -446,7 +446,7 @@ impl Scope {
         is_kept
     }
 
-    /// Returns `true` if that was noted.
+    /// Returns `true` if the pair is recorded.
     pub(super) fn is_noted_covered(&self, large: &Dim, small: &Dim) -> bool {
         self.with_table(|table| table.covered.iter().any(|(a, b)| a == large && b == small))
     }

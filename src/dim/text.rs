@@ -3,7 +3,7 @@
 //!
 //! `floor(a/b)` is the quotient rounded down. There is no `ceil`, which some readers do not know. The canonical form knows neither
 //! `mod` nor `min`; where terms make up `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`,
-//! `min(x, x − d)` and `max(y, y + d)`. A name that is no word, such as `S + 1`, stands in quotes.
+//! `min(x, x − d)` and `max(y, y + d)`. Names that are no words, such as `S + 1`, are quoted.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};

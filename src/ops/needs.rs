@@ -13,8 +13,7 @@
 //! * no integer is divided by 0;
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
 //!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
-//! * the columns of a matrix are as many as the rows of the matrix that it is multiplied by: where scores with a mask on them are multiplied by
-//!   values, the mask has as many columns as there are values, or one;
+//! * a MatMul needs as many columns of the first matrix as rows of the second: an attention mask broadcasts to the scores;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 
 use rustc_hash::FxHashSet;

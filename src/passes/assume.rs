@@ -5,7 +5,6 @@ mod spelling;
 
 use thiserror::Error;
 
-use super::options::Options;
 use crate::dim::{Dim, Scope, is_word, quoted};
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
 use crate::ops::{input_labels, label_relations, label_size};
@@ -16,10 +15,10 @@ use crate::rewrite::meant;
 #[non_exhaustive]
 pub enum Assumption {
     /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size of a symbol, its range, what it is a multiple of. The dim
-    /// of an input may be told by its place: `x[0]=batch` names it, `x[0]=1` and `x[0]=1..8` say what it is. What is in front of the last `=`
-    /// is a label to the letter: `past + 1=8` is about the dim labelled `past + 1`.
+    /// of an input may be told by its place: `x[0]=batch` names it, `x[0]=1` and `x[0]=1..8` say what it is. The text before
+    /// the last `=` is a label, character by character: `past + 1=8` sets the dim labelled `past + 1`.
     Dim(String),
-    /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`. A label that is no word stands in quotes:
+    /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`. Labels that are no words are quoted:
     /// `"past + 1" = past + seq`.
     Relation(String),
     /// `x:1,3,224,224` or `x:batch,3,h,w`, also `[1,3,224,224]` or `1x3x224x224` if there is one input: the shape of an input, whatever
@@ -109,15 +108,19 @@ pub enum AssumeError {
 /// Makes the assumptions: shapes of inputs first, then symbols, then relations between them.
 ///
 /// Sizes that are given are written into the declared types of the inputs. If the shape of one input gives a size or a new name
-/// for a symbol, every other input that is declared with that symbol gets it too, and so do dims declared as expressions with it, if
-/// the options say that labels are expressions.
+/// for a symbol, every other input that is declared with that symbol gets it too. With `trust_labels`, dims declared as expressions with that
+/// symbol get it as well.
 ///
 /// # Errors
 /// An assumption that is not understood, names nothing, or contradicts the model.
-pub fn assume(model: &mut Model, scope: &Scope, options: &Options) -> Result<(), AssumeError> {
-    let assumptions = options.assumptions.as_slice();
+pub fn assume(
+    model: &mut Model,
+    scope: &Scope,
+    assumptions: &[Assumption],
+    trust_labels: bool,
+) -> Result<(), AssumeError> {
     let mut names = symbols(model);
-    if options.trust_input_names {
+    if trust_labels {
         define_labels(scope, &names);
     }
     let numbers = overwrite::numbers(model);
@@ -159,11 +162,11 @@ fn was_made(model: &Model, text: &str) -> bool {
 }
 
 /// Whether all of this can be assumed of a model at once.
-pub fn is_possible(model: &Model, options: &Options) -> bool {
-    assume(&mut model.clone(), &Scope::new(), options).is_ok()
+pub fn is_possible(model: &Model, assumptions: &[Assumption], trust_labels: bool) -> bool {
+    assume(&mut model.clone(), &Scope::new(), assumptions, trust_labels).is_ok()
 }
 
-/// Sets labels that read as expressions in other labels equal to these.
+/// Sets each label that parses as an expression in other labels equal to that expression.
 fn define_labels(scope: &Scope, names: &[String]) {
     for label in label_relations(names) {
         if let Some(value) = scope.parse(label) {
@@ -172,8 +175,8 @@ fn define_labels(scope: &Scope, names: &[String]) {
     }
 }
 
-/// The labels of inputs that read as expressions in other labels of inputs, each as a relation that says so. Those are left out of which
-/// that is known.
+/// Returns the labels of inputs that parse as expressions in other labels of inputs, each as the relation `"past + 1" == past + 1`. Omits
+/// relations that are known to hold.
 pub fn relations_in_labels(model: &Model, scope: &Scope) -> Vec<String> {
     let names = input_labels(model, model.main());
     let is_open = |label: &&str| {
@@ -254,7 +257,7 @@ fn known_dims(model: &Model, wrong: &str) -> String {
         text.push_str(&format!("; '{first}'{more} has no name, and '{first}=NAME' gives it one"));
     }
     if names.iter().any(|name| !is_word(name)) {
-        text.push_str("; in a relation, a name that is no word stands in double quotes");
+        text.push_str("; in a relation, put names with other characters than letters and digits in double quotes");
     }
     text + &meaning(&names, wrong)
 }
@@ -530,7 +533,7 @@ fn relation(model: &Model, scope: &Scope, text: &str) -> Result<(), AssumeError>
         "<" => scope.assume_le(&scope.add(&left, &one), &right),
         ">" => scope.assume_le(&scope.add(&right, &one), &left),
         _ => {
-            // A label that reads as an expression is written by names that read as names.
+            // Later results contain the plain names and not the label.
             let is_label = |side: &Dim| side.as_symbol().filter(|&symbol| !is_word(&scope.name(symbol)));
             match (is_label(&left), is_label(&right)) {
                 (Some(label), None) => scope.define(label, &right),

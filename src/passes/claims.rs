@@ -50,12 +50,13 @@ pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
     }
 }
 
-/// Returns `true` if a claim is the label of another size of inputs, and reads as an expression that equals `size`. Its author may have meant
-/// either.
+/// Returns `true` if a claim is the label of another size of inputs, and parses as an expression that equals `size` in all runs without empty
+/// dims.
 pub(super) fn is_spelled_as_label(scope: &Scope, claim: &DimClaim, size: &Dim) -> bool {
     let is_known = |name: &str| scope.lookup(name).is_some();
     let label = claim.name().filter(|name| !is_word(name) && is_known(name));
-    label.and_then(|label| scope.parse_known(label, &is_known)).is_some_and(|read| scope.eq(&read, size).is_yes())
+    let read = label.and_then(|label| scope.parse_known(label, &is_known));
+    read.is_some_and(|read| scope.eq(&read, size).is_yes() || scope.is_met_by(size, &read))
 }
 
 /// A shape as text: `[2,n]`.

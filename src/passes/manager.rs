@@ -243,7 +243,7 @@ fn fold(
 fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
     let names = if options.assumptions.is_empty() { Vec::new() } else { input_labels(model, model.main()) };
-    assume(model, scope, options)?;
+    assume(model, scope, &options.assumptions, options.trust_input_names)?;
     let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::for_payload(payload(model)));
     walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;

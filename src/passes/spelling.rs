@@ -4,8 +4,8 @@
 //! has at most [`LONGEST`] characters. An expression that needs more is written densely, without spaces; if that is still too long, one
 //! name stands for the expression wherever it occurs, and a note says for what.
 //!
-//! A label that is no word, such as `n + 1` on an input, is written alone only: readers would take `2*(n + 1)` for arithmetic with `n`. Nor is
-//! an expression written whose text is the label of another size. A name stands for both.
+//! A label of an input that is no word, such as `n + 1`, is written only as a whole dim: readers would parse `2*(n + 1)` as arithmetic with `n`. A
+//! fresh name replaces expressions that contain one, and expressions whose text is the label of another size.
 
 use std::cell::RefCell;
 

@@ -65,8 +65,8 @@ pub struct Report {
     pub edits: Vec<LastEdit>,
     /// How many nodes are left that compute with nothing but sizes, which only a run decides.
     pub size_nodes: usize,
-    /// The labels of inputs that read as expressions in other labels and are taken for names, each as a relation for
-    /// [`Options::assume`](crate::Options::assume) that says otherwise: `"past + seq" == past + seq`.
+    /// Labels of inputs that parse as expressions in other labels, each as a relation for [`Options::assume`](crate::Options::assume) that
+    /// folding did not use: `"past + seq" == past + seq`.
     pub label_relations: Vec<String>,
     /// The model before and after in detail, where [`Options::detailed`](crate::Options) asks for it.
     pub detail: Option<Box<Detail>>,

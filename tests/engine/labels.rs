@@ -1,4 +1,4 @@
-//! Labels of inputs are names, whatever they spell: equal labels are equal sizes, and nothing else is known of them unless the user says so.
+//! Labels of inputs are opaque names: equal labels are equal sizes, and relations between labels hold only if the user trusts them.
 
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{CustomOperator, CustomType, OnnxModel, Options};
@@ -84,10 +84,21 @@ fn a_second_run_reads_no_more_into_labels() {
     let once = with(source, &Options::new());
     let (again, _) = folded_unrun(&text::print(&once), &Options::new());
     assert_eq!(text::print(&once), text::print(&again));
-    // Shapes inside the model that are believed are read as they were meant.
+    // Trusted shapes inside the model do not turn the label of the input into arithmetic.
     let (again, _) = folded_unrun(&text::print(&once), &Options::new().trust_declared_shapes(true));
     assert_eq!((shape(&again, "m"), shape(&again, "z")), ("n + 1,2".to_string(), "n+1,2".to_string()));
     assert!(shape(&again, "y").starts_with("size_"));
+}
+
+#[test]
+fn an_output_keeps_a_label_that_reads_as_its_size() {
+    let source = "g (float[s, 4] x, float[p, 4] past, float[\"p + s\"] mask) => (float[\"p + s\", 4] all, float[\"p + s\"] y) <int64[1] axis = {1}> {
+        all = Concat <axis = 0> (past, x) sums = ReduceSum <keepdims = 0> (all, axis) y = Mul (sums, mask) }";
+    let model = with(source, &Options::new());
+    let shapes = ["all", "sums", "y"].map(|value| shape(&model, value));
+    assert_eq!(shapes, ["p + s,4", "s + p", "p + s"].map(str::to_string));
+    let (again, _) = folded_unrun(&text::print(&model), &Options::new());
+    assert_eq!(text::print(&again), text::print(&model));
 }
 
 /// Takes all of `m` if that has one element more than `x`.
@@ -188,7 +199,7 @@ fn scores_with_a_mask_are_as_many_as_the_values_they_weigh() {
             masked = Add (scores, mask) weights = Softmax <axis = 2> (masked) {last} }}"
         )
     };
-    // The mask has as many columns as there are values, or one.
+    // MatMul requires that the mask broadcasts to the scores.
     let model = with(&attention("y = MatMul (weights, keys)"), &Options::new());
     assert_eq!(shape(&model, "masked"), "b,s,s + p");
     let model = with(&attention("y = Neg (weights)"), &Options::new());

@@ -2,7 +2,7 @@
 //!
 //! The label of a dim (`dim_param`) is a name, whatever it spells. Exporters write `past_sequence_length + 1` on the mask of a step with any
 //! number of tokens, and runtimes compare no labels. So equal labels of inputs are equal sizes, and `n + 1` has nothing to do with `n`.
-//! A label of an input that could be read as arithmetic is a [relation](label_relations) only if the user says so.
+//! Labels that parse as [relations](label_relations) between inputs hold only if the user trusts them.
 
 use crate::dim::{Dim, Scope, is_word};
 use crate::ir::{DeclaredType, DimClaim, Fact, GraphId, Model, TensorType, Type, ValueId};
@@ -25,20 +25,20 @@ pub fn label_relations(names: &[String]) -> Vec<&str> {
     names.iter().map(String::as_str).filter(is_relation).collect()
 }
 
-/// The size that a label of an input stands for.
+/// Returns the size that a label of an input names.
 pub fn label_size(scope: &Scope, label: &str) -> Dim {
     scope.current(&Dim::symbol(scope.named(label)))
 }
 
-/// The size that a label inside the model stands for when it is believed: the size of the inputs that have this label; an expression, if each
-/// name in it is a label of inputs; or one opaque symbol.
+/// Returns the size that a trusted label inside the model names: the size of the inputs that have this label, an expression in labels of inputs,
+/// or one opaque symbol.
 pub fn claimed_size(scope: &Scope, label: &str, inputs: &[String]) -> Dim {
     let is_known = |name: &str| inputs.iter().any(|known| known == name);
     let parsed = if scope.lookup(label).is_some() { None } else { scope.parse_known(label, &is_known) };
     parsed.unwrap_or_else(|| label_size(scope, label))
 }
 
-/// The fact a declared type states when it is believed. `size` is what a label stands for, if it counts.
+/// The fact a declared type states when it is believed. `size` returns the size that a label names, or `None` to ignore the label.
 pub fn declared_fact(scope: &Scope, ty: &DeclaredType, size: &dyn Fn(&str) -> Option<Dim>) -> Fact {
     declared_type(scope, ty, size).map_or_else(Fact::unknown, Fact::of)
 }

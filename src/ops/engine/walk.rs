@@ -57,7 +57,7 @@ pub struct Walk {
     pub(in crate::ops) following: usize,
     /// The labels of the main graph's inputs, also those that were replaced.
     labels: Vec<String>,
-    /// Labels that inputs had before these got sizes; what is declared inside the model may have them still.
+    /// Labels of inputs that assumed sizes replaced; declared shapes inside the model may still have them.
     pub replaced: Vec<String>,
     /// What was inside each node of the main graph that has bodies, and what that read, when it was last inferred.
     inferred: FxHashMap<NodeId, u64>,
@@ -121,7 +121,7 @@ impl Walk {
             if self.facts.get(value).is_none() {
                 let declared = model.value(value).declared.as_ref();
                 let has_default = model.value(value).tensor().is_some();
-                // A caller who leaves the default may give another input with the same label any size.
+                // The caller may omit this input and give another one with the same label any size.
                 let counts = |label: &str| !has_default || !is_shared(model, value, label);
                 let size = |label: &str| counts(label).then(|| label_size(&self.scope, label));
                 let fact = declared.map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &size));
@@ -378,7 +378,7 @@ impl Walk {
         }
     }
 
-    /// The fact that a declared type inside the model states when it is believed.
+    /// The fact that a trusted declared type inside the model states.
     fn claimed(&self, declared: &DeclaredType) -> Fact {
         declared_fact(&self.scope, declared, &|label| Some(claimed_size(&self.scope, label, &self.labels)))
     }
