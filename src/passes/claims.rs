@@ -252,7 +252,7 @@ impl Names {
 
     /// How sizes are spelled.
     pub fn spelling<'n>(&'n self, scope: &'n Scope) -> Spelling<'n> {
-        Spelling::new(scope, self.long.clone(), &self.claimed)
+        Spelling::new(scope, self.long.clone(), &self.claimed, &self.inputs)
     }
 
     /// The size as it reads after symbols have been set equal to expressions.
@@ -290,7 +290,7 @@ fn is_computed(model: &Model, value: ValueId) -> bool {
 
 /// Whether a size is too long to be written.
 pub(super) fn is_long(scope: &Scope, dim: &Dim) -> bool {
-    dim.as_const().is_none() && short_text(scope, dim).is_none()
+    dim.as_const().is_none() && short_text(scope, dim, &|_| true).is_none()
 }
 
 /// Whether a text is an expression such as `a + b`, and not a single name.

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::pass::NodeEvent;
-use crate::dim::{Dim, Scope, is_word};
+use crate::dim::{Dim, Scope, Symbol, is_word, quoted};
 use crate::ir::DimClaim;
 use crate::ops::EventKind;
 
@@ -21,17 +21,28 @@ const LONGEST: usize = 80;
 /// The most characters that a note tells of an expression.
 const LONGEST_TOLD: usize = 2000;
 
-/// The expression as text, if it has a short one that means nothing else. A symbol's own name is never too long.
-pub fn short_text(scope: &Scope, dim: &Dim) -> Option<String> {
+/// The expression as text, if it has a short one that means nothing else. A symbol's own name is never too long. `is_label` tells the labels of
+/// inputs from the texts of claims, which are put in parentheses: their authors computed them.
+pub fn short_text(scope: &Scope, dim: &Dim, is_label: &dyn Fn(Symbol) -> bool) -> Option<String> {
     if let Some(symbol) = dim.as_symbol() {
         return Some(scope.name(symbol).to_string());
     }
-    if dim.has_symbol(|symbol| !scope.is_fresh(symbol) && !is_word(&scope.name(symbol))) {
+    let symbols = dim.symbols().into_iter();
+    let other: Vec<Symbol> =
+        symbols.filter(|&symbol| !scope.is_fresh(symbol) && !is_word(&scope.name(symbol))).collect();
+    if other.iter().any(|&symbol| is_label(symbol)) {
         return None;
     }
+    let with_claims = |text: String| {
+        other.iter().fold(text, |text, &symbol| {
+            let name = scope.name(symbol);
+            text.replace(&*quoted(&name), &format!("({name})"))
+        })
+    };
     let is_other = |text: &String| scope.lookup(text).is_some_and(|label| !scope.eq(&Dim::symbol(label), dim).is_yes());
     let fits = |text: &String| text.chars().count() <= LONGEST && !is_other(text);
-    Some(scope.format(dim)).filter(fits).or_else(|| Some(scope.format_densely(dim)).filter(fits))
+    let text = Some(with_claims(scope.format(dim))).filter(fits);
+    text.or_else(|| Some(with_claims(scope.format_densely(dim))).filter(fits))
 }
 
 /// The names that stand for long expressions.
@@ -39,14 +50,21 @@ pub struct Spelling<'s> {
     scope: &'s Scope,
     /// Names that are not to be made.
     taken: &'s FxHashSet<String>,
+    /// The symbols of inputs.
+    inputs: &'s FxHashSet<Symbol>,
     names: RefCell<FxHashMap<Dim, String>>,
     notes: RefCell<Vec<NodeEvent>>,
 }
 
 impl<'s> Spelling<'s> {
-    /// Authors' names for long expressions, and names that mean something else.
-    pub fn new(scope: &'s Scope, names: FxHashMap<Dim, String>, taken: &'s FxHashSet<String>) -> Self {
-        Spelling { scope, taken, names: RefCell::new(names), notes: RefCell::default() }
+    /// Authors' names for long expressions, names that mean something else, and the symbols of inputs.
+    pub fn new(
+        scope: &'s Scope,
+        names: FxHashMap<Dim, String>,
+        taken: &'s FxHashSet<String>,
+        inputs: &'s FxHashSet<Symbol>,
+    ) -> Self {
+        Spelling { scope, taken, inputs, names: RefCell::new(names), notes: RefCell::default() }
     }
 
     /// A size as it is written.
@@ -54,8 +72,12 @@ impl<'s> Spelling<'s> {
         match dim.as_const() {
             Some(size) if size >= 0 => DimClaim::Value(size),
             Some(_) => DimClaim::Unknown,
-            None => DimClaim::Param(short_text(self.scope, dim).unwrap_or_else(|| self.name(dim))),
+            None => DimClaim::Param(self.text(dim).unwrap_or_else(|| self.name(dim))),
         }
+    }
+
+    fn text(&self, dim: &Dim) -> Option<String> {
+        short_text(self.scope, dim, &|symbol| self.inputs.contains(&symbol))
     }
 
     fn name(&self, dim: &Dim) -> String {
