@@ -21,8 +21,8 @@ const LONGEST: usize = 80;
 /// The most characters that a note tells of an expression.
 const LONGEST_TOLD: usize = 2000;
 
-/// The expression as text, if it has a short one that means nothing else. A symbol's own name is never too long. `is_label` tells the labels of
-/// inputs from the texts of claims, which are put in parentheses: their authors computed them.
+/// The expression as text, if it has a short one that means nothing else. A symbol's own name is never too long. `is_label` returns `true` for labels of
+/// inputs. Texts of claims are written in parentheses, because their authors computed them.
 pub fn short_text(scope: &Scope, dim: &Dim, is_label: &dyn Fn(Symbol) -> bool) -> Option<String> {
     if let Some(symbol) = dim.as_symbol() {
         return Some(scope.name(symbol).to_string());
