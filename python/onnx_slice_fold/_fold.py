@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         strided_slice: Iterable[str]
         """Operators that are strided slices: ``"com.example::Crop=tensorflow"``."""
         trust_declared_shapes: bool
+        trust_input_names: bool
+        """Whether labels of inputs' dims are parsed as expressions: ``"past + seq"`` is the sum of ``past`` and ``seq``."""
         fold_dequantize: bool
         unroll: int
         shapes: str

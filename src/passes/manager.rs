@@ -24,7 +24,7 @@ use super::{
 };
 use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Walk, equal_counts, plain_names};
+use crate::ops::{Budget, Event, EventKind, Walk, equal_counts, input_labels};
 use crate::tensor::Tensor;
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
@@ -250,8 +250,8 @@ fn spell(model: &mut Model, given: &FxHashSet<ValueId>, has_edits: bool) -> Resu
 /// What is assumed cannot be; no run can succeed, if that is asked for.
 fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
-    let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
-    assume(model, scope, &options.assumptions)?;
+    let names = if options.assumptions.is_empty() { Vec::new() } else { input_labels(model, model.main()) };
+    assume(model, scope, &options.assumptions, options.trust_input_names)?;
     let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::for_payload(payload(model)));
     walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;

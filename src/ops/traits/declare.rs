@@ -227,6 +227,12 @@ impl Traits {
         self
     }
 
+    /// Refuses sizes that are not equal.
+    pub const fn needs_equal(mut self, needs: NeedsEqual) -> Traits {
+        self.needs_equal = Some(needs);
+        self
+    }
+
     /// Broadcasts its first operand with the sizes that this operand holds, and refuses those that do not go with it.
     pub const fn broadcast_with(mut self, slot: usize) -> Traits {
         self.broadcast_with = Some(slot);

@@ -13,7 +13,7 @@
 //! | [`kernels`](Traits::kernels) | what else the bits of a result depend on, in the kernels of runtimes |
 //! | [`fails`](Traits::fails) | whether values may make a run fail |
 //! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | between which numbers results lie, and how they are ordered |
-//! | [`needs`](Traits::needs) | which sizes it refuses |
+//! | [`needs`](Traits::needs), [`needs_equal`](Traits::needs_equal) | which sizes it refuses |
 //! | [`shape_inference`](Traits::shape_inference) | by what runtimes know the sizes of results when they load a model |
 //! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
 
@@ -219,6 +219,9 @@ pub struct Neutral {
 /// Sizes that a node refuses, the other way round: what is at least how much in every run that gives a result.
 pub type Needs = fn(&NodeFacts<'_>) -> Vec<(Dim, i64)>;
 
+/// Two sizes of operands that are equal in every run that gives a result.
+pub type NeedsEqual = fn(&NodeFacts<'_>) -> Option<(Dim, Dim)>;
+
 /// By what the shape inference of ONNX Runtime tells, when it loads a model, which numbers the sizes of results are. It tells less than could
 /// be told, and less than this program proves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -321,6 +324,8 @@ pub struct Traits {
     pub passes_slices: bool,
     /// Which sizes it refuses.
     pub needs: Option<Needs>,
+    /// Which sizes it refuses unless they are equal.
+    pub needs_equal: Option<NeedsEqual>,
     /// The operand whose numbers are sizes that the first operand is broadcast with; sizes that do not go together are refused.
     pub broadcast_with: Option<usize>,
     /// By what runtimes know the sizes of results when they load a model; `None` if they know none, for all that is measured.
@@ -366,6 +371,7 @@ impl Traits {
         fused_with_next: false,
         passes_slices: false,
         needs: None,
+        needs_equal: None,
         broadcast_with: None,
         shape_inference: None,
         counts: None,
