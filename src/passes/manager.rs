@@ -19,7 +19,8 @@ use super::{
     positions, quantization, remembered,
 };
 use crate::dim::Scope;
-use crate::ir::{Fact, Model, NodeId, ValueId};
+use crate::ir::{Fact, Model, Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
 use crate::ops::{Budget, Event, EventKind, Walk, plain_names};
 use crate::tensor::Tensor;
 
@@ -324,11 +325,17 @@ fn hopeless(model: &Model, walk: &Walk) -> Option<(String, String)> {
         let dims = walk.facts.get(value).and_then(Fact::shape);
         dims.is_some_and(|dims| dims.iter().any(|dim| dim.as_const() == Some(0)))
     };
+    // An empty operand of sizes or scales is one that is absent, and excuses nothing.
+    let reads_empty = |node: &Node| {
+        let inference = traits_of(model, node).shape_inference;
+        let data = inference.map_or(usize::MAX, |inference| inference.contents_from);
+        node.inputs().iter().take(data).flatten().copied().any(is_empty)
+    };
     let always = |event: &&Event| {
         let node = needed.node(event.node).filter(|node| node.graph() == model.main());
         event.kind == EventKind::Invalid
             && !walk.lax.contains(&event.node)
-            && node.is_some_and(|node| !node.inputs().iter().flatten().copied().any(is_empty))
+            && node.is_some_and(|node| !reads_empty(node))
     };
     let event = walk.events.iter().find(always)?;
     Some((model.describe(event.node), event.reason.clone()))
