@@ -215,6 +215,9 @@ fn fold(
     if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
         function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
+    if options.fold && !run.skips(dead::NAME) {
+        dead::remove_imports(model, &mut run.edits);
+    }
     if options.fold && may_edit && model.ir_version < 4 && model.ir_version > 0 {
         // Before version 4 every initializer is an input, so a new constant is a node. A newer version would tell ONNX Runtime that a caller
         // may override the weights: it takes those of older versions as constants.
