@@ -72,9 +72,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "reverse-whole",
-        law: "ReverseSequence(x, [dim, dim, …]) = x[::-1] along the time axis",
-        sentence: "Sequences that are turned around whole are a slice.",
-        premises: &[("whole-length", "every length is proved to be that of the time axis")],
+        law: "ReverseSequence(x, [n, n, …]) = Gather(x, [n − 1, …, 0]) along the time axis",
+        sentence: "Replaces a ReverseSequence that turns all sequences around whole by a Gather.",
+        premises: &[
+            ("whole-length", "every length is proved to be that of the time axis"),
+            ("known-length", "that is a number, and the places are few enough to be listed"),
+        ],
         exact: true,
         operators: &["ReverseSequence"],
         apply: reverse::reverse,
