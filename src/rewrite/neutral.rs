@@ -2,7 +2,7 @@
 
 use super::{Place, Rule, index};
 use crate::ir::{Edit, NewNode, NodeId, Scalar, ValueId};
-use crate::ops::traits::{IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
+use crate::ops::traits::{Commutes, IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -19,10 +19,6 @@ pub(super) const RULES: &[Rule] = &[
             (
                 "float-power",
                 "the base of the power 1 is a float: runtimes compute powers of integers in double precision",
-            ),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
             ),
         ],
         exact: true,
@@ -56,10 +52,6 @@ pub(super) const RULES: &[Rule] = &[
             ),
             ("sign-of-zero", "it is no float that a true flag selects: ONNX Runtime's kernel makes 0 of −0 there"),
             ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
         ],
         exact: true,
         operators: &["Where"],
@@ -73,10 +65,6 @@ pub(super) const RULES: &[Rule] = &[
             ("decided", "the condition is true everywhere, or both choices are the same value"),
             ("float", "it is a float, of which only the sign of zero may be another"),
             ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
         ],
         exact: false,
         operators: &["Where"],
@@ -86,13 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "double-not",
         law: "¬¬x = x, −−x = x",
         sentence: "Removes pairs of negations.",
-        premises: &[
-            ("same-operator", "both nodes are the same operator"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: INVOLUTIONS,
         apply: double,
@@ -113,13 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "idempotent",
         law: "f(f(x)) = f(x) for f in Relu, Abs, Floor, Ceil, Round, Sign",
         sentence: "Removes the second of two identical idempotent operators.",
-        premises: &[
-            ("same-operator", "both nodes are the same operator"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: IDEMPOTENT,
         apply: idempotent,
@@ -160,13 +136,14 @@ pub(super) const RULES: &[Rule] = &[
 fn neutral(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (output, &[Some(a), Some(b)]) = (node.output(0)?, node.inputs()) else { return None };
-    let neutral = traits_of(place.model, node).neutral?;
-    let pairs: &[(ValueId, ValueId)] = if neutral.commutes { &[(a, b), (b, a)] } else { &[(a, b)] };
+    let traits = traits_of(place.model, node);
+    let neutral = traits.neutral?;
+    let pairs: &[(ValueId, ValueId)] = if traits.commutes == Commutes::Always { &[(a, b), (b, a)] } else { &[(a, b)] };
     for &(value, other) in pairs {
         let Some(dtype) = place.dtype(value).filter(|dtype| place.dtype(output) == Some(*dtype)) else { continue };
         let is_neutral = index::uniform(place, other).is_some_and(|number| (neutral.is)(dtype, &number));
         if is_neutral && place.same_shape(value, output) {
-            return place.forward_freely(value);
+            return place.forward(value);
         }
     }
     None
@@ -197,7 +174,7 @@ fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
     } else {
         return None;
     };
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
@@ -223,7 +200,7 @@ impl Choice {
     /// What is selected, in the place of the Where.
     fn instead(&self, place: &Place<'_>) -> Option<Edit> {
         let is_alike = place.same_shape(self.value, place.output(0)?);
-        if is_alike { place.forward_freely(self.value) } else { place.reshape_instead(self.value) }
+        if is_alike { place.forward(self.value) } else { place.reshape_instead(self.value) }
     }
 }
 
@@ -247,7 +224,7 @@ fn double(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let (_, inner) = place.producer(place.input(0)?, &operator)?;
     let value = inner.input(0)?;
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// `−(a − b) = b − a`.
@@ -335,5 +312,5 @@ fn idempotent(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let value = place.input(0)?;
     place.producer(value, &operator)?;
-    place.forward_freely(value)
+    place.forward(value)
 }

@@ -137,8 +137,14 @@ impl Traits {
     }
 
     /// An operand may leave the other as it is.
-    pub const fn neutral(mut self, is: fn(DType, &Tensor) -> bool, commutes: bool) -> Traits {
-        self.neutral = Some(Neutral { is, commutes });
+    pub const fn neutral(mut self, is: fn(DType, &Tensor) -> bool) -> Traits {
+        self.neutral = Some(Neutral { is });
+        self
+    }
+
+    /// Two operands may change places.
+    pub const fn commuting(mut self, commutes: Commutes) -> Traits {
+        self.commutes = commutes;
         self
     }
 
