@@ -136,7 +136,7 @@ mod tests {
         fn new(least: i64) -> Self {
             let scope = Scope::new();
             let symbol = scope.named("S");
-            scope.restrict(symbol, Some(least), None);
+            scope.restrict(symbol, Some(least), Some(1 << 20));
             Sizes { scope, symbol: Dim::symbol(symbol) }
         }
 

@@ -118,10 +118,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "comparison-of-casts",
-        law: "float(a) < float(b) = a < b, and so for ≤, >, ≥ and =, where no integer is rounded",
+        law: "float(a) < float(b) = a < b, likewise ≤, >, ≥ and =, where no integer is rounded, or b is a constant below 2^p (p digits of the float type)",
         sentence: "Compares sizes as integers instead of floats.",
         premises: &[
-            ("not-rounded", "the integers are sizes, or whole numbers below 2²⁴: floats hold them"),
+            (
+                "not-rounded",
+                "the float type represents both integers exactly, or one of them is a constant below 2^p, which no other integer is rounded to or across",
+            ),
             ("only-reader", "nothing else reads the floats"),
             ("takes-integers", "the comparison of the operator set takes integers"),
         ],
@@ -264,7 +267,8 @@ fn negated_comparison(place: &Place<'_>) -> Option<Edit> {
 fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
-    let (first, second) = (cast_integers(place, a), cast_integers(place, b));
+    let is_bounded = |value: ValueId| place.constant(value).is_some_and(|tensor| whole_numbers(tensor).is_some());
+    let (first, second) = (cast_integers(place, a, is_bounded(b)), cast_integers(place, b, is_bounded(a)));
     let dtype = place.dtype(first.or(second)?)?;
     let takes = traits_of(place.model, node).pointwise?.takes(place.opset, dtype);
     let mut edit = place.edit()?;
@@ -273,18 +277,22 @@ fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
         operands.push(match cast {
             Some(integers) if place.dtype(integers) == Some(dtype) => Some(integers),
             Some(_) => return None,
-            None => Some(edit.constant(value, "integers", whole_numbers(place.constant(value)?, dtype)?)),
+            None => Some(edit.constant(value, "integers", integers_of(place.constant(value)?, dtype)?)),
         });
     }
     let comparison = NewNode { inputs: operands, ..NewNode::like(node) };
     takes.then(|| place.instead(edit, comparison)).flatten()
 }
 
-/// The integers that a value is cast from, if nothing but the node looked at reads it and every one of them is proved to be held exactly.
-fn cast_integers(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
+/// Returns the integers that a value is cast from, if no other node reads the value, and either `may_round` is set or each integer is proved to
+/// be represented exactly.
+fn cast_integers(place: &Place<'_>, value: ValueId, may_round: bool) -> Option<ValueId> {
     let (_, node) = place.producer(value, "Cast")?;
     let integers = node.input(0)?;
     let is_plain = matches!(place.dtype(integers)?, DType::Int32 | DType::Int64);
+    if is_plain && may_round && place.model.is_read_only_by(value, &[place.id]) {
+        return Some(integers);
+    }
     let floats = place.fact(value)?.elements()?;
     let ints = place.fact(integers)?.ints()?;
     let held = floats.iter().zip(&ints).all(|(float, int)| match float {
@@ -296,10 +304,23 @@ fn cast_integers(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
         .then_some(integers)
 }
 
-/// Whole numbers below 2²⁴ as integers.
-fn whole_numbers(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
-    const MOST: f64 = 16_777_216.0;
-    let numbers = tensor.to_f64s().filter(|numbers| numbers.iter().all(|x| x.fract() == 0.0 && x.abs() < MOST))?;
+/// Returns the elements of a float tensor if all of them are whole numbers below 2^p, where p is the number of binary digits of the type. Each
+/// whole number up to 2^p is represented exactly and rounding is monotone, so that no other integer is rounded to or across such an element.
+fn whole_numbers(tensor: &Tensor) -> Option<Vec<f64>> {
+    let digits = match tensor.dtype() {
+        DType::Double => 53,
+        DType::Float => 24,
+        DType::Float16 => 11,
+        DType::Bfloat16 => 8,
+        _ => return None,
+    };
+    let most = 2f64.powi(digits);
+    tensor.to_f64s().filter(|numbers| numbers.iter().all(|x| x.fract() == 0.0 && x.abs() < most))
+}
+
+/// Returns whole numbers as integers of a type.
+fn integers_of(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
+    let numbers = whole_numbers(tensor)?;
     match dtype {
         DType::Int32 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i32).collect()).ok(),
         DType::Int64 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i64).collect()).ok(),
