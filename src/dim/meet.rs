@@ -54,7 +54,11 @@ impl Scope {
         let parts = self.recall_parts(met).filter(|parts| parts.contains(large));
         let others = parts.iter().flat_map(|parts| parts.iter()).filter(|&part| part != large);
         let news: Vec<Dim> = others.filter(|part| !self.covers(large, part)).cloned().collect();
-        news.into_iter().fold(false, |learned, small| self.note_covered(large, small) || learned)
+        let mut is_new = false;
+        for small in news {
+            is_new |= self.note_covered(large, small);
+        }
+        is_new
     }
 
     /// Returns `true` if `part` is a part of the broadcast size `met`, and at least 2 if all its symbols are at least 1. Then `met` equals `part`.

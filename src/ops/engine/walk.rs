@@ -116,7 +116,7 @@ impl Walk {
         let main = model.main();
         let mut labels = input_labels(model, main);
         labels.extend(self.replaced.iter().cloned());
-        self.labels = labels.into();
+        self.labels = labels;
         for &value in model.graph(main).inputs() {
             if self.facts.get(value).is_none() {
                 let declared = model.value(value).declared.as_ref();
