@@ -83,7 +83,7 @@ def feed(name, declared, sizes, rng):
              for axis, dim in enumerate(tensor.shape.dim)]
     if tensor.elem_type == onnx.TensorProto.STRING:
         return rng.choice(np.array(["ant", "Bee", "cow hen"], object), shape)
-    dtype = np.dtype(DTYPES[tensor.elem_type])
+    dtype = np.dtype(DTYPES.get(tensor.elem_type) or onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
     if dtype.kind == "f":
         return np.asarray(rng.standard_normal(shape), dtype)
     return np.asarray(rng.integers(0, 2 if dtype.kind == "b" else 3, shape), dtype)

@@ -146,7 +146,10 @@ fn is_made_up(label: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let of_axis =
         label.rsplit_once("_dim_").filter(|(value, axis)| is_number(axis) && !value.contains(char::is_whitespace));
-    of_axis.is_some_and(|(value, _)| value.starts_with(|first: char| first.is_ascii_alphabetic())) || is_numbered(label)
+    // An expression with such a label (`unk__12 - 1`) is none itself.
+    let is_word = label.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+    of_axis.is_some_and(|(value, _)| value.starts_with(|first: char| first.is_ascii_alphabetic()))
+        || is_word && is_numbered(label)
 }
 
 /// The labels of the main graph's inputs.
