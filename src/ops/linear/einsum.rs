@@ -175,14 +175,10 @@ fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
         _ => return None,
     }
     let mut dims: Vec<(Label, Dim)> = Vec::new();
-    let ranks = equation.operands.iter().enumerate().map(|(at, term)| term.ellipsis_rank(view.shape(at)?.len()).ok());
-    let widest = ranks.collect::<Option<Vec<usize>>>()?.into_iter().max()?;
     for (at, term) in equation.operands.iter().enumerate() {
         let shape = view.shape(at)?;
         let count = term.ellipsis_rank(shape.len()).ok()?;
-        // Axes of a shorter ellipsis are aligned with the last of a longer one.
-        let aligned = |label: Label| if label >= FIRST_OF_ELLIPSIS { label + widest - count } else { label };
-        for (label, dim) in term.labels(count).into_iter().map(aligned).zip(shape) {
+        for (label, dim) in term.labels(count).into_iter().zip(shape) {
             match dims.iter_mut().find(|(known, _)| *known == label) {
                 Some((_, known)) => *known = broadcast_dims(view.scope(), known, dim).ok()?,
                 None => dims.push((label, dim.clone())),

@@ -63,7 +63,7 @@ impl Counter<'_> {
         }
         let traits = view.traits();
         if let Some(macs) = traits.macs {
-            match macs(&view).filter(|macs| self.known.determines(macs)) {
+            match macs(&view).and_then(|macs| self.known.determined(&macs)) {
                 Some(macs) => self.add(sums, node.operator(), &macs),
                 None => return miss(sums),
             }
@@ -88,7 +88,7 @@ impl Counter<'_> {
         if costly.is_empty() {
             return;
         }
-        let runs = view.traits().iterations.and_then(|runs| runs(view)).filter(|runs| self.known.determines(runs));
+        let runs = view.traits().iterations.and_then(|runs| self.known.determined(&runs(view)?));
         match costliest.map(|at| costly.swap_remove(at)).zip(runs) {
             Some(((_, body), runs)) => {
                 body.operators.into_iter().for_each(|(name, own)| self.add(sums, name, &scope.mul(&own, &runs)));

@@ -15,7 +15,7 @@ use crate::ops::traits::{Movement, traits_of};
 const DEEPEST: usize = 64;
 
 /// The largest number of peaks of which none is proved to be the largest.
-const MOST_PEAKS: usize = 3;
+const MOST_PEAKS: usize = 12;
 
 /// The largest number of comparisons that need a proof.
 const MOST_PROOFS: usize = 10_000;
@@ -184,7 +184,7 @@ impl Finder<'_> {
             0 => scope.mul(&elements, &Dim::constant(bits.checked_div(8)?)),
             _ => scope.ceil_div(&scope.mul(&elements, &Dim::constant(bits)), &Dim::constant(8)),
         };
-        Some(bytes).filter(|bytes| self.known.determines(bytes))
+        self.known.determined(&bytes)
     }
 
     /// Notes a sum that may be the largest.

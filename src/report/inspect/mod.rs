@@ -10,8 +10,6 @@
 mod contents;
 mod macs;
 mod memory;
-#[cfg(test)]
-mod tests;
 mod text;
 
 use std::collections::BTreeMap;
@@ -229,6 +227,15 @@ impl<'f> Known<'f> {
     /// Returns `true` if the sizes of the inputs determine the number.
     fn determines(&self, dim: &Dim) -> bool {
         !dim.has_symbol(|symbol| !self.symbols.contains(&symbol))
+    }
+
+    /// Returns the number as an expression in the sizes of the inputs, if they determine it. Sizes that are computed in floats are those of
+    /// exact arithmetic.
+    fn determined(&self, dim: &Dim) -> Option<Dim> {
+        if self.determines(dim) {
+            return Some(dim.clone());
+        }
+        Some(self.facts.scope().nominal(dim)).filter(|dim| self.determines(dim))
     }
 
     /// Returns a number or expression as it is reported.

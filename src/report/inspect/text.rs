@@ -13,7 +13,7 @@ const LISTED: usize = 12;
 const LABEL: usize = 40;
 
 /// The largest number of printed characters of a cell beside others, and of the only one.
-const CELL: usize = 48;
+const CELL: usize = 40;
 const ONLY_CELL: usize = 400;
 
 /// A number with separators between thousands.
@@ -34,7 +34,17 @@ fn bytes(number: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| number >> shift > 0) {
         Some((shift, unit)) => format!("{:.1} {unit}", number as f64 / (1_u64 << shift) as f64),
+        None if number == 1 => "1 byte".to_string(),
         None => format!("{number} bytes"),
+    }
+}
+
+/// A count, with a multiple of 1000 from a million on.
+fn count(number: u64) -> String {
+    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
+    match units.iter().find(|(unit, _)| number as f64 >= *unit) {
+        Some((unit, letter)) => format!("{} ({:.1} {letter})", grouped(number), number as f64 / unit),
+        None => grouped(number),
     }
 }
 
@@ -165,7 +175,7 @@ pub fn inspection_text(inspected: &[(String, Inspection)]) -> String {
     section(&|own, at, inspection| {
         let macs = &inspection.macs;
         let missed: usize = macs.uncounted.values().sum();
-        let known = figure(&macs.total, grouped, "");
+        let known = figure(&macs.total, count, "");
         own.put("multiply-accumulates", at, known);
         if missed > 0 {
             let names: Vec<&str> = macs.uncounted.keys().map(String::as_str).take(3).collect();
