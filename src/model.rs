@@ -340,12 +340,14 @@ impl OnnxModel {
         passes::inline_all(&mut inlined, MOST_NODES).map_err(RunError::from)?;
         let options = options.clone().fold(false).stop_after(0).stamp(false).shapes(Shapes::All);
         let outcome = passes::run(&mut inlined, Rc::new(Scope::new()), &options, self.bytes, &mut |_| {})?;
+        let missing: Vec<(String, usize)> =
+            self.missing_data().into_iter().map(|data| (data.location, data.tensors)).collect();
         Ok(inspect(&Inspected {
             model: &self.model,
             inlined: &inlined,
             facts: &outcome.facts,
             bytes: self.bytes as u64,
-            missing: &self.missing_data(),
+            missing: &missing,
             producer: onnx::producer(&self.model),
         }))
     }

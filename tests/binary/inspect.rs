@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use onnx_slice_fold::ir::text;
-use onnx_slice_fold::{ExternalData, OnnxModel, SaveOptions};
+use onnx_slice_fold::{OnnxModel, SaveOptions};
 use tempfile::TempDir;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -42,9 +42,30 @@ fn models_side_by_side() {
 
 #[test]
 fn json() {
-    let lines = told(models(), &["inspect", "--json", "bert_dy18d.onnx", "lstm_last_ts14d.onnx", "--overwrite-input-shape", "x:1,4,8"]);
-    // The second model alone has such an input.
-    assert_eq!(lines, "");
+    let objects = |arguments: &[&str]| -> Vec<serde_json::Value> {
+        let lines = told(models(), &[&["inspect", "--json"], arguments].concat());
+        lines.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    };
+    let both = objects(&["bert_dy18d.onnx", "lstm_last_ts14d.onnx"]);
+    assert_eq!(both.len(), 2);
+    assert_eq!(both[0]["model"], "bert_dy18d.onnx");
+    assert_eq!(both[0]["nodes"], 104);
+    // docs/report.md lists every field, and no other.
+    let docs =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.md")).expect("the schema is read");
+    let section = docs.split_once("\n## Inspections").expect("the section").1.split("\n## ").next().expect("a text");
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" | ").next());
+    let documented: std::collections::BTreeSet<String> =
+        cells.flat_map(|cell| cell.split(", ").map(|name| name.trim_matches('`').to_string())).collect();
+    assert_eq!(documented, both[0].as_object().expect("an object").keys().cloned().collect());
+    assert_eq!(both[0]["macs"]["total"], "128*s33*s50*(s50 + 112)");
+    assert_eq!(both[0]["macs"]["total"], both[0]["macs"]["operators"]["MatMul"]);
+    assert_eq!(both[0]["dynamic_dims"][1]["places"][1], serde_json::json!({ "input": "attention_mask", "axis": 1 }));
+    assert_eq!(both[1]["opsets"]["ai.onnx"], 14);
+    let given = objects(&["bert_dy18d.onnx", "--overwrite-input-shape", "input_ids:2,10", "attention_mask:2,10"]);
+    assert_eq!(given[0]["macs"]["total"], 128 * 2 * 10 * 122);
+    assert!(given[0]["peak_memory"]["bytes"].is_u64() && given[0]["peak_memory"]["node"].is_string());
+    assert_eq!(given[0]["dynamic_dims"], serde_json::json!([]));
 }
 
 /// A model whose weight lies in a data file, which then is missing.
@@ -54,7 +75,7 @@ fn missing_data() {
     let source = "<ir_version: 10, opset_import: [\"\" : 17]> g (float[n, 2] x) => (float[n, 3] y)
         <float[2, 3] w = {1, 2, 3, 4, 5, 6}> { y = MatMul (x, w) }";
     let model = OnnxModel::of(text::parse(source).expect("it parses"));
-    let options = SaveOptions::new().external_data(ExternalData::All).threshold(0);
+    let options = SaveOptions::new().save_as_external_data(true).threshold(0);
     model.save_with(folder.path().join("m.onnx"), &options).expect("it is written");
     let there: serde_json::Value =
         serde_json::from_str(&told(folder.path(), &["inspect", "--json", "m.onnx"])).expect("it is JSON");

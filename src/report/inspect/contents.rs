@@ -8,7 +8,6 @@ use rustc_hash::FxHashMap;
 use super::{DataFile, DynamicDim, FunctionInfo, LargeTensor, Parameters};
 use crate::ir::text::type_text;
 use crate::ir::{Attribute, Constant, DeclaredType, DimClaim, Facts, Model, OpsetImport, Value};
-use crate::onnx::MissingData;
 use crate::tensor::{DType, Tensor};
 
 /// The number of listed tensors.
@@ -109,7 +108,7 @@ pub(super) fn largest(model: &Model) -> Vec<LargeTensor> {
 }
 
 /// Lists the data files, in the order in which the model refers to them.
-pub(super) fn files(model: &Model, missing: &[MissingData]) -> Vec<DataFile> {
+pub(super) fn files(model: &Model, missing: &[(String, usize)]) -> Vec<DataFile> {
     let mut files: Vec<DataFile> = Vec::new();
     let mut places: FxHashMap<&str, usize> = FxHashMap::default();
     for value in initializers(model) {
@@ -118,7 +117,7 @@ pub(super) fn files(model: &Model, missing: &[MissingData]) -> Vec<DataFile> {
             continue;
         };
         let at = *places.entry(location).or_insert_with(|| {
-            let is_missing = missing.iter().any(|data| data.location == location);
+            let is_missing = missing.iter().any(|(missing, _)| missing == location);
             files.push(DataFile { location: location.to_string(), tensors: 0, bytes: 0, is_missing });
             files.len().saturating_sub(1)
         });
@@ -128,13 +127,8 @@ pub(super) fn files(model: &Model, missing: &[MissingData]) -> Vec<DataFile> {
         }
     }
     // A tensor whose data are missing may be kept in a form that names no file.
-    for data in missing
-        .iter()
-        .filter(|data| !files.iter().any(|file| file.location == data.location))
-        .cloned()
-        .collect::<Vec<_>>()
-    {
-        files.push(DataFile { location: data.location, tensors: data.tensors, bytes: 0, is_missing: true });
+    for (location, tensors) in missing.iter().filter(|(location, _)| !places.contains_key(location.as_str())) {
+        files.push(DataFile { location: location.clone(), tensors: *tensors, bytes: 0, is_missing: true });
     }
     files
 }

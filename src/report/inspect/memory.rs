@@ -31,6 +31,8 @@ pub(super) fn peak(model: &Model, facts: &Facts, known: &Known<'_>) -> PeakMemor
     let bytes = match found.peaks.as_slice() {
         _ if found.overflows => Figure::Unknown,
         _ if found.is_undecided => known.needs(&found.all),
+        // Nothing is known, or only sizes that depend on data.
+        [(only, _)] if only.is_const(0) && finder.unsized_values > 0 => Figure::Unknown,
         [] => Figure::Number(0),
         [(only, _)] => known.figure(only),
         several => {

@@ -19,7 +19,6 @@ use rustc_hash::FxHashSet;
 use super::{Census, Interface};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Facts, Model};
-use crate::onnx::MissingData;
 
 pub use text::inspection_text;
 
@@ -171,8 +170,8 @@ pub(crate) struct Inspected<'m> {
     pub(crate) facts: &'m Facts,
     /// Bytes of the model file.
     pub(crate) bytes: u64,
-    /// The data files that were not found.
-    pub(crate) missing: &'m [MissingData],
+    /// The data files that were not found, each with the number of its tensors.
+    pub(crate) missing: &'m [(String, usize)],
     /// The program that wrote the file.
     pub(crate) producer: (String, String),
 }

@@ -107,8 +107,11 @@ fn counts_are_expressions_in_the_dims() {
             "56*B*L*S",
         ),
         (
-            plain("Attention", &["B 4 L 8", "B 4 S 8", "B 4 S 8"]).absent().input(DType::Float, "B 4 P 8"),
-            "64*B*L*(P + S)",
+            plain("Attention", &["B 4 L 8", "B 4 S 8", "B 4 S 8"])
+                .absent()
+                .input(DType::Float, "B 4 P 8")
+                .input(DType::Float, "B 4 P 8"),
+            "64*B*L*(S + P)",
         ),
         // 2 heads of queries and 1 of keys; the state is 4·6, and the rule is linear.
         (
