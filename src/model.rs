@@ -333,7 +333,7 @@ impl OnnxModel {
     /// # Errors
     /// An assumption does not fit the model, or the model is inconsistent.
     pub fn inspect(&self, options: &Options) -> Result<Inspection, Error> {
-        // Functions are counted where they are called, as long as the model has at most so many nodes then.
+        // The largest number of nodes after inlining. Calls beyond it are kept and not counted.
         const MOST_NODES: usize = 1 << 20;
         self.whole()?;
         let mut inlined = self.model.clone();

@@ -27,7 +27,7 @@ fn peak(source: &str) -> u64 {
 
 #[test]
 fn activations_are_live_until_their_last_consumer() {
-    // The input (16 bytes) stays, and each node holds its operand and its result.
+    // The input (16 bytes) is never released, and each node holds its operand and its result.
     assert_eq!(peak("g (float[4] x) => (float[4] y) { a = Relu (x)  b = Neg (a)  c = Abs (b)  y = Exp (c) }"), 48);
     // `a` is live until the sum.
     assert_eq!(peak("g (float[4] x) => (float[4] y) { a = Relu (x)  b = Neg (a)  y = Add (a, b) }"), 64);
@@ -46,7 +46,7 @@ fn weights_and_views_take_no_memory() {
     let view = "g (float[4] x) => (float[4] y) <int64[2] s = {2, 2}, int64[1] t = {4}>
         { a = Relu (x)  b = Reshape (a, s)  c = Neg (b)  d = Reshape (c, t)  y = Exp (d) }";
     assert_eq!(peak(view), 48);
-    // What is computed from weights alone is a weight.
+    // Constants computed from weights are weights.
     assert_eq!(peak(&format!("g (float[4] x) => (float[4] y) {weight} {{ v = Neg (w)  y = Add (x, v) }}")), 32);
 }
 

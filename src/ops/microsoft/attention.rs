@@ -107,7 +107,7 @@ fn merged_macs(view: &NodeFacts<'_>, past: usize) -> Option<Dim> {
     Some(scope.add(&projected, &attention_macs(view, &scope.product([batch, length, &query]), &total)?))
 }
 
-/// Returns the multiply-accumulates over the whole cache, which the second result has the length of. Queries are as many as results.
+/// Returns the multiply-accumulates over the whole cache, whose length is a dim of the second result. The queries have as many elements as the result.
 fn grouped_macs(view: &NodeFacts<'_>) -> Option<Dim> {
     let cache = view.facts.get(view.node.output(1)?)?.shape()?;
     attention_macs(view, &view.result_elements()?, cache.get(2)?)

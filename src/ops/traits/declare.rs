@@ -282,13 +282,13 @@ impl Traits {
         self
     }
 
-    /// Sums so many products.
+    /// Sums this number of products.
     pub const fn macs(mut self, macs: Macs) -> Traits {
         self.macs = Some(macs);
         self
     }
 
-    /// Runs one of its subgraphs so many times.
+    /// Runs one of its subgraphs this number of times.
     pub const fn iterations(mut self, iterations: Macs) -> Traits {
         self.iterations = Some(iterations);
         self

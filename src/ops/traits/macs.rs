@@ -20,7 +20,7 @@ impl NodeFacts<'_> {
         Some(self.scope().product(self.result_shape()?))
     }
 
-    /// Returns the multiply-accumulates of a product that sums so many terms for each element of the result.
+    /// Returns the multiply-accumulates of a product that sums `terms` products for each element of the result.
     pub fn terms_per_result(&self, terms: &Dim) -> Option<Dim> {
         Some(self.scope().mul(&self.result_elements()?, terms))
     }

@@ -1,4 +1,4 @@
-//! What the file holds: tensors, data files, functions, dynamic dims.
+//! Lists the contents of a model: tensors, data files, functions, dynamic dims.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a model is: origin, interface, operators, parameters, and the cost of a run.
+//! Inspects a model: origin, interface, operators, parameters, and the cost of a run.
 //!
 //! | file | what it does |
 //! | --- | --- |
@@ -123,7 +123,7 @@ pub struct PeakMemory {
     pub unsized_values: usize,
 }
 
-/// What a model is. As text it is one screen; see [`inspection_text`].
+/// The properties of a model. [`inspection_text`] prints them on one screen.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -160,13 +160,13 @@ pub struct Inspection {
     pub dims: Vec<DynamicDim>,
 }
 
-/// What an inspection is made from: the model as read, and a copy of it with inlined calls and inferred facts.
+/// The sources of an inspection: the model as read, and a copy of it with inlined calls and inferred facts.
 pub(crate) struct Inspected<'m> {
     /// The model as read.
     pub(crate) model: &'m Model,
     /// The copy.
     pub(crate) inlined: &'m Model,
-    /// What is proved of the copy.
+    /// The facts about the copy.
     pub(crate) facts: &'m Facts,
     /// Bytes of the model file.
     pub(crate) bytes: u64,

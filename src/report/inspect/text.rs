@@ -12,7 +12,7 @@ const LISTED: usize = 12;
 /// The largest number of printed characters of a label.
 const LABEL: usize = 40;
 
-/// The largest number of printed characters of a cell beside others, and of the only one.
+/// The largest number of printed characters of a cell, with several models and with one.
 const CELL: usize = 40;
 const ONLY_CELL: usize = 400;
 

@@ -137,7 +137,7 @@ fn counts_are_expressions_in_the_dims() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");
-    // What is not determined is not guessed.
+    // An open number is none.
     assert_eq!(ours("PackedAttention", &["T 8", "8 24"]).with("num_heads", 2).macs(), None);
     assert_eq!(plain("Relu", &["N 4"]).macs(), None);
     let three = plain("Einsum", &["I J", "J K", "K L"]).with_str("equation", "ij,jk,kl->il");
