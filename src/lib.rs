@@ -142,8 +142,9 @@ pub use onnx::{ExternalData, MissingData, OpenOptions, SaveOptions, Saved, Saved
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
-    AxisTaken, Census, Detail, Drawing, DrawingForm, DrawnNode, LeftOut, NotDrawn, Note, Port, Report, RuleUse,
-    SliceTaken, operator_table, rule_table, rule_text,
+    AxisTaken, Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
+    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, SliceTaken,
+    inspection_text, operator_table, rule_table, rule_text,
 };
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;

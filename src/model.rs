@@ -16,9 +16,10 @@ use crate::explain::{self, Explanation, Folded};
 use crate::ir::{self, CustomOperator, Data, Model};
 use crate::onnx::{self, Limits, MissingData, OpenOptions, SaveOptions, Saved, Source};
 use crate::pages;
-use crate::passes::{self, Options, Outcome, Shapes};
+use crate::passes::{self, Options, Outcome, RunError, Shapes};
 use crate::report::{
-    Census, Detail, Drawing, Interface, LeftOut, Note, Report, author_names, diff, input_names, slices_taken,
+    Census, Detail, Drawing, Inspected, Inspection, Interface, LeftOut, Note, Report, author_names, diff, input_names,
+    inspect, slices_taken,
 };
 use crate::slicing::SliceRule;
 use crate::stated::Said;
@@ -316,6 +317,41 @@ impl OnnxModel {
             Ok(())
         })?;
         Ok((report, explanation))
+    }
+
+    /// Inspects the model: origin, interface, operators, parameters, multiply-accumulates and peak memory of a run. The model does not change.
+    /// Of `options`, the assumptions about inputs and the reading of slices count.
+    ///
+    /// ```
+    /// use onnx_slice_fold::{Figure, OnnxModel, Options};
+    ///
+    /// let model = OnnxModel::open("models/bert_dy18d.onnx")?;
+    /// let inspection = model.inspect(&Options::new().dim("s33=1").dim("s50=128"))?;
+    /// assert_eq!(inspection.census.nodes(), 104);
+    /// assert!(matches!(inspection.macs.total, Figure::Number(_)));
+    /// # Ok::<(), onnx_slice_fold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An assumption does not fit the model, or the model is inconsistent.
+    pub fn inspect(&self, options: &Options) -> Result<Inspection, Error> {
+        // The largest number of nodes after inlining. Calls beyond it are kept and not counted.
+        const MOST_NODES: usize = 1 << 20;
+        self.whole()?;
+        let mut inlined = self.model.clone();
+        passes::inline_all(&mut inlined, MOST_NODES).map_err(RunError::from)?;
+        let options = options.clone().fold(false).stop_after(0).stamp(false).shapes(Shapes::All);
+        let outcome = passes::run(&mut inlined, Rc::new(Scope::new()), &options, self.bytes, &mut |_| {})?;
+        let missing: Vec<(String, usize)> =
+            self.missing_data().into_iter().map(|data| (data.location, data.tensors)).collect();
+        Ok(inspect(&Inspected {
+            model: &self.model,
+            inlined: &inlined,
+            facts: &outcome.facts,
+            bytes: self.bytes as u64,
+            missing: &missing,
+            producer: onnx::producer(&self.model),
+        }))
     }
 
     /// Computes the outputs from values for the inputs, each by its name, in this program's own evaluator: the one that folds

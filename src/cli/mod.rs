@@ -7,6 +7,7 @@ mod deferred;
 mod diff;
 mod explain;
 mod fold;
+mod inspect;
 mod jobs;
 mod man;
 mod ops;
@@ -59,6 +60,8 @@ enum Command {
     Show(Deferred<show::Show>),
     /// Print why each remaining node is kept, and which options would remove it.
     Explain(Deferred<explain::Explain>),
+    /// Print what a model is: operators, parameters, multiply-accumulates, peak memory; several models side by side.
+    Inspect(Deferred<inspect::Inspect>),
     /// Compare two models by the values that their nodes compute.
     ///
     /// Compares the nodes of the main graph, of subgraphs and of functions with their attributes; constants, in the model file or in data files;
@@ -242,6 +245,7 @@ fn execute(cli: Cli, notes: &[String]) -> anyhow::Result<()> {
     match (cli.command, cli.fold) {
         (Some(Command::Show(Deferred(show))), _) => show.run(),
         (Some(Command::Explain(Deferred(explain))), _) => explain.run(),
+        (Some(Command::Inspect(Deferred(inspect))), _) => inspect.run(),
         (Some(Command::Diff(Deferred(diff))), _) => diff.run(),
         (Some(Command::Ops(Deferred(ops))), _) => ops.run(),
         (Some(Command::Rules(Deferred(rules))), _) => rules.run(),
@@ -260,6 +264,7 @@ impl Cli {
             None => Some(&self.fold.common),
             Some(Command::Show(Deferred(show))) => Some(&show.common),
             Some(Command::Explain(Deferred(explain))) => Some(&explain.common),
+            Some(Command::Inspect(Deferred(inspect))) => Some(&inspect.common),
             Some(_) => None,
         }
     }

@@ -87,6 +87,12 @@ pub(super) fn translate(arguments: impl IntoIterator<Item = OsString>) -> Result
     {
         arguments.drain(1..3);
     }
+    // OnnxSlim's flag is a subcommand here.
+    let names = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    if let Some(at) = arguments.iter().take(names).position(|argument| argument == "--inspect") {
+        arguments.remove(at);
+        arguments.insert(1.min(arguments.len()), "inspect".into());
+    }
     let mut rest = arguments.into_iter().peekable();
     translated.arguments.extend(rest.next());
     while let Some(argument) = rest.next() {

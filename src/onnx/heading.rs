@@ -6,6 +6,12 @@ use super::proto::ModelProto;
 use crate::ir::Model;
 use crate::ir::text::quote_plainly;
 
+/// Returns the name and the version of the program that wrote the model, as the file declares them.
+pub fn producer(model: &Model) -> (String, String) {
+    let said = ModelProto::decode(model.extra.clone()).unwrap_or_default();
+    (said.producer_name.unwrap_or_default(), said.producer_version.unwrap_or_default())
+}
+
 /// The keys that are there and their values, as the text syntax writes them, in its order.
 pub fn heading(model: &Model) -> Vec<(&'static str, String)> {
     // Written by this program when the model was read, or empty; what cannot be read is not shown.

@@ -52,7 +52,7 @@ pub use encode::{Destination, EncodeError, Encoded};
 pub use export::export;
 pub use external::{DataFiles, ExternalError, MissingData, Reference};
 pub use file::{FileError, FileId};
-pub use heading::heading;
+pub use heading::{heading, producer};
 pub use import::{ImportError, ImportReason, import, import_parts};
 pub use parts::{ModelParts, count_nodes};
 pub use save::SaveError;

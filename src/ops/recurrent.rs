@@ -15,14 +15,15 @@
 mod activation;
 mod cells;
 
+use super::traits::{Traits, recurrence};
 use super::{InferCx, InferResult, Operator, Refusal};
 use crate::dim::Dim;
 use crate::ir::Fact;
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("RNN", &[1, 7, 14, 22], infer, cells::eval_rnn),
-    Operator::new("GRU", &[1, 3, 7, 14, 22], infer, cells::eval_gru),
-    Operator::new("LSTM", &[1, 7, 14, 22], infer, cells::eval_lstm),
+    Operator::new("RNN", &[1, 7, 14, 22], infer, cells::eval_rnn).with(Traits::NONE.macs(recurrence)),
+    Operator::new("GRU", &[1, 3, 7, 14, 22], infer, cells::eval_gru).with(Traits::NONE.macs(recurrence)),
+    Operator::new("LSTM", &[1, 7, 14, 22], infer, cells::eval_lstm).with(Traits::NONE.macs(recurrence)),
 ];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {

@@ -44,6 +44,7 @@ pub use assume::{AssumeError, Assumption, is_possible, relations_in_labels};
 pub use contract::is_always_empty;
 pub use edits::{Fired, LastEdit};
 pub use extract::{ExtractError, extract, remove_outputs, values};
+pub(crate) use inline::calls::inline_all;
 pub use manager::run;
 pub(crate) use normalized_sums::{Fused, fused_by_shapes};
 pub use options::{Options, Shapes};

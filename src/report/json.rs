@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Census, Detail, Note, Port, Report, RuleUse};
+use super::{
+    Census, DataFile, Detail, DynamicDim, Figure, FunctionInfo, Inspection, LargeTensor, Note, Parameters, Port,
+    Report, RuleUse,
+};
 use crate::explain::{Cause, Explanation, OpenSize, Suggestion};
 use crate::onnx::MissingData;
 use crate::passes::{LastEdit, PassRun};
@@ -17,6 +20,13 @@ impl Report {
     /// The report as a JSON object on one line, `model` being the name it is told under. docs/report.md has the schema.
     pub fn json(&self, model: &str) -> String {
         report(self, model).to_string()
+    }
+}
+
+impl Inspection {
+    /// The inspection as a JSON object on one line. docs/report.md has the schema.
+    pub fn json(&self, model: &str) -> String {
+        inspection(self, model).to_string()
     }
 }
 
@@ -94,6 +104,55 @@ fn census(census: &Census, bytes: Option<u64>, external_bytes: Option<u64>) -> V
         "bytes": bytes,
         "external_bytes": external_bytes,
     })
+}
+
+fn inspection(inspection: &Inspection, model: &str) -> Value {
+    let port = |(name, ty): &(String, String)| json!({ "name": name, "type": ty });
+    let function = |of: &FunctionInfo| json!({ "name": of.name, "nodes": of.nodes, "opsets": of.opsets });
+    let parameters = |(dtype, of): (&String, &Parameters)| {
+        let sums = json!({ "tensors": of.tensors, "elements": of.elements, "bytes": of.bytes });
+        (dtype.clone(), sums)
+    };
+    let file = |of: &DataFile| json!({ "location": of.location, "tensors": of.tensors, "bytes": of.bytes, "missing": of.is_missing });
+    let tensor = |of: &LargeTensor| json!({ "name": of.name, "type": of.ty, "bytes": of.bytes });
+    let place = |(input, axis): &(String, usize)| json!({ "input": input, "axis": axis });
+    let dim = |of: &DynamicDim| json!({ "name": of.name, "places": of.places.iter().map(place).collect::<Vec<_>>() });
+    let (macs, memory) = (&inspection.macs, &inspection.memory);
+    json!({
+        "schema": VERSION,
+        "model": model,
+        "producer": { "name": inspection.producer.0, "version": inspection.producer.1 },
+        "ir_version": inspection.ir_version,
+        "opsets": inspection.opsets,
+        "bytes": inspection.bytes,
+        "inputs": inspection.inputs.iter().map(port).collect::<Vec<_>>(),
+        "inputs_with_default": inspection.defaults,
+        "outputs": inspection.outputs.iter().map(port).collect::<Vec<_>>(),
+        "dynamic_dims": inspection.dims.iter().map(dim).collect::<Vec<_>>(),
+        "nodes": inspection.census.nodes(),
+        "operators": inspection.census.operators,
+        "unknown_operators": inspection.census.unknown,
+        "functions": inspection.functions.iter().map(function).collect::<Vec<_>>(),
+        "parameters": inspection.parameters.iter().map(parameters).collect::<serde_json::Map<_, _>>(),
+        "macs": {
+            "total": figure(&macs.total),
+            "operators": macs.operators.iter().map(|(name, own)| (name.clone(), figure(own))).collect::<serde_json::Map<_, _>>(),
+            "uncounted": macs.uncounted,
+        },
+        "peak_memory": { "bytes": figure(&memory.bytes), "node": memory.node, "tensors_of_unknown_size": memory.unsized_values },
+        "data_files": inspection.files.iter().map(file).collect::<Vec<_>>(),
+        "largest_tensors": inspection.largest.iter().map(tensor).collect::<Vec<_>>(),
+    })
+}
+
+/// A number as a number, an expression as text, the dims that a number needs as an object.
+fn figure(figure: &Figure) -> Value {
+    match figure {
+        Figure::Number(number) => json!(number),
+        Figure::Expression(text) => json!(text),
+        Figure::Needs(dims) => json!({ "needs": dims }),
+        Figure::Unknown => Value::Null,
+    }
 }
 
 fn explanation(explanation: &Explanation, report: &Report, model: &str) -> Value {

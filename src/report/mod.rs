@@ -4,6 +4,7 @@ mod census;
 mod cuts;
 mod diff;
 mod drawing;
+mod inspect;
 #[cfg(feature = "json")]
 mod json;
 mod operators;
@@ -18,6 +19,11 @@ pub(crate) use cuts::slices_taken;
 pub use cuts::{AxisTaken, SliceTaken};
 pub(crate) use diff::diff;
 pub use drawing::{Drawing, DrawingForm, DrawnNode, NotDrawn};
+pub use inspect::{
+    DataFile, DynamicDim, Figure, FunctionInfo, Inspection, LargeTensor, MacCount, Parameters, PeakMemory,
+    inspection_text,
+};
+pub(crate) use inspect::{Inspected, inspect};
 pub use operators::operator_table;
 pub use rules::{rule_table, rule_text};
 

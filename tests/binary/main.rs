@@ -9,6 +9,7 @@ mod cli;
 mod difference;
 mod exports;
 mod hostile;
+mod inspect;
 #[cfg(unix)]
 mod links;
 mod memory;

@@ -48,7 +48,6 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--verbose", &[], Takes::None, Flag("--verbose")),
     word("--silent", &[], Takes::None, Flag("--quiet")),
     word("--profile", &[], Takes::Perhaps, Flags(&["--timings"])),
-    word("--inspect", &[], Takes::None, Flags(&["--output=/dev/null", "--stop-after=0"])),
     word("--list-default-optimizers", &["--list-other-optimizers"], Takes::None, Refused("`onnx-slice-fold rules` lists the rules")),
     word("--graph-diff", &["--node-reduction-plot"], Takes::Perhaps, Nothing("`onnx-slice-fold diff A B` prints the differences of two models")),
     word("--dump-to-disk", &[], Takes::None, Nothing("`onnx-slice-fold show` prints a model, and --report json what changed")),
@@ -114,7 +113,7 @@ Flags of other tools
   --unused-output, --exclude-outputs NAME…
                                 --unused-output
   --model-check, --certify      --check
-  --inspect                     -o /dev/null --stop-after 0
+  MODEL... --inspect            inspect MODEL...
   --profile, --silent           --timings, --quiet
 The program accepts flags without a meaning here and prints a note. It refuses flags that request something else, with the reason.
 docs/migration.md lists every flag.

@@ -10,9 +10,11 @@
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
+use crate::ops::traits::{Traits, convolution};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
-pub(super) const CAUSAL_CONV_WITH_STATE: Operator = Operator::new("CausalConvWithState", &[27], infer, eval);
+pub(super) const CAUSAL_CONV_WITH_STATE: Operator =
+    Operator::new("CausalConvWithState", &[27], infer, eval).with(Traits::NONE.macs(|view| convolution(view, 1)));
 
 /// Whether the attribute `activation` asks for SiLU.
 fn read_activation(site: &Site<'_>) -> Result<bool, Refusal> {

@@ -15,11 +15,13 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::lane::{Ring, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add};
+use crate::ops::traits::{Traits, attention};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
-pub(super) const FLEX_ATTENTION: Operator =
-    Operator::new("FlexAttention", &[1], infer, eval).in_domain("ai.onnx.preview");
+pub(super) const FLEX_ATTENTION: Operator = Operator::new("FlexAttention", &[1], infer, eval)
+    .in_domain("ai.onnx.preview")
+    .with(Traits::NONE.macs(|view| attention(view, &view.elements(0)?, view.shape(1)?.get(2)?)));
 
 /// The type of scores and weights.
 fn scores_dtype(site: &Site<'_>, dtype: Option<DType>) -> Result<Option<DType>, Refusal> {

@@ -20,10 +20,12 @@ use super::layout::{Layout, per_head, read_heads};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
+use crate::ops::traits::{NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::Tensor;
 
-pub(super) const LINEAR_ATTENTION: Operator = Operator::new("LinearAttention", &[27], infer, eval);
+pub(super) const LINEAR_ATTENTION: Operator =
+    Operator::new("LinearAttention", &[27], infer, eval).with(Traits::NONE.macs(macs));
 
 /// The heads of queries and of keys and values.
 fn read_both(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
@@ -43,6 +45,20 @@ fn read_rule(site: &Site<'_>) -> Result<[bool; 2], Refusal> {
         "gated_delta" => Ok([true, true]),
         other => Err(Refusal::invalid(format!("attribute 'update_rule' is '{other}'"))),
     }
+}
+
+/// Returns the multiply-accumulates: each step adds `k⊗v` to the state of each head of keys and multiplies the state with each query; a delta
+/// rule multiplies the state with the key, too. Each of these is `d_k·d_v` products.
+fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    let site = view.site()?;
+    let ([q_heads, kv_heads], [_, delta]) = (read_both(&site).ok()?, read_rule(&site).ok()?);
+    let ([batch, steps, queries], [_, _, values]) = (view.shape(0)?, view.shape(2)?) else { return None };
+    let scope = view.scope();
+    let key_size = scope.floor_div(queries, &Dim::constant(q_heads));
+    let value_size = scope.floor_div(values, &Dim::constant(kv_heads));
+    let of_keys = kv_heads.checked_mul(if delta { 2 } else { 1 })?;
+    let states = Dim::constant(q_heads.checked_add(of_keys)?);
+    Some(scope.product([batch, steps, &key_size, &value_size, &states]))
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {

@@ -19,9 +19,10 @@ mod scaled;
 mod shapes;
 
 use super::Operator;
+use super::traits::Traits;
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("Attention", &[23, 24, 25], shapes::infer, scaled::eval),
+    Operator::new("Attention", &[23, 24, 25], shapes::infer, scaled::eval).with(Traits::NONE.macs(shapes::macs)),
     flex::FLEX_ATTENTION,
     linear::LINEAR_ATTENTION,
     rotary::ROTARY_EMBEDDING,

@@ -12,6 +12,7 @@
 
 use crate::dim::Dim;
 use crate::ir::Fact;
+use crate::ops::traits::{NodeFacts, attention};
 use crate::ops::{InferCx, InferResult, Refusal, Site};
 use crate::tensor::DType;
 
@@ -166,6 +167,17 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         Fact::tensor(value_dtype, Some(value)),
         Fact::tensor(dtype, Some(vec![batch, q_heads, q_length, total])),
     ])
+}
+
+/// Returns the multiply-accumulates: the keys are the past ones and the incoming ones.
+pub(super) fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    // The length is the last axis but one in both layouts.
+    let [.., keys, _] = view.shape(K)? else { return None };
+    let length = match view.input(PAST_KEY) {
+        None => keys.clone(),
+        Some(_) => view.scope().add(keys, view.shape(PAST_KEY)?.get(2)?),
+    };
+    attention(view, &view.elements(Q)?, &length)
 }
 
 #[cfg(test)]

@@ -27,9 +27,14 @@ mod scan;
 mod tests;
 
 use super::Operator;
+use super::traits::Traits;
+use crate::dim::Dim;
 
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::new("If", &[1, 11, 13, 16, 19, 21, 23, 24, 25], branch::infer, branch::eval),
-    Operator::new("Loop", &[1, 11, 13, 16, 19, 21, 23, 24, 25], repeat::infer, repeat::eval),
-    Operator::new("Scan", &[8, 9, 11, 16, 19, 21, 23, 24, 25], scan::infer, scan::eval),
+    Operator::new("If", &[1, 11, 13, 16, 19, 21, 23, 24, 25], branch::infer, branch::eval)
+        .with(Traits::NONE.iterations(|_| Some(Dim::constant(1)))),
+    Operator::new("Loop", &[1, 11, 13, 16, 19, 21, 23, 24, 25], repeat::infer, repeat::eval)
+        .with(Traits::NONE.iterations(repeat::iterations)),
+    Operator::new("Scan", &[8, 9, 11, 16, 19, 21, 23, 24, 25], scan::infer, scan::eval)
+        .with(Traits::NONE.iterations(scan::iterations)),
 ];

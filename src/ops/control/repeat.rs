@@ -10,6 +10,7 @@ use crate::dim::{Dim, Symbol};
 use crate::ir::{Data, DeclaredDim, DeclaredType, DimClaim, Fact, GraphId, Scalar};
 use crate::ops::join::stem_of;
 use crate::ops::pieces::stack;
+use crate::ops::traits::NodeFacts;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
@@ -33,6 +34,11 @@ fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
 fn carried<T>(operands: &[Option<T>]) -> &[Option<T>] {
     let end = operands.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     operands.get(2..end).unwrap_or_default()
+}
+
+/// Returns the trip count, which a condition may end earlier. Exporters write the largest integer for a loop without one.
+pub(super) fn iterations(view: &NodeFacts<'_>) -> Option<Dim> {
+    view.single(0).filter(|trips| trips.as_const().is_none_or(|trips| trips < i64::from(i32::MAX)))
 }
 
 /// What the condition of a loop does.

@@ -5,6 +5,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, GraphId};
 use crate::ops::join::stem_of;
 use crate::ops::pieces::{pick, stack};
+use crate::ops::traits::NodeFacts;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
 use crate::tensor::Tensor;
 
@@ -68,6 +69,17 @@ impl ScanLayout {
 /// The first of several sizes that must be equal which says most.
 fn agreed(sizes: &[Dim]) -> Option<Dim> {
     sizes.iter().find(|size| size.as_const().is_some()).or_else(|| sizes.first()).cloned()
+}
+
+/// Returns the number of iterations: the dim of the first scanned operand along its axis.
+pub(super) fn iterations(view: &NodeFacts<'_>) -> Option<Dim> {
+    let layout = ScanLayout::read(&view.site()?, view.node.inputs().len()).ok()?;
+    // Version 8 runs the body for each sequence of a batch.
+    if layout.first == 1 {
+        return None;
+    }
+    let shape = view.shape(layout.scan_operands().start)?;
+    shape.get(axis_in(*layout.input_axes.first()?, shape.len()).ok()?).cloned()
 }
 
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {

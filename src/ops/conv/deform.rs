@@ -19,11 +19,13 @@ use super::geometry::Geometry;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add, stays_finite};
+use crate::ops::traits::{Traits, convolution};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::Tensor;
 use crate::tensor::threads;
 
-pub(super) const DEFORM_CONV: Operator = Operator::new("DeformConv", &[19, 22], infer, eval);
+pub(super) const DEFORM_CONV: Operator =
+    Operator::new("DeformConv", &[19, 22], infer, eval).with(Traits::NONE.macs(|view| convolution(view, 1)));
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = (0..5).find_map(|at| cx.dtype(at));

@@ -18,7 +18,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add, stays_finite};
-use crate::ops::traits::{NumbersOf, Traits};
+use crate::ops::traits::{NumbersOf, Traits, convolution};
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{Tensor, threads};
@@ -27,6 +27,7 @@ pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eva
     Traits::NONE
         .fused_with_next()
         .bilinear()
+        .macs(|view| convolution(view, 1))
         .needs(|view| fitting(view, 0, 1))
         .inferred_by_numbers(NumbersOf::Whole(2)),
 );

@@ -16,14 +16,19 @@ use super::geometry::fitting;
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, read, same_dtype};
 use crate::ops::quantize::{Requantize, sums_alike};
-use crate::ops::traits::{NumbersOf, Traits};
+use crate::ops::traits::{NumbersOf, Traits, convolution};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
 
-pub(super) const CONV_INTEGER: Operator = Operator::new("ConvInteger", &[10], infer_integer, eval_integer)
-    .with(Traits::NONE.fused_with_next().needs(|view| fitting(view, 0, 1)).inferred_by_numbers(NumbersOf::Whole(2)));
+pub(super) const CONV_INTEGER: Operator = Operator::new("ConvInteger", &[10], infer_integer, eval_integer).with(
+    Traits::NONE
+        .fused_with_next()
+        .macs(|view| convolution(view, 1))
+        .needs(|view| fitting(view, 0, 1))
+        .inferred_by_numbers(NumbersOf::Whole(2)),
+);
 pub(super) const QLINEAR_CONV: Operator = Operator::new("QLinearConv", &[10], infer_qlinear, eval_qlinear)
-    .with(Traits::NONE.needs(|view| fitting(view, 0, 3)));
+    .with(Traits::NONE.macs(|view| convolution(view, 3)).needs(|view| fitting(view, 0, 3)));
 
 fn infer_integer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int32), shape_of(cx, 0, 1, None)?)])

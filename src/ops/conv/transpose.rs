@@ -21,13 +21,13 @@ use crate::dim::{Dim, Scope};
 use crate::ir::Fact;
 use crate::ops::lane::{Ring, in_lane, read, same_dtype};
 use crate::ops::linear::{Matrix, multiply_add, stays_finite};
-use crate::ops::traits::Traits;
+use crate::ops::traits::{Traits, transposed_convolution};
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::threads;
 
-pub(super) const CONV_TRANSPOSE: Operator =
-    Operator::new("ConvTranspose", &[1, 11, 22], infer, eval).with(Traits::NONE.fused_with_next().bilinear());
+pub(super) const CONV_TRANSPOSE: Operator = Operator::new("ConvTranspose", &[1, 11, 22], infer, eval)
+    .with(Traits::NONE.fused_with_next().bilinear().macs(transposed_convolution));
 
 struct Transpose {
     window: Window,

@@ -25,10 +25,11 @@ use crate::ir::Fact;
 use crate::ops::broadcast::{broadcast_dims, broadcast_shapes, broadcast_static};
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add, products_stay_finite};
+use crate::ops::traits::{NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Shape, Strides, Tensor, product, strides_of};
 
-pub(super) const EINSUM: Operator = Operator::new("Einsum", &[12, 28], infer, eval);
+pub(super) const EINSUM: Operator = Operator::new("Einsum", &[12, 28], infer, eval).with(Traits::NONE.macs(macs));
 
 /// The axes of an operand or of the result, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,6 +162,30 @@ fn shape_of(cx: &InferCx<'_>, equation: &Equation) -> Result<Option<Vec<Dim>>, R
         dims.push(dim_of(letter)?);
     }
     Ok(Some(dims))
+}
+
+/// Returns the multiply-accumulates of two operands: one for each combination of places under all labels. A single operand has none, and the
+/// number for more operands depends on the order of contraction.
+fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    let site = view.site()?;
+    let equation = Equation::read(&site).ok()?;
+    match equation.operands.as_slice() {
+        [_] => return Some(Dim::constant(0)),
+        [_, _] => {}
+        _ => return None,
+    }
+    let mut dims: Vec<(Label, Dim)> = Vec::new();
+    for (at, term) in equation.operands.iter().enumerate() {
+        let shape = view.shape(at)?;
+        let count = term.ellipsis_rank(shape.len()).ok()?;
+        for (label, dim) in term.labels(count).into_iter().zip(shape) {
+            match dims.iter_mut().find(|(known, _)| *known == label) {
+                Some((_, known)) => *known = broadcast_dims(view.scope(), known, dim).ok()?,
+                None => dims.push((label, dim.clone())),
+            }
+        }
+    }
+    Some(view.scope().product(dims.iter().map(|(_, dim)| dim)))
 }
 
 /// The dim a letter names, from all the axes it stands for: all are equal, or in runtimes some are stretched. What

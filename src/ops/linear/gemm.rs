@@ -12,12 +12,12 @@ use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Lane, Ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add, settled, stays_finite};
-use crate::ops::traits::Traits;
+use crate::ops::traits::{Traits, turned_product};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const GEMM: Operator = Operator::new("Gemm", &[1, 6, 7, 9, 11, 13], infer, eval)
-    .with(Traits::NONE.fused_with_next().bilinear().inferred_by_shapes());
+    .with(Traits::NONE.fused_with_next().bilinear().macs(turned_product).inferred_by_shapes());
 
 /// The attributes.
 struct Gemm {

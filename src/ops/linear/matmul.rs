@@ -14,7 +14,7 @@ use crate::ops::broadcast::{broadcast_shapes, broadcast_static};
 use crate::ops::elementwise::symbolic::Elements;
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add, settled};
-use crate::ops::traits::{Failure, NodeFacts, Repetition, Traits, broadcast_narrow};
+use crate::ops::traits::{Failure, NodeFacts, Repetition, Traits, broadcast_narrow, matrix_product};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Indices, StridedView, Strides, product};
 
@@ -24,6 +24,7 @@ pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, 
         .fused_with_next()
         .bilinear()
         .needs_equal(summed)
+        .macs(matrix_product)
         .inferred_by_shapes(),
 );
 

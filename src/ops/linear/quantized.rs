@@ -15,16 +15,16 @@ use crate::ir::Fact;
 use crate::ops::broadcast::Broadcast;
 use crate::ops::lane::{Ring, read, same_dtype};
 use crate::ops::quantize::{Requantize, sums_alike};
-use crate::ops::traits::Traits;
+use crate::ops::traits::{Traits, matrix_product};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const MATMUL_INTEGER: Operator =
     Operator::new("MatMulInteger", &[10], infer_matmul_integer, eval_matmul_integer)
-        .with(Traits::NONE.fused_with_next().inferred_by_shapes());
+        .with(Traits::NONE.fused_with_next().macs(matrix_product).inferred_by_shapes());
 pub(super) const QLINEAR_MATMUL: Operator =
     Operator::new("QLinearMatMul", &[10, 21], infer_qlinear_matmul, eval_qlinear_matmul)
-        .with(Traits::NONE.inferred_by_shapes());
+        .with(Traits::NONE.macs(matrix_product).inferred_by_shapes());
 
 fn infer_matmul_integer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int32), shape_of(cx, 0, 1)?)])

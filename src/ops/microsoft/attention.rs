@@ -17,31 +17,32 @@
 
 use super::{dim, heads, like, operator, or_fresh, part};
 use crate::dim::Dim;
-use crate::ir::Fact;
+use crate::ir::{Attribute, Fact};
+use crate::ops::traits::{NodeFacts, Traits, attention as attention_macs};
 use crate::ops::{InferCx, InferResult, Operator, Refusal};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    operator("Attention", infer_attention),
-    operator("DecoderAttention", infer_cached_decoder),
-    operator("DecoderMaskedMultiHeadAttention", infer_decoder),
-    operator("DecoderMaskedSelfAttention", infer_attention),
-    operator("DynamicSparseAttention", infer_dynamic_sparse),
-    operator("GatedRelativePositionBias", infer_gated_bias),
-    operator("GroupQueryAttention", infer_group_query),
-    operator("MultiHeadAttention", infer_multi_head),
-    operator("PackedAttention", infer_packed),
-    operator("PackedMultiHeadAttention", infer_packed_multi_head),
-    operator("PackedSparseAttentionIndexer", infer_packed_indexer),
-    operator("PagedAttention", infer_paged),
-    operator("QAttention", infer_qattention),
-    operator("QOrderedAttention", infer_ordered),
-    operator("QOrderedLongformerAttention", super::infer_first),
+    operator("Attention", infer_attention).with(Traits::NONE.macs(|view| merged_macs(view, 4))),
+    operator("DecoderAttention", infer_cached_decoder).with(Traits::NONE.macs(|_| None)),
+    operator("DecoderMaskedMultiHeadAttention", infer_decoder).with(Traits::NONE.macs(|_| None)),
+    operator("DecoderMaskedSelfAttention", infer_attention).with(Traits::NONE.macs(|view| merged_macs(view, 4))),
+    operator("DynamicSparseAttention", infer_dynamic_sparse).with(Traits::NONE.macs(|_| None)),
+    operator("GatedRelativePositionBias", infer_gated_bias).with(Traits::NONE.macs(|_| None)),
+    operator("GroupQueryAttention", infer_group_query).with(Traits::NONE.macs(grouped_macs)),
+    operator("MultiHeadAttention", infer_multi_head).with(Traits::NONE.macs(multi_head_macs)),
+    operator("PackedAttention", infer_packed).with(Traits::NONE.macs(|_| None)),
+    operator("PackedMultiHeadAttention", infer_packed_multi_head).with(Traits::NONE.macs(|_| None)),
+    operator("PackedSparseAttentionIndexer", infer_packed_indexer).with(Traits::NONE.macs(|_| None)),
+    operator("PagedAttention", infer_paged).with(Traits::NONE.macs(|_| None)),
+    operator("QAttention", infer_qattention).with(Traits::NONE.macs(|view| merged_macs(view, 8))),
+    operator("QOrderedAttention", infer_ordered).with(Traits::NONE.macs(|_| None)),
+    operator("QOrderedLongformerAttention", super::infer_first).with(Traits::NONE.macs(|_| None)),
     operator("RemovePadding", infer_remove_padding),
     operator("RestorePadding", infer_restore_padding),
-    operator("SparseAttention", infer_sparse),
-    operator("SparseAttentionIndexer", infer_indexer),
-    operator("SparsePagedAttention", infer_paged),
+    operator("SparseAttention", infer_sparse).with(Traits::NONE.macs(|_| None)),
+    operator("SparseAttentionIndexer", infer_indexer).with(Traits::NONE.macs(|_| None)),
+    operator("SparsePagedAttention", infer_paged).with(Traits::NONE.macs(|_| None)),
 ];
 
 /// What merged weights or their bias make of queries and of values.
@@ -84,6 +85,56 @@ fn attention(cx: &InferCx<'_>, dtype: Option<DType>, past: usize) -> InferResult
     };
     let count = or_fresh(cx, count.map(Dim::constant));
     Ok(vec![output, Fact::tensor(dtype, Some(vec![Dim::constant(2), batch, count, total, or_fresh(cx, size)]))])
+}
+
+/// Returns the multiply-accumulates of the merged projections `[H, q + k + v]` and of attention.
+fn merged_macs(view: &NodeFacts<'_>, past: usize) -> Option<Dim> {
+    let scope = view.scope();
+    let ([batch, length, _], [_, columns]) = (view.shape(0)?, view.shape(1)?) else { return None };
+    if view.int("past_present_share_buffer", 0)? != 0 {
+        return None;
+    }
+    let total = match view.input(past) {
+        None => length.clone(),
+        Some(_) => scope.add(view.shape(past)?.get(3)?, length),
+    };
+    let query = match view.node.attribute("qkv_hidden_sizes") {
+        None => scope.floor_div(columns, &Dim::constant(3)),
+        Some(Attribute::Ints(sizes)) => Dim::constant(*sizes.first()?),
+        Some(_) => return None,
+    };
+    let projected = scope.mul(&view.elements(0)?, columns);
+    Some(scope.add(&projected, &attention_macs(view, &scope.product([batch, length, &query]), &total)?))
+}
+
+/// Returns the multiply-accumulates over the whole cache, whose length is a dim of the second result. The queries have as many elements as the result.
+fn grouped_macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    let cache = view.facts.get(view.node.output(1)?)?.shape()?;
+    attention_macs(view, &view.result_elements()?, cache.get(2)?)
+}
+
+/// Returns the multiply-accumulates for separate or packed operands; `None` if the cache may be a buffer of any length.
+fn multi_head_macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    const PAST_KEY: usize = 6;
+    const SHARED: usize = 8;
+    if view.input(SHARED).is_some() {
+        return None;
+    }
+    let scope = view.scope();
+    let (queries, keys) = match (view.shape(0)?, view.input(1)) {
+        ([_, length, _, _, _], _) => (scope.floor_div(&view.elements(0)?, &Dim::constant(3)), length),
+        ([_, length, _], None) => (view.elements(0)?, length),
+        (_, Some(_)) => match view.shape(1)? {
+            [_, keys, _] | [_, keys, _, _, _] | [_, _, keys, _] => (view.elements(0)?, keys),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let total = match view.input(PAST_KEY) {
+        None => keys.clone(),
+        Some(_) => scope.add(view.shape(PAST_KEY)?.get(2)?, keys),
+    };
+    attention_macs(view, &queries, &total)
 }
 
 fn infer_multi_head(cx: &mut InferCx<'_>) -> InferResult {

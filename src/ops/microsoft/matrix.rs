@@ -22,37 +22,38 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::conv::conv_shape;
 use crate::ops::linear::{gemm_shape, matmul_shape, product_dims};
+use crate::ops::traits::{NodeFacts, Traits, convolution, matrix_product, transposed_convolution, turned_product};
 use crate::ops::window::{Window, read_numbers};
 use crate::ops::{InferCx, InferResult, Operator, Refusal};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    operator("CausalConvWithState", infer_causal_conv),
-    operator("ConvTransposeWithDynamicPads", infer_conv_transpose),
-    operator("DynamicQuantizeMatMul", infer_matmul),
-    operator("FusedConv", infer_fused_conv),
-    operator("FusedGemm", infer_fused_gemm),
-    operator("FusedMatMul", infer_fused_matmul),
-    operator("FusedMatMulActivation", infer_fused_matmul),
-    operator("GemmFastGelu", infer_matmul),
-    operator("GemmFloat8", infer_gemm_float8),
-    operator("MatMulBlockQuantizedFp4Weight", infer_block_weights),
-    operator("MatMulBlockQuantizedFp8Weight", infer_block_weights),
-    operator("MatMulBnb4", infer_packed_weights),
-    operator("MatMulFpQ4", infer_shaped_weights),
-    operator("MatMulInteger16", infer_matmul_integer16),
-    operator("MatMulIntegerToFloat", infer_matmul_integer_to_float),
-    operator("MatMulNBits", infer_packed_weights),
-    operator("MatMulNBitsMlp", infer_packed_mlp),
-    operator("MatMulNBitsQkv", infer_packed_qkv),
-    operator("NhwcConv", infer_nhwc_conv),
-    operator("NhwcFusedConv", infer_nhwc_conv),
-    operator("QGemm", infer_qgemm),
-    operator("QLinearConv", infer_qlinear_conv),
-    operator("QOrderedMatMul", infer_ordered_matmul),
-    operator("SparseToDenseMatMul", infer_sparse_matmul),
-    operator("TransposeMatMul", infer_fused_matmul),
-    operator("WordConvEmbedding", infer_word_embedding),
+    operator("CausalConvWithState", infer_causal_conv).with(Traits::NONE.macs(|view| convolution(view, 1))),
+    operator("ConvTransposeWithDynamicPads", infer_conv_transpose).with(Traits::NONE.macs(transposed_convolution)),
+    operator("DynamicQuantizeMatMul", infer_matmul).with(Traits::NONE.macs(matrix_product)),
+    operator("FusedConv", infer_fused_conv).with(Traits::NONE.macs(|view| convolution(view, 1))),
+    operator("FusedGemm", infer_fused_gemm).with(Traits::NONE.macs(turned_product)),
+    operator("FusedMatMul", infer_fused_matmul).with(Traits::NONE.macs(turned_product)),
+    operator("FusedMatMulActivation", infer_fused_matmul).with(Traits::NONE.macs(turned_product)),
+    operator("GemmFastGelu", infer_matmul).with(Traits::NONE.macs(matrix_product)),
+    operator("GemmFloat8", infer_gemm_float8).with(Traits::NONE.macs(turned_product)),
+    operator("MatMulBlockQuantizedFp4Weight", infer_block_weights).with(Traits::NONE.macs(matrix_product)),
+    operator("MatMulBlockQuantizedFp8Weight", infer_block_weights).with(Traits::NONE.macs(matrix_product)),
+    operator("MatMulBnb4", infer_packed_weights).with(Traits::NONE.macs(matrix_product)),
+    operator("MatMulFpQ4", infer_shaped_weights).with(Traits::NONE.macs(matrix_product)),
+    operator("MatMulInteger16", infer_matmul_integer16).with(Traits::NONE.macs(matrix_product)),
+    operator("MatMulIntegerToFloat", infer_matmul_integer_to_float).with(Traits::NONE.macs(matrix_product)),
+    operator("MatMulNBits", infer_packed_weights).with(Traits::NONE.macs(matrix_product)),
+    operator("MatMulNBitsMlp", infer_packed_mlp).with(Traits::NONE.macs(mlp_macs)),
+    operator("MatMulNBitsQkv", infer_packed_qkv).with(Traits::NONE.macs(qkv_macs)),
+    operator("NhwcConv", infer_nhwc_conv).with(Traits::NONE.macs(|view| channels_last_macs(view, 1))),
+    operator("NhwcFusedConv", infer_nhwc_conv).with(Traits::NONE.macs(|view| channels_last_macs(view, 1))),
+    operator("QGemm", infer_qgemm).with(Traits::NONE.macs(turned_product)),
+    operator("QLinearConv", infer_qlinear_conv).with(Traits::NONE.macs(quantized_conv_macs)),
+    operator("QOrderedMatMul", infer_ordered_matmul).with(Traits::NONE.macs(matrix_product)),
+    operator("SparseToDenseMatMul", infer_sparse_matmul).with(Traits::NONE.macs(|_| None)),
+    operator("TransposeMatMul", infer_fused_matmul).with(Traits::NONE.macs(turned_product)),
+    operator("WordConvEmbedding", infer_word_embedding).with(Traits::NONE.macs(|_| None)),
 ];
 
 fn infer_matmul(cx: &mut InferCx<'_>) -> InferResult {
@@ -269,6 +270,30 @@ fn channels_last(cx: &InferCx<'_>, channels: Option<Dim>) -> Result<Option<Vec<D
     };
     let spatial = sizes.iter().enumerate().map(|at| or_fresh(cx, places(at)));
     Ok(Some([batch.clone()].into_iter().chain(spatial).chain([or_fresh(cx, channels)]).collect()))
+}
+
+/// Returns the multiply-accumulates of a convolution to `[N, D…, M]`: the weights have `M` filters, on whatever axis.
+fn channels_last_macs(view: &NodeFacts<'_>, weights: usize) -> Option<Dim> {
+    let [places @ .., _] = view.result_shape()? else { return None };
+    Some(view.scope().mul(&view.scope().product(places), &view.elements(weights)?))
+}
+
+fn quantized_conv_macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    match view.int("channels_last", 0)? {
+        0 => convolution(view, 3),
+        _ => channels_last_macs(view, 3),
+    }
+}
+
+/// Returns the multiply-accumulates of the two projections of a gated layer.
+fn mlp_macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    Some(view.scope().mul(&matrix_product(view)?, &Dim::constant(2)))
+}
+
+/// Returns the multiply-accumulates of the projections to queries, keys and values.
+fn qkv_macs(view: &NodeFacts<'_>) -> Option<Dim> {
+    let columns = view.int("Nq", 0)?.checked_add(view.int("Nkv", 0)?.checked_mul(2)?)?;
+    Some(view.scope().mul(&view.elements(0)?, &Dim::constant(columns)))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@
 use super::{broadcast, dim, embedded, like, operator, or_fresh};
 use crate::dim::Dim;
 use crate::ir::Fact;
+use crate::ops::traits::{Traits, recurrence};
 use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in, pool, recurrent};
 use crate::tensor::DType;
 
@@ -26,7 +27,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("DequantizeBFP", infer_dequantize_blocks),
     operator("DequantizeLinear", infer_dequantize_linear),
     operator("DequantizeWithOrder", infer_dequantize_ordered),
-    operator("DynamicQuantizeLSTM", infer_lstm),
+    operator("DynamicQuantizeLSTM", infer_lstm).with(Traits::NONE.macs(recurrence)),
     operator("GatherBlockQuantized", infer_gather_block_quantized),
     operator("MulInteger", infer_integer_product),
     operator("NhwcMaxPool", infer_nhwc_max_pool),

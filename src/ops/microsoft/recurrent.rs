@@ -13,18 +13,19 @@
 use super::{dim, heads, like, operator, or_fresh, part};
 use crate::dim::Dim;
 use crate::ir::Fact;
+use crate::ops::traits::Traits;
 use crate::ops::{InferCx, InferResult, Operator, Refusal};
 use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("EngramGate", infer_engram_gate),
     operator("GatedAdd", super::infer_first),
-    operator("GatedDeltaNet", infer_gated_delta_net),
+    operator("GatedDeltaNet", infer_gated_delta_net).with(Traits::NONE.macs(|_| None)),
     operator("GatedRMSNorm", super::infer_first),
-    operator("LinearAttention", infer_linear_attention),
+    operator("LinearAttention", infer_linear_attention).with(Traits::NONE.macs(|_| None)),
     operator("LinearAttentionGate", infer_gate),
     operator("NGramHashMapping", infer_ngrams),
-    operator("VarlenCausalConvWithState", infer_packed_conv),
+    operator("VarlenCausalConvWithState", infer_packed_conv).with(Traits::NONE.macs(|_| None)),
     operator("VarlenNGramHashMapping", infer_packed_ngrams),
 ];
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::dim::Scope;
 use crate::ir::{Attribute, Constant, Data, DeclaredType, DimClaim, Extra, Model, NewNode, OpsetImport, ValueId};
+use crate::ops::traits::NodeFacts;
 use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Element, Tensor};
@@ -126,6 +127,21 @@ impl Single {
     /// The first result's elements.
     pub fn integers(self) -> Vec<i64> {
         self.eval().unwrap()[0].to_i64s().unwrap()
+    }
+
+    /// Returns the multiply-accumulates that the operator declares, as text; `None` if it declares none or facts do not determine them.
+    pub fn macs(self) -> Option<String> {
+        let (model, outputs) = self.build();
+        let scope = Rc::new(Scope::new());
+        let mut walk = Walk::new(Rc::clone(&scope), SliceRule::default(), Budget::default());
+        walk.evaluate = false;
+        walk.infer_main(&model).unwrap();
+        let id = model.value(*outputs.first()?).producer()?;
+        let opset = model.opset(model.main(), "")?;
+        let view = NodeFacts::of(&model, &walk.facts, id, opset)?;
+        let macs = (view.traits().macs?)(&view)?;
+        let is_known = !macs.symbols().iter().any(|&symbol| scope.is_fresh(symbol));
+        is_known.then(|| scope.format(&macs))
     }
 
     /// What is inferred without evaluation: for each result `type[d0, d1, …]`; `?` where nothing is known, and a size of

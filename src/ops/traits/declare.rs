@@ -294,6 +294,18 @@ impl Traits {
         self
     }
 
+    /// Sums this number of products.
+    pub const fn macs(mut self, macs: Macs) -> Traits {
+        self.macs = Some(macs);
+        self
+    }
+
+    /// Runs one of its subgraphs this number of times.
+    pub const fn iterations(mut self, iterations: Macs) -> Traits {
+        self.iterations = Some(iterations);
+        self
+    }
+
     /// Makes a smaller result of smaller operands.
     pub const fn repeats(mut self, repeats: Repeats) -> Traits {
         self.repeats = Some(repeats);

@@ -16,10 +16,12 @@
 //! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | between which numbers results lie, and how they are ordered |
 //! | [`needs`](Traits::needs), [`needs_equal`](Traits::needs_equal) | which sizes it refuses |
 //! | [`shape_inference`](Traits::shape_inference) | by what runtimes know the sizes of results when they load a model |
+//! | [`macs`](Traits::macs), [`iterations`](Traits::iterations) | how many products it sums, and how often its subgraphs run |
 //! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
 
 mod counting;
 mod declare;
+mod macs;
 mod names;
 mod repeats;
 #[cfg(test)]
@@ -28,6 +30,10 @@ mod view;
 
 pub use counting::{Counting, in_steps};
 pub(in crate::ops) use counting::{laid_out, pair};
+pub use macs::Macs;
+pub(in crate::ops) use macs::{
+    attention, convolution, matrix_product, recurrence, transposed_convolution, turned_product,
+};
 pub use names::*;
 pub use repeats::{Repetition, broadcast_narrow};
 pub use view::{NodeFacts, traits_of};
@@ -348,6 +354,10 @@ pub struct Traits {
     pub uniform: Option<Uniform>,
     /// What it makes of operands that repeat along axes. Pointwise operators, and those that mix axes, need not tell.
     pub repeats: Option<Repeats>,
+    /// The number of multiply-accumulates; `None` if the operator sums no products.
+    pub macs: Option<Macs>,
+    /// The number of times that one of its subgraphs runs, at most.
+    pub iterations: Option<Macs>,
 }
 
 impl Traits {
@@ -390,6 +400,8 @@ impl Traits {
         counts: None,
         uniform: None,
         repeats: None,
+        macs: None,
+        iterations: None,
     };
 
     /// Whether the operator moves elements of its first operand, and of no other.

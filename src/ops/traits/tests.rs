@@ -2,6 +2,7 @@
 //! then shown to fail on a trait that is wrong.
 
 mod inferred;
+mod macs;
 mod sample;
 mod shapes;
 mod values;

@@ -59,6 +59,14 @@ pub(in crate::passes) fn inline(
     Ok(inlined)
 }
 
+/// Replaces calls by the bodies of the functions called as long as the model has at most `most` nodes. Calls that cannot be replaced are kept.
+///
+/// # Errors
+/// The model is inconsistent.
+pub(crate) fn inline_all(model: &mut Model, most: usize) -> Result<(), Broken> {
+    inline(model, usize::MAX, most, &mut EditCounter::new(usize::MAX, false)).map(|_| ())
+}
+
 /// What a call gives for the attributes that a function declares, its defaults filled in.
 pub(in crate::passes) fn bindings(model: &Model, id: FunctionId, site: NodeId) -> FxHashMap<String, Binding> {
     let (Some(function), Some(node)) = (model.function(id), model.node(site)) else { return FxHashMap::default() };
