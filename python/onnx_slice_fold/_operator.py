@@ -1,4 +1,4 @@
-"""``Operator``: an operator of your own, told to the package in two functions."""
+"""``Operator``: the description of a custom operator by two functions."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def test_data_in_other_files(tmp_path, chain):
     assert [(missing.location, missing.tensors, missing.looked_in) for missing in report.missing_data] == [("model.data", 1, [])]
     assert json.loads(json.dumps(report.to_dict()))["missing_data"][0]["tensors"] == 1
     assert onnx.load_from_string(folded).graph.initializer[0].external_data[0].value == "model.data"
-    with pytest.warns(UserWarning), pytest.raises(osf.ImpossibleModelError):
+    with pytest.warns(UserWarning), pytest.raises(osf.ImpossibleError):
         osf.fold(data, strict=True)
     for place in ({"base_dir": tmp_path}, {"external_data_roots": tmp_path}, {"external_data_roots": ["/", str(tmp_path)]}):
         folded, report = osf.fold(data, **place)
