@@ -30,7 +30,7 @@ from ._errors import (
 from ._evaluate import evaluate
 from ._explanation import Cause, Explanation, OpenSize, Suggestion
 from ._fold import explain, fold, show
-from ._operator import Node, Operand, Operator
+from ._operator import Node, Operand, Operator, Type
 from ._options import FoldArguments, FoldOptions
 from ._report import Census, MissingData, Note, Report
 from ._rules import Rule, Rules, rules
@@ -67,6 +67,7 @@ __all__ = [
     "Rules",
     "Suggestion",
     "SymbolicShapeInference",
+    "Type",
     "UnsupportedError",
     "UsageError",
     "__version__",

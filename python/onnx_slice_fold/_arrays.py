@@ -70,7 +70,7 @@ def array_of(value: Any) -> Any:
         return dict(zip(array_of(keys).tolist(), map(array_of, values)))
     name, shape, payload = value
     if name == "string":
-        strings = numpy.empty(len(payload), dtype=object)
+        strings: numpy.ndarray[Any, Any] = numpy.empty(len(payload), dtype=object)
         strings[:] = [text.decode(errors="surrogateescape") for text in payload]
         return strings.reshape(shape)
     if name in _PACKED:
@@ -78,7 +78,7 @@ def array_of(value: Any) -> Any:
     return numpy.frombuffer(payload, _dtype(name)).reshape(shape)
 
 
-def _dtype(name: str) -> numpy.dtype[Any]:
+def _dtype(name: str) -> Any:
     import numpy
 
     if name in _ML_DTYPES:

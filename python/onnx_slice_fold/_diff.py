@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Iterator, Literal
 
 from ._models import opened
@@ -31,9 +31,11 @@ class Diff:
     """The differences of two models. Its text is the output of ``onnx-slice-fold diff``; it is false if there are none."""
 
     changes: tuple[Change, ...]
+    text: str = field(repr=False)
+    """The differences, and the numbers of equal nodes."""
 
     def __str__(self) -> str:
-        return "".join(f"{change}\n" for change in self.changes)
+        return self.text
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -69,12 +71,12 @@ def diff(before: ModelLike, after: ModelLike) -> Diff:
 
 
 def diff_of(text: str) -> Diff:
-    """Parses the text of a comparison: a line with a sign begins a difference, and indented lines continue it."""
+    """Parses the text of a comparison: a line with a sign begins a difference, and indented lines continue it. Other lines are numbers of nodes."""
     changes: list[Change] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line[:1] in _KINDS and line[1:2] == " ":
             changes.append(Change(_KINDS[line[0]], line[2:]))
-        elif changes:
+        elif changes and line.startswith("    "):
             last = changes.pop()
             changes.append(Change(last.kind, f"{last.text}\n{line}"))
-    return Diff(tuple(changes))
+    return Diff(tuple(changes), text)

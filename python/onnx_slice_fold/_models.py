@@ -168,11 +168,11 @@ def given_back(model: Any, folded: _core.Model, output: Any) -> tuple[Any, int]:
     if is_ir(model):
         return _to_ir(folded)
     if is_a(model, bytes, bytearray, memoryview):
-        return _made(folded, cast("type[Any]", type(model)))
+        return _made(folded, type(model))
     return _made(folded, io.BytesIO)
 
 
-def _made(folded: _core.Model, form: type[Any]) -> tuple[Any, int]:
+def _made(folded: _core.Model, form: Any) -> tuple[Any, int]:
     """The model as an object of a class."""
     name = _name_of(form)
     if name == "onnx.ModelProto":
