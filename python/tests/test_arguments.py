@@ -188,7 +188,7 @@ def public():
     yield "Operator", osf.Operator
 
 
-@pytest.mark.parametrize("name, function", public(), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("name, function", list(public()), ids=lambda value: value if isinstance(value, str) else "")
 def test_docstrings_have_the_sections_of_numpy(name, function):
     text = inspect.getdoc(function)
     assert text and text.splitlines()[0].endswith("."), name
