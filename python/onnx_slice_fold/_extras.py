@@ -20,7 +20,7 @@ def require(module: str, purpose: str) -> Any:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        # A package that is installed but lacks one of its own dependencies raises its own error.
+        # The error of an installed package that lacks a dependency is not replaced.
         if error.name != module:
             raise
         text = f"{purpose} needs the package {module}, which is not installed; run: pip install onnx-slice-fold[{_EXTRAS[module]}]"

@@ -125,8 +125,9 @@ def plain(options: Mapping[str, Any], arguments: Iterable[str] = ()) -> dict[str
     made: dict[str, Any] = {}
     for name, value in options.items():
         if name not in FoldOptions.__annotations__:
-            text = f"there is no option '{name}'{nearest(name, [*FoldOptions.__annotations__, *arguments])}"
-            raise UsageError(f"{text} The options are {', '.join(FoldOptions.__annotations__)}")
+            listed = ", ".join(FoldOptions.__annotations__)
+            similar = nearest(name, [*FoldOptions.__annotations__, *arguments])
+            raise UsageError(f"there is no option '{name}'; the options are {listed}{similar}")
         if value is None:
             continue
         check: Callable[[str, Any], Any] = _CHECKS.get(name, _flag)
@@ -221,9 +222,10 @@ def _mapping(name: str, value: Any, fix: Callable[[Any], str]) -> Mapping[Any, A
 
 
 def _listed(value: Any, separator: str) -> list[tuple[str, str]]:
-    """The pairs in texts such as ``s33=1`` or ``x:1,3``."""
+    """The pairs in texts such as ``s33=1`` or ``x:1,3``, or in tuples of a name and a value."""
     items: list[Any] = [value] if isinstance(value, str) else list(value) if is_a(value, Iterable) else []
-    pairs = [item.rpartition(separator) for item in items if isinstance(item, str)]
+    texts = [item if isinstance(item, str) else separator.join(map(str, item)) if is_a(item, tuple) else "" for item in items]
+    pairs = [text.rpartition(separator) for text in texts]
     return [(name, right) for name, found, right in pairs if found]
 
 

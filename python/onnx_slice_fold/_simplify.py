@@ -224,7 +224,7 @@ def _refuse(initializers_as_constants: bool, extra_optimizers: object, function_
     if not initializers_as_constants:
         raise NotImplementedError("initializers_as_constants=False: this package always treats initializers as constants")
     if extra_optimizers:
-        raise NotImplementedError("extra_optimizers: these are passes of onnx-optimizer; rules() lists the rules of this package, which are all enabled")
+        raise NotImplementedError("extra_optimizers: these are passes of onnx-optimizer; rules() lists the rules of this package")
     if function_rewrite_rules:
         raise NotImplementedError("function_rewrite_rules: use a custom_rewriter, such as one of onnxscript.rewriter")
 

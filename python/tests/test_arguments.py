@@ -24,6 +24,7 @@ from onnx_slice_fold.torch_export import fold_program
     [
         ({"dims": ["batch=1"]}, TypeError, r'dims must be a dict by name, not list; write dims=\{"batch": 1\}'),
         ({"dims": "batch=1..4"}, TypeError, r'not str; write dims=\{"batch": "1..4"\}'),
+        ({"dims": [("batch", 1)]}, TypeError, r'write dims=\{"batch": 1\}'),
         ({"dims": {"batch": 1.5}}, TypeError, r"dims\['batch'\] must be a number or a range"),
         ({"dims": {"batch": True}}, TypeError, r"dims\['batch'\] must be a number or a range"),
         ({"dims": {"batch": -1}}, ValueError, r"dims\['batch'\] is -1; it must be at least 0"),
@@ -46,8 +47,9 @@ from onnx_slice_fold.torch_export import fold_program
         ({"skip": "idntity"}, osf.UsageError, "did you mean 'identity'"),
         ({"shapes": "al"}, osf.UsageError, "shapes is 'al'; it must be one of 'auto', .*; did you mean 'all'?"),
         ({"slice_rule": "onnx-runtime"}, osf.UsageError, "did you mean 'onnxruntime'"),
-        ({"dimz": {}}, osf.UsageError, "there is no option 'dimz'; did you mean 'dims'?"),
+        ({"dimz": {}}, osf.UsageError, "there is no option 'dimz'; the options are dims, .*; did you mean 'dims'?"),
         ({"overwrite_input_shapes": {}}, osf.UsageError, "did you mean 'input_shapes'?"),
+        ({"xyzzy": 1}, osf.UsageError, "there is no option 'xyzzy'; the options are dims, .*verify_each$"),
         ({"base_dirs": "."}, osf.UsageError, "did you mean 'base_dir'?"),
         ({"base_dir": 3}, TypeError, "base_dir must be a directory, not int"),
         ({"external_data_roots": 3}, TypeError, "external_data_roots must be a directory, not int"),

@@ -119,6 +119,10 @@ def test_data_in_other_files(tmp_path, chain):
         assert report.missing_data == []
     whole = onnx.load_from_string(folded)
     assert onnx.numpy_helper.to_array(whole.graph.initializer[0]).tolist() == [1, 2, 3, 4]
+    for form in (onnx.ModelProto, bytes):
+        made, _ = osf.fold(path, form)
+        made = onnx.load_from_string(made) if form is bytes else made
+        assert onnx.numpy_helper.to_array(made.graph.initializer[0]).tolist() == [1, 2, 3, 4]
     opened, _ = osf.fold(onnx_ir.load(path))
     assert opened.graph.initializers["w"].const_value.numpy().tolist() == [1, 2, 3, 4]
     assert operators(osf.simplify(str(path))[0]) == ["Add"]
