@@ -81,6 +81,17 @@ def _(s, a, b, c, d):
     s.claim(imax(a, b, c, d) * imin(1, a, b, c, d) == broadcast(ab, cd))
 
 
+@law(
+    "meet-that-is-one-of-them",
+    "where max(a, b, c)·min(1, a, b, c) = a, a and b broadcast to a if they do: a is not 1, or b is",
+    at="src/dim/meet.rs: assume_met",
+)
+def _(s, a, b, c):
+    s.need(the_result_is_a=imax(a, b, c) * imin(1, a, b, c) == a)
+    s.claim(broadcast(a, b) == a)
+    s.wrong(they_are_equal=a == b)
+
+
 @law("meet-leaves-out-ones", "a dim 1 among dims that broadcast changes nothing", at="src/dim/meet.rs: meet")
 def _(s, a, b):
     s.claim(broadcast(broadcast(a, 1), b) == broadcast(a, b), broadcast(1, b) == b)

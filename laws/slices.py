@@ -305,11 +305,3 @@ def _(s, d, b, huge, t, last, floor):
     s.give(d >= 0, t >= 1)
     s.need(end_is_beyond=huge >= d)
     s.claim(taken(s, d, b, huge, -1, t, floor)[1] == 0)
-
-
-@law("whole-reversed", "x[−1:INT64_MIN:−1] takes element d − 1 − k", at="src/rewrite/index/reverse.rs: reverse")
-def _(s, d, least, k):
-    s.give(d >= 0, 0 <= k, k < d)
-    s.need(end_is_before_the_first=least + d <= -1)
-    found = taken(s, d, -1, least, -1, 1)
-    s.claim(found[1] == d, found[0] - k == d - 1 - k)

@@ -251,6 +251,7 @@ impl OnnxModel {
         let seconds = begin.elapsed().as_secs_f64();
         let noted = note(&self.model, &outcome, work().saturating_sub(begun));
         let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
+        let label_relations = passes::relations_in_labels(&self.model, outcome.facts.scope());
         if options.stamp {
             self.model.stamp(format!("{} {}", env!("CARGO_PKG_VERSION"), options.told()).trim_end());
             self.model.remember(&outcome.remembers);
@@ -284,6 +285,7 @@ impl OnnxModel {
             edits: outcome.edits,
             size_nodes,
             left_out: left_out.map(|(shapes, reason)| LeftOut { shapes, reason }),
+            label_relations,
             detail: None,
             passes: outcome.passes,
             pass_ends: outcome.ends,

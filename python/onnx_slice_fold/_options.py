@@ -50,6 +50,8 @@ class FoldOptions(TypedDict, total=False):
     """Operators that are strided slices: ``"com.example::Crop=tensorflow"``."""
     trust_declared_shapes: bool
     """True to use the declared shapes of inner tensors as facts."""
+    trust_input_names: bool
+    """True to parse labels of input dims as expressions: ``"past + seq"`` is the sum of ``past`` and ``seq``."""
     fold_dequantize: bool
     """True to replace quantized weights by the dequantized weights."""
     unroll: int

@@ -27,6 +27,7 @@ pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "stop_after" => options.stop_after(value.extract()?),
             "verify_each" => options.verify_each(value.extract()?),
             "trust_declared_shapes" => options.trust_declared_shapes(value.extract()?),
+            "trust_input_names" => options.trust_input_names(value.extract()?),
             "unroll" => options.unroll(value.extract()?),
             "fold_dequantize" => options.fold_dequantize(value.extract()?),
             "shapes" => options.shapes(shapes(py, &value.extract::<String>()?)?),

@@ -17,6 +17,7 @@ import onnx_slice_fold as osf
 from onnx_slice_fold.ir_pass import FoldPass
 from onnx_slice_fold.pytest_plugin import OnnxSnapshot
 from onnx_slice_fold.torch_export import fold_program
+from test_docs import ROOT
 
 
 @pytest.mark.parametrize(
@@ -64,6 +65,12 @@ from onnx_slice_fold.torch_export import fold_program
 def test_a_wrong_argument_of_fold_is_an_error_with_its_remedy(chain, options, kind, text):
     with pytest.raises(kind, match=text):
         osf.fold(chain, **options)
+
+
+def test_the_options_are_those_of_the_compiled_half():
+    source = (ROOT / "python" / "src" / "options.rs").read_text(encoding="utf-8")
+    handled = re.findall(r'^ {12}"(\w+)" =>', source, re.MULTILINE)
+    assert sorted(handled) == sorted([*osf.FoldOptions.__annotations__, "fold"])
 
 
 def test_wrong_arguments_of_other_functions(chain, tmp_path):

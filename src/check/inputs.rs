@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::dim::{Scope, is_identifier};
+use crate::dim::{Scope, is_word};
 use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
+use crate::ops::{input_labels, label_relations};
 use crate::passes::{Assumption, Options, is_possible};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
@@ -50,9 +51,11 @@ struct Input {
 pub struct Draw<'a> {
     inputs: Vec<Input>,
     original: &'a Model,
-    assumptions: &'a [Assumption],
+    options: &'a Options,
     /// Each symbol, and the sizes it may have.
     symbols: BTreeMap<String, Vec<i64>>,
+    /// The labels that parse as expressions in others. Every second attempt evaluates these expressions.
+    related: Vec<String>,
     /// The symbols that are the first axis of an input: batches, mostly, which need not be large.
     leading: BTreeSet<String>,
     /// Numbers in the original, near which its functions may turn: bounds, thresholds.
@@ -131,6 +134,8 @@ impl<'a> Draw<'a> {
     /// # Errors
     /// An input for which nothing can be drawn.
     pub fn new(original: &'a Model, folded: &Model, options: &'a Options) -> Result<Self, String> {
+        let labels = input_labels(folded, folded.main());
+        let related: Vec<String> = label_relations(&labels).into_iter().map(str::to_string).collect();
         let (mut inputs, mut names, mut leading) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         // What is assumed of sizes is written into the folded model's inputs.
         for &value in folded.graph(folded.main()).inputs() {
@@ -145,10 +150,16 @@ impl<'a> Draw<'a> {
                 None => vec![DimClaim::Value(2), DimClaim::Value(3)],
             };
             for (axis, dim) in dims.iter().enumerate() {
-                if let DimClaim::Param(text) = dim {
-                    let symbols = symbols_of(text);
-                    leading.extend(symbols.iter().filter(|_| axis == 0 && dims.len() > 1).cloned());
-                    names.extend(symbols);
+                // A number is the size that it is, and a trusted expression the size that it computes.
+                let is_drawn = |text: &String| {
+                    let is_number = || Scope::new().parse(text).is_some_and(|size| size.as_const().is_some());
+                    !(options.trust_input_names && related.contains(text)) && (dim.name().is_some() || !is_number())
+                };
+                if let DimClaim::Param(text) = dim
+                    && is_drawn(text)
+                {
+                    leading.extend(Some(text.clone()).filter(|_| axis == 0 && dims.len() > 1));
+                    names.insert(text.clone());
                 }
             }
             inputs.push(Input { name: place.name.to_string(), dtype, dims, has_default: place.tensor().is_some() });
@@ -156,7 +167,8 @@ impl<'a> Draw<'a> {
         let mut draw = Draw {
             inputs,
             original,
-            assumptions: &options.assumptions,
+            options,
+            related,
             symbols: BTreeMap::new(),
             leading,
             constants: constants(original),
@@ -166,7 +178,7 @@ impl<'a> Draw<'a> {
         };
         for name in names {
             let mut sizes: Vec<i64> = SIZES.to_vec();
-            sizes.extend(named_sizes(draw.assumptions));
+            sizes.extend(named_sizes(&options.assumptions));
             sizes.retain(|&size| draw.fits(&BTreeMap::from([(name.clone(), size)])));
             if sizes.is_empty() {
                 return Err(format!("no size was found for '{name}'"));
@@ -178,17 +190,18 @@ impl<'a> Draw<'a> {
 
     /// Whether what is assumed allows the sizes of a case.
     pub fn allows(&self, case: &Case) -> bool {
-        let names = case.sizes.iter().filter(|(name, _)| is_identifier(name));
+        let names = case.sizes.iter().filter(|(name, _)| is_word(name) || self.symbols.contains_key(*name));
         self.fits(&names.map(|(name, &size)| (name.clone(), size)).collect())
     }
 
     /// Whether what is assumed allows these sizes.
     fn fits(&self, sizes: &BTreeMap<String, i64>) -> bool {
-        if self.assumptions.is_empty() {
+        if self.options.assumptions.is_empty() {
             return true;
         }
         let fixed = sizes.iter().map(|(name, size)| Assumption::Dim(format!("{name}={size}")));
-        is_possible(self.original, &self.assumptions.iter().cloned().chain(fixed).collect::<Vec<_>>())
+        let assumptions: Vec<Assumption> = self.options.assumptions.iter().cloned().chain(fixed).collect();
+        is_possible(self.original, &assumptions, self.options.trust_input_names)
     }
 
     /// How many attempts at a case there are.
@@ -286,11 +299,20 @@ impl<'a> Draw<'a> {
                 _ if is_even => plain(numbers.below(3)).collect(),
                 _ => any(numbers, &self.ends),
             };
+            let drawn = self.in_relation(number.wrapping_add(attempt), drawn);
             if self.fits(&drawn) {
                 return drawn;
             }
         }
-        plain(0).collect()
+        self.in_relation(0, plain(0).collect())
+    }
+
+    /// Removes the sizes of related labels in every second turn, so that their expressions are evaluated.
+    fn in_relation(&self, turn: usize, mut sizes: BTreeMap<String, i64>) -> BTreeMap<String, i64> {
+        if turn.is_multiple_of(2) {
+            sizes.retain(|name, _| !self.related.contains(name));
+        }
+        sizes
     }
 
     /// Leading axes at ordinary sizes and the others at this one, or, where they are varied, at it or somewhat above it.
@@ -321,15 +343,6 @@ pub fn size_of(text: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
     }
     let scope = Scope::new();
     scope.parse(text)?.evaluate(&|symbol| sizes.get(&*scope.name(symbol)).copied())
-}
-
-/// The symbols a dim is made of: itself, where it is no expression.
-fn symbols_of(text: &str) -> Vec<String> {
-    let scope = Scope::new();
-    match scope.parse(text) {
-        Some(dim) => dim.symbols().into_iter().map(|symbol| scope.name(symbol).to_string()).collect(),
-        None => vec![text.to_string()],
-    }
 }
 
 /// The numbers near which a model's functions may turn: those in its small constants and attributes, in order.

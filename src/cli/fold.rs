@@ -369,11 +369,26 @@ fn left(report: &Report) -> String {
         let shapes = if count == 1 { "known shape is" } else { "known shapes are" };
         told.push_str(&format!("{count} {shapes} not written: {reason}; --shapes all writes all\n"));
     }
+    told.push_str(&labels(report));
     told.push_str(&defaults(report));
     if !kinds.is_empty() {
         told.push_str(&format!("notes: {}; run `explain` for details\n", kinds.join(", ")));
     }
     told
+}
+
+/// Describes labels of inputs that look like relations, and the option that relies on them.
+fn labels(report: &Report) -> String {
+    let more = match report.label_relations.len() {
+        0 => return String::new(),
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    let first = report.label_relations.first().map_or("", String::as_str);
+    format!(
+        "labels of inputs look like relations ({first}{more}), but count as names; run `explain` to see how many nodes \
+         --trust-input-names would save\n"
+    )
 }
 
 /// Describes inputs with defaults, and the option that makes them constant. Old exporters list every weight among the inputs.

@@ -73,6 +73,10 @@ pub(super) struct Passes {
     /// Rely on all shapes that the model declares, not only on those of its inputs.
     #[arg(long, help_heading = "Input shapes")]
     trust_declared_shapes: bool,
+    /// Parse labels of inputs' dims as expressions: "past + seq" is the sum of past and seq. By default a label is an opaque name, because
+    /// exporters write such labels on inputs for which the sum does not hold. `explain` prints how many nodes this option would save.
+    #[arg(long, help_heading = "Input shapes")]
+    trust_input_names: bool,
     /// Extract the part of the model after these values, which become its inputs. Accepts several, and patterns (conv_*).
     #[arg(long, value_name = "NAME", help_heading = "Parts of the model")]
     inputs: Vec<String>,
@@ -220,6 +224,7 @@ impl Passes {
             .verify_each(self.verify_each)
             .assumptions(shapes.chain(dims).chain(relations))
             .trust_declared_shapes(self.trust_declared_shapes)
+            .trust_input_names(self.trust_input_names)
             .fold_dequantize(self.fold_dequantize)
             .unroll(self.unroll)
             .strict(self.strict)

@@ -48,10 +48,33 @@ impl Scope {
         Some(result)
     }
 
+    /// Assumes that the broadcast size `met` equals `large`, one of its parts. `max(a, b, …)·min(1, a, b, …) = a` implies that `a` and `b`
+    /// broadcast to `a`: if `a = 1` then `b = 1`, and if `a > 1` then `1 ≤ b ≤ a`. Returns `true` if this is new.
+    pub fn assume_met(&self, met: &Dim, large: &Dim) -> bool {
+        let parts = self.recall_parts(met).filter(|parts| parts.contains(large));
+        let others = parts.iter().flat_map(|parts| parts.iter()).filter(|&part| part != large);
+        let news: Vec<Dim> = others.filter(|part| !self.covers(large, part)).cloned().collect();
+        let mut is_new = false;
+        for small in news {
+            is_new |= self.note_covered(large, small);
+        }
+        is_new
+    }
+
+    /// Returns `true` if `part` is a part of the broadcast size `met`, and at least 2 if all its symbols are at least 1. Then `met` equals `part`.
+    pub fn is_met_by(&self, met: &Dim, part: &Dim) -> bool {
+        let is_part = self.recall_parts(met).is_some_and(|parts| parts.contains(part));
+        let above_zero = part.symbols().into_iter().filter_map(|symbol| Dim::symbol(symbol).minus(&Dim::constant(1)));
+        is_part && self.supposing(&above_zero.collect::<Vec<Dim>>(), || self.ge(part, &Dim::constant(2)).is_yes())
+    }
+
     /// Whether the size `large` is what it and the size `small` broadcast to, whenever they do. For a symbol it is if `small` is 1
     /// where the symbol is: elsewhere the symbol is 0 and so is the result, or it is more than 1 and the result. So `min(64, S)` and
     /// `S` give `S`, and so do `S + 3·max(0, 1 − S)` and `S`.
     pub fn covers(&self, large: &Dim, small: &Dim) -> bool {
+        if self.is_noted_covered(large, small) {
+            return true;
+        }
         let one = Dim::constant(1);
         let Some(symbol) = large.as_symbol().filter(|&symbol| small.mentions(symbol)) else { return false };
         let at_one = self.try_substitute(small, &|other| (other == symbol).then(|| one.clone()));

@@ -61,6 +61,7 @@ pub use ask::belief::believing;
 pub use doubts::{comparisons, divisors};
 pub use expr::{Dim, Symbol};
 pub use integer::{greatest_common_divisor, least_common_multiple};
+pub use parse::{is_word, quoted};
 pub use parts::Operation;
 pub use scope::{Law, Scope, is_identifier, is_numbered};
 pub use size::LONGEST_AXIS;

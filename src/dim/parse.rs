@@ -6,11 +6,16 @@
 //! product = unary { ("*" | "/" | "//" | "%") unary }
 //! unary   = { "+" | "-" } power
 //! power   = primary [ "**" integer ]
-//! primary = integer | name | name "(" sum { "," sum } ")" | "(" sum ")"
+//! primary = integer | name | word "(" sum { "," sum } ")" | "(" sum ")"
+//! name    = word | '"' any text '"' | "'" any text "'"
 //! ```
+//!
+//! A word is a letter or `_` and then letters, digits and `_ . : $`, no two dots in a row. Any other name is quoted, with quotes inside doubled.
 //!
 //! The functions are `floor`, `ceil`, `ceiling`, `abs`, `min`, `max` and `mod`, the last three also capitalised. A
 //! quotient `a/b` is exact: it is read where it stands directly in `floor` or `ceil`, or where `b` divides `a`.
+
+use std::borrow::Cow;
 
 use super::expr::Dim;
 use super::monomial::MAX_DEGREE;
@@ -79,7 +84,7 @@ impl Function {
 /// An operation on nodes before it, so that evaluation is one walk from the front.
 enum Node<'t> {
     Literal(i128),
-    Name(&'t str),
+    Name(Cow<'t, str>),
     /// Operands, each with whether it is subtracted.
     Sum(Vec<(usize, bool)>),
     Product(usize, usize),
@@ -102,9 +107,9 @@ struct Tree<'t> {
 }
 
 impl<'t> Tree<'t> {
-    fn names(&self) -> impl Iterator<Item = &'t str> + '_ {
+    fn names(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().filter_map(|node| match node {
-            Node::Name(name) => Some(*name),
+            Node::Name(name) => Some(&**name),
             _ => None,
         })
     }
@@ -222,10 +227,14 @@ impl<'t> Tree<'t> {
             let value: i128 = digits.parse().ok()?;
             return Some(self.push(Node::Literal(value)));
         }
+        if let Some(quote) = ['"', '\''].into_iter().find(|&quote| self.text.starts_with(quote)) {
+            let name = self.quoted(quote)?;
+            return Some(self.push(Node::Name(name)));
+        }
         if self.text.starts_with(is_name_letter) {
-            let name = self.take_while(is_name_letter);
+            let name = Some(self.take_while(is_word_letter)).filter(|name| is_word(name))?;
             if !self.take("(") {
-                return Some(self.push(Node::Name(name)));
+                return Some(self.push(Node::Name(name.into())));
             }
             let function = Function::named(name)?;
             let arguments = self.arguments()?;
@@ -237,6 +246,21 @@ impl<'t> Tree<'t> {
         match self.arguments()?.as_slice() {
             [inner] => Some(*inner),
             _ => None,
+        }
+    }
+
+    /// A name in quotes, with the quotes.
+    fn quoted(&mut self, quote: char) -> Option<Cow<'t, str>> {
+        let mut name = Cow::Borrowed("");
+        loop {
+            // A second quote right after the first is one that belongs to the name.
+            self.text = self.text.strip_prefix(quote)?;
+            name += self.take_while(|letter| letter != quote);
+            self.text = self.text.strip_prefix(quote)?;
+            if !self.text.starts_with(quote) {
+                return (!name.is_empty()).then_some(name);
+            }
+            name += if quote == '"' { "\"" } else { "'" };
         }
     }
 
@@ -266,6 +290,24 @@ impl<'t> Tree<'t> {
 
 fn is_name_letter(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
+}
+
+/// Whether a letter may follow the first one of a word.
+fn is_word_letter(letter: char) -> bool {
+    is_name_letter(letter) || ['.', ':', '$'].contains(&letter)
+}
+
+/// Returns `true` if `text` reads back as one name without quotes, alone or as a part of an expression.
+pub fn is_word(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters.next().is_some_and(|first| first == '_' || first.is_alphabetic())
+        && letters.all(is_word_letter)
+        && !text.contains("..")
+}
+
+/// A name as it is written in an expression: in quotes unless it is a word.
+pub fn quoted(name: &str) -> Cow<'_, str> {
+    if is_word(name) { name.into() } else { format!("\"{}\"", name.replace('"', "\"\"")).into() }
 }
 
 /// The value as an integer: a quotient has to be exact.

@@ -20,6 +20,8 @@ mod memo;
 
 /// Relations beyond this many are not kept: knowing less is always sound.
 const MAX_RELATIONS: usize = 1024;
+/// The most pairs of a dim and another that broadcasts to it; a model has one for each mask.
+const MAX_COVERED: usize = 64;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -61,6 +63,8 @@ pub(super) struct Table {
     names: FxHashMap<Arc<str>, Symbol>,
     /// Each is at least 0.
     pub(super) relations: Vec<Dim>,
+    /// Pairs of a dim and another that broadcasts to it; see [`Scope::assume_met`].
+    covered: Vec<(Dim, Dim)>,
     /// Symbols that are written as something else from now on; no right side mentions a left side.
     rewrites: Vec<(Symbol, Dim)>,
     /// While something is only supposed: the number of symbols there were before.
@@ -419,6 +423,11 @@ impl Scope {
 
     /// From now on `a = b`. Where one symbol can be isolated, later results are written without it.
     pub fn assume_eq(&self, a: &Dim, b: &Dim) {
+        self.assume_eq_in(None, a, b);
+    }
+
+    /// The same; `solved` is the symbol to isolate, if that is to be a certain one.
+    fn assume_eq_in(&self, solved: Option<Symbol>, a: &Dim, b: &Dim) {
         let primitive = self.try_sub(a, b).and_then(|difference| {
             let (primitive, content, offset) = difference.primitive()?;
             // Otherwise no assignment satisfies it.
@@ -439,9 +448,30 @@ impl Scope {
             }
             _ => None,
         });
-        if let Some((symbol, value)) = isolated.max_by_key(|(symbol, _)| (self.is_fresh(*symbol), *symbol)) {
+        let rank = |symbol: Symbol| (solved == Some(symbol), self.is_fresh(symbol), symbol);
+        if let Some((symbol, value)) = isolated.max_by_key(|(symbol, _)| rank(*symbol)) {
             self.rewrite(symbol, value);
         }
+    }
+
+    /// From now on the symbol equals `value`, which does not mention it, and later results are written without the symbol.
+    pub fn define(&self, symbol: Symbol, value: &Dim) {
+        self.assume_eq_in(Some(symbol), &Dim::symbol(symbol), value);
+    }
+
+    /// Records that `small` broadcasts to `large`. Returns `false` if there are too many such pairs.
+    pub(super) fn note_covered(&self, large: &Dim, small: Dim) -> bool {
+        let mut table = self.table.borrow_mut();
+        let is_kept = table.covered.len() < MAX_COVERED && table.supposing.is_none();
+        if is_kept {
+            table.covered.push((large.clone(), small));
+        }
+        is_kept
+    }
+
+    /// Returns `true` if the pair is recorded.
+    pub(super) fn is_noted_covered(&self, large: &Dim, small: &Dim) -> bool {
+        self.with_table(|table| table.covered.iter().any(|(a, b)| a == large && b == small))
     }
 
     fn assume_within(&self, a: &Dim, interval: Interval) {

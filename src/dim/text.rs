@@ -3,7 +3,7 @@
 //!
 //! `floor(a/b)` is the quotient rounded down. There is no `ceil`, which some readers do not know. The canonical form knows neither
 //! `mod` nor `min`; where terms make up `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`,
-//! `min(x, x − d)` and `max(y, y + d)`.
+//! `min(x, x − d)` and `max(y, y + d)`. Names that are no words, such as `S + 1`, are quoted.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::Symbol;
 use super::expr::Dim;
 use super::monomial::{Atom, Floor, Monomial, Summand};
+use super::parse::quoted;
 
 /// Symbols by number, `s0`, `s1`, and no form but the canonical one.
 impl fmt::Debug for Dim {
@@ -63,8 +64,6 @@ pub(super) enum Form {
     Product,
     /// Begins with `//` outside of parentheses, and may go on with `*`.
     Quotient,
-    /// A name that is no word, such as `S + 1`, without the parentheses that it needs beside anything else.
-    Name,
 }
 
 /// A text without its sign.
@@ -100,12 +99,7 @@ impl Sum {
                 (_, true) => visit(minus),
             }
             // −a//b is the quotient of −a.
-            let is_apart = match part.form {
-                Form::Quotient => index == 0 && part.negative,
-                Form::Name => part.negative || self.0.len() > 1,
-                _ => false,
-            };
-            match is_apart {
+            match part.form == Form::Quotient && index == 0 && part.negative {
                 true => ["(", &part.text, ")"].into_iter().for_each(&mut visit),
                 false => visit(&part.text),
             }
@@ -141,9 +135,8 @@ struct Call {
 /// An expression in the form it has, but for `Mod`, `min` and `max`.
 pub(super) fn write_sum(a: &Dim, style: &Style) -> Sum {
     if let Some(Atom::Symbol(symbol)) = a.as_atom() {
-        let name = (style.name)(*symbol);
-        let form = if is_one_word(&name) { Form::Whole } else { Form::Name };
-        return Sum(vec![Part { negative: false, text: name.to_string(), form }]);
+        let text = quoted(&(style.name)(*symbol)).into_owned();
+        return Sum(vec![Part { negative: false, text, form: Form::Whole }]);
     }
     if let Some(value) = a.as_const() {
         return Sum(vec![Part { negative: value < 0, text: value.unsigned_abs().to_string(), form: Form::Whole }]);
@@ -178,12 +171,7 @@ fn write_piece(piece: &Piece, style: &Style) -> Part {
 /// A product. `x*a//b` is the quotient of `x*a`, so only the first factor may be one without parentheses.
 pub(super) fn write_product(factors: Vec<(String, Form)>) -> Part {
     let (mut text, mut form) = (String::new(), Form::Whole);
-    let is_alone = factors.len() == 1;
     for (index, (factor, own)) in factors.into_iter().enumerate() {
-        let (factor, own) = match own {
-            Form::Name if !is_alone => (format!("({factor})"), Form::Whole),
-            _ => (factor, own),
-        };
         form = match index {
             0 => own,
             _ => form.max(Form::Product),
@@ -211,10 +199,7 @@ pub(super) fn write_atom(atom: &Atom, style: &Style) -> Part {
 fn write_new_atom(atom: &Atom, style: &Style) -> Part {
     let whole = |text: String| Part { negative: false, text, form: Form::Whole };
     match atom {
-        Atom::Symbol(symbol) => {
-            let name = (style.name)(*symbol);
-            whole(if is_one_word(&name) { name.to_string() } else { format!("({name})") })
-        }
+        Atom::Symbol(symbol) => whole(quoted(&(style.name)(*symbol)).into_owned()),
         Atom::Floor(floor) => {
             let numerator = write_operand(&floor.numerator, Form::Quotient, style);
             let denominator = write_operand(&floor.denominator, Form::Whole, style);
@@ -227,12 +212,6 @@ fn write_new_atom(atom: &Atom, style: &Style) -> Part {
     }
 }
 
-/// Whether a name cannot be taken for an expression of several names.
-fn is_one_word(name: &str) -> bool {
-    !name.is_empty()
-        && name.chars().all(|letter| letter.is_alphanumeric() || ['_', '.', ':', '$', '@', '#'].contains(&letter))
-}
-
 pub(super) fn write_call(name: &str, arguments: &[Dim], style: &Style) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -243,7 +222,6 @@ pub(super) fn write_call(name: &str, arguments: &[Dim], style: &Style) -> String
             (_, false) => ", ",
             (_, true) => ",",
         });
-        // A name that is no word by itself stands alone here.
         text.push_str(&(style.inner)(argument).text(style.dense));
     }
     text.push(')');

@@ -153,6 +153,8 @@ impl<'f> Search<'f> {
             sorts.push(vec![fixed(size)]);
         }
         if asked.is_empty() {
+            let labels = Some(&candidates.labels).filter(|labels| !labels.is_empty());
+            sorts.extend(labels.map(|labels| vec![Supposition::Labels(labels.clone())]));
             sorts.push(of(&candidates.sizes.iter().collect::<Vec<_>>()));
             let relation = |text: &String| Supposition::Relation(text.clone());
             sorts.push(candidates.equalities.iter().map(relation).collect());
@@ -219,14 +221,14 @@ impl<'f> Search<'f> {
     }
 
     fn under(&self, suppositions: &[Supposition]) -> Options {
-        self.folded.options.clone().assumptions(suppositions.iter().map(Supposition::assumption))
+        self.folded.options.clone().assumptions(suppositions.iter().flat_map(Supposition::assumptions))
     }
 
     fn keep(&mut self, suppositions: Vec<Supposition>, measure: Measure) {
         let flags = suppositions.iter().map(Supposition::flag).collect::<Vec<_>>().join(" ");
         let condition = suppositions.iter().map(Supposition::condition).collect::<Vec<_>>().join(", ");
         let gone = self.base.left.difference(&measure.left).cloned().collect();
-        let assumptions = suppositions.iter().map(Supposition::assumption).collect();
+        let assumptions = suppositions.iter().flat_map(Supposition::assumptions).collect();
         let (nodes, open) = (measure.nodes, measure.open);
         let is_number = suppositions.iter().any(|supposition| matches!(supposition, Supposition::Size(..)));
         if self.found.iter().all(|found| found.flags != flags) {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, is_identifier, least_common_multiple};
+use crate::dim::{Dim, Scope, Symbol, comparisons, divisors, is_word, least_common_multiple};
 use crate::ir::{DeclaredType, Fact, Facts, Model};
 use crate::ops::slice_cuts;
-use crate::passes::Assumption;
+use crate::passes::{Assumption, relations_in_labels};
 
 /// Open questions that are looked at.
 const MOST_DOUBTS: usize = 400;
@@ -33,23 +33,28 @@ pub(super) enum Supposition {
     Size(String, i64),
     /// A relation between sizes.
     Relation(String),
+    /// That labels of inputs are the expressions they read as, in relations.
+    Labels(Vec<String>),
 }
 
 impl Supposition {
     /// As the library takes it.
-    pub fn assumption(&self) -> Assumption {
+    pub fn assumptions(&self) -> Vec<Assumption> {
         match self {
-            Supposition::Range(name, range) => Assumption::Dim(format!("{name}={}", range.text())),
-            Supposition::Size(name, size) => Assumption::Dim(format!("{name}={size}")),
-            Supposition::Relation(text) => Assumption::Relation(text.clone()),
+            Supposition::Range(name, range) => vec![Assumption::Dim(format!("{name}={}", range.text()))],
+            Supposition::Size(name, size) => vec![Assumption::Dim(format!("{name}={size}"))],
+            Supposition::Relation(text) => vec![Assumption::Relation(text.clone())],
+            Supposition::Labels(relations) => relations.iter().cloned().map(Assumption::Relation).collect(),
         }
     }
 
     /// As the command line takes it.
     pub fn flag(&self) -> String {
-        match self.assumption() {
-            Assumption::Relation(text) => format!("--assume {}", shell_word(&text)),
-            Assumption::Dim(text) | Assumption::InputShape(text) => format!("--dim {}", shell_word(&text)),
+        match self {
+            Supposition::Range(name, range) => format!("--dim {}", shell_word(&format!("{name}={}", range.text()))),
+            Supposition::Size(name, size) => format!("--dim {}", shell_word(&format!("{name}={size}"))),
+            Supposition::Relation(text) => format!("--assume {}", shell_word(text)),
+            Supposition::Labels(_) => "--trust-input-names".to_string(),
         }
     }
 
@@ -58,6 +63,7 @@ impl Supposition {
         match self {
             Supposition::Size(name, size) => format!("{name} is {size}"),
             Supposition::Relation(text) => text.clone(),
+            Supposition::Labels(relations) => relations.join(", "),
             Supposition::Range(name, range) => {
                 let mut told = Vec::new();
                 match (range.low, range.high) {
@@ -123,13 +129,19 @@ pub(super) struct Candidates {
     pub relations: Vec<String>,
     /// Sizes that may be the same.
     pub equalities: Vec<String>,
+    /// Labels of inputs that read as expressions, as relations.
+    pub labels: Vec<String>,
 }
 
 impl Candidates {
     /// The suppositions that could settle what is open after `model` was made from `original`.
     pub fn new(original: &Model, model: &Model, facts: &Facts) -> Self {
-        let mut candidates =
-            Candidates { sizes: sizes_of(original, facts), relations: Vec::new(), equalities: Vec::new() };
+        let mut candidates = Candidates {
+            sizes: sizes_of(original, facts),
+            relations: Vec::new(),
+            equalities: Vec::new(),
+            labels: relations_in_labels(original, facts.scope()),
+        };
         let scope = facts.scope();
         let mut doubts: Vec<Dim> = remains(model, facts);
         candidates.multiples(model, facts, &doubts);
@@ -204,7 +216,7 @@ impl Candidates {
     fn relation(&mut self, scope: &Scope, slack: &Dim) {
         let is_named = |symbol: Symbol| {
             let size = self.sizes.iter().find(|size| size.symbol == symbol);
-            size.is_some_and(|size| is_identifier(&size.name) && *size.name == *scope.name(symbol))
+            size.is_some_and(|size| is_word(&size.name) && *size.name == *scope.name(symbol))
         };
         if slack.term_count() > 4 || !slack.symbols().into_iter().all(is_named) {
             return;
@@ -217,7 +229,7 @@ impl Candidates {
                 .iter()
                 .any(|difference| scope.sub(slack, difference).as_const().is_some_and(|rest| (-1..=0).contains(&rest)));
             if is_difference {
-                let text = format!("{} == {}", scope.name(*a), scope.name(*b));
+                let text = format!("{} == {}", scope.format(&left), scope.format(&right));
                 if !self.equalities.contains(&text) {
                     self.equalities.push(text);
                 }
@@ -266,9 +278,7 @@ fn sizes_of(original: &Model, facts: &Facts) -> Vec<Size> {
                 continue;
             };
             let named = declared.and_then(|dims| dims.get(axis)).and_then(|dim| dim.claim.name());
-            let name = named
-                .filter(|name| is_identifier(name))
-                .map_or_else(|| format!("{}[{axis}]", place.name), str::to_string);
+            let name = named.map_or_else(|| format!("{}[{axis}]", place.name), str::to_string);
             let place = (place.name.to_string(), axis);
             let (lows, highs) = (BTreeSet::new(), BTreeSet::new());
             sizes.push(Size { symbol, name, place, asked: 0, lows, highs, multiple: 1 });

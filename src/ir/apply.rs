@@ -36,7 +36,7 @@ impl Made {
 
 impl Model {
     /// Whether nothing would read a result that an edit takes away: neither a node that stays, as with a Slice whose bound is
-    /// the value it cuts, nor one the edit adds.
+    /// the value it cuts, nor one the edit adds; and nothing outside the wiring names it.
     #[must_use]
     pub fn leaves_no_reader_behind(&self, edit: &Edit) -> bool {
         let made = |value: ValueId| {
@@ -56,7 +56,7 @@ impl Model {
             let mut staying =
                 readers.iter().filter(|&&(node, slot)| !edit.remove.contains(&node) && !rewired((node, slot)));
             let read_anew = edit.insert.iter().any(|node| node.inputs.contains(&Some(value)));
-            staying.next().is_none() && !read_anew && !self.is_output(value)
+            staying.next().is_none() && !read_anew && !self.is_named(value)
         })
     }
 

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::{
-    Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, GraphId, Model, Name, NamedAttribute, NewNode, ValueId,
+    Annotation, Attribute, Broken, DeclaredDim, DeclaredType, DimClaim, GraphId, Model, Name, NamedAttribute, NewNode,
+    ValueId,
 };
 
 /// What an attribute stands for that the nodes of a function's body refer to.
@@ -163,8 +164,15 @@ impl Model {
         let place = self.value_mut(copy);
         // The names of sizes inside a function have nothing to do with those around a call.
         place.declared = if copying.renames { declared.map(nameless) } else { declared };
-        (place.extra, place.pinned) = (extra, pinned);
+        // Nothing refers to a new name from outside the wiring.
+        (place.extra, place.pinned) = (extra, pinned && !copying.renames);
         copying.values.insert(value, Some(copy));
+        if !copying.renames {
+            let own = self.annotations.iter().filter(|annotation| annotation.tensor.0 == value);
+            let copies: Vec<Annotation> =
+                own.map(|own| Annotation { tensor: (copy, own.tensor.1.clone()), ..own.clone() }).collect();
+            self.annotations.extend(copies);
+        }
         copy
     }
 }

@@ -40,7 +40,7 @@ pub use custom::{CustomNode, CustomOperator, CustomType};
 pub use edit::{Edit, NewNode};
 pub use fact::{Content, Contradiction, Data, Fact, Facts, MAX_ELEMENTS, Scalar};
 pub(crate) use fields::fields;
-pub use graph::{Function, Graph, Model, OpsetImport, Synonym};
+pub use graph::{Annotation, Function, Graph, Model, OpsetImport, Synonym};
 pub use id::{FunctionId, GraphId, NodeId, ValueId};
 pub use node::Node;
 pub use types::{DeclaredDim, DeclaredShape, DeclaredType, DimClaim, TensorType, Type};

@@ -172,6 +172,7 @@ impl<'a> Export<'a> {
         let model = self.model;
         let graph = model.graph(id);
         self.note(&graph.extra);
+        model.annotations_of(id).for_each(|annotation| self.note(&annotation.field));
         let mut proto = GraphProto { name: Some(graph.name.clone()), ..GraphProto::default() };
         for (index, &value) in graph.inputs().iter().enumerate() {
             proto.input.push(self.within(11, index, |export| export.value_info(value)));

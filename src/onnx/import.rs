@@ -14,16 +14,16 @@ use thiserror::Error;
 use super::external::{DataFiles, ExternalError};
 use super::parts::{ModelParts, NodeParts, results_in_file};
 use super::proto::{
-    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto,
-    ValueInfoProto,
+    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorAnnotation,
+    TensorProto, ValueInfoProto,
 };
 use super::rest::with_unknown;
 use super::tensor::{self, Decoded, TensorProtoError};
 use super::types::{self, joined, unknown_at};
 use super::wire::{Descent, UnknownFields};
 use crate::ir::{
-    Broken, ByName, Constant, DeclaredType, Extra, Function, GraphId, Model, NamedAttribute, NewNode, OpsetImport,
-    ValueId,
+    Annotation, Broken, ByName, Constant, DeclaredType, Extra, Function, GraphId, Model, Name, NamedAttribute, NewNode,
+    OpsetImport, ValueId,
 };
 use missing::missing;
 use training::{differentiated, pin, training_names};
@@ -310,13 +310,8 @@ impl Import<'_> {
                 None => self.keep_homeless(info, (13, index), &mut homeless),
             }
         }
-        for annotation in &proto.quantization_annotation {
-            let parameters = annotation.quant_parameter_tensor_names.iter().filter_map(|entry| entry.value.as_deref());
-            for name in annotation.tensor_name.as_deref().into_iter().chain(parameters) {
-                if let Some(value) = self.value(name) {
-                    self.model.value_mut(value).pinned = true;
-                }
-            }
+        for (index, annotation) in std::mem::take(&mut proto.quantization_annotation).into_iter().enumerate() {
+            self.annotation(annotation, index, &mut homeless);
         }
         let extra = joined(self.rest(proto.encode_to_vec()), homeless.into());
         let graph = self.model.graph_mut(id);
@@ -324,6 +319,31 @@ impl Import<'_> {
         graph.extra = extra;
         self.scopes.pop();
         Ok(())
+    }
+
+    /// Imports an annotation of a value of the innermost graph, and keeps any other as wire bytes. Pins the values that it names.
+    fn annotation(&mut self, annotation: TensorAnnotation, index: usize, homeless: &mut Vec<u8>) {
+        const FIELD: u32 = 14;
+        let tensor = annotation.tensor_name.as_deref().unwrap_or_default();
+        let entries = annotation.quant_parameter_tensor_names.iter().filter_map(|entry| entry.value.as_deref());
+        let own = self.own_value(tensor).map(|value| (value, Name::from(tensor)));
+        let named: Vec<(ValueId, Name)> =
+            std::iter::once(tensor).chain(entries).filter_map(|name| Some((self.value(name)?, name.into()))).collect();
+        for &(value, _) in &named {
+            self.model.value_mut(value).pinned = true;
+        }
+        let message = self.rest_below(FIELD, index, annotation.encode_to_vec());
+        let mut field = Vec::new();
+        encode_key(FIELD, WireType::LengthDelimited, &mut field);
+        encode_varint(message.len() as u64, &mut field);
+        field.extend_from_slice(&message);
+        match own {
+            Some(tensor) => {
+                let parameters = named.into_iter().skip(1).collect();
+                self.model.annotations.push(Annotation { tensor, parameters, field: field.into() });
+            }
+            None => homeless.extend_from_slice(&field),
+        }
     }
 
     /// Keeps what a `ValueInfoProto` says of a value that its graph does not have, unless another graph has one of the name: should that

@@ -320,3 +320,37 @@ fn folding_keeps_what_it_has_no_part_in() {
         assert_eq!(lasting(&after.1), lasting(&before.1), "{place}");
     }
 }
+
+/// An annotation is written with the graph that has what it names, and not where that is gone.
+#[test]
+fn annotations_stay_with_their_values() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,4] x, float[4] s, int64 m) => (y, z) <float scale = {0.5}, bool true = {1}> {
+            sh = Shape (x)  c = Reshape (x, sh)  y = Exp (c)
+            a, z = Loop (m, true, s, s) <body: graph = b (int64 i, bool go, float[4] k, float[4] v) => (d, k2, v2) {
+                d = Identity (go)  k2 = Identity (k)  w = Add (v, k)  v2 = Exp (w) }> }"#;
+    let written =
+        OnnxModel::of(crate::ir::text::parse(source).expect("it is a model")).to_bytes().expect("it is written");
+    let mut proto = ModelProto::decode(written.as_slice()).expect("it is read");
+    let graph = proto.graph.as_mut().expect("a graph");
+    let annotation = |name: &str| TensorAnnotation {
+        tensor_name: Some(name.to_string()),
+        quant_parameter_tensor_names: vec![StringStringEntryProto {
+            key: Some("SCALE_TENSOR".to_string()),
+            value: Some("scale".to_string()),
+        }],
+    };
+    graph.quantization_annotation.push(annotation("c"));
+    let body = graph.node.iter_mut().find_map(|node| node.attribute.first_mut()?.g.as_mut()).expect("a body");
+    body.quantization_annotation.extend(["k", "w"].map(annotation));
+    let mut model = OnnxModel::from_bytes(proto.encode_to_vec()).expect("it is read");
+    model.fold(&Default::default()).expect("it is folded");
+    let bytes = model.to_bytes().expect("it is written");
+    let graph = ModelProto::decode(bytes.as_slice()).expect("it is read").graph.expect("a graph");
+    let body = graph.node.iter().find_map(|node| node.attribute.first()?.g.as_ref()).expect("a body");
+    let named = |graph: &GraphProto| {
+        graph.quantization_annotation.iter().filter_map(|own| own.tensor_name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((named(&graph), named(body)), (vec!["c".to_string()], vec!["w".to_string()]));
+    assert!(graph.initializer.iter().any(|tensor| tensor.name() == "scale"));
+}

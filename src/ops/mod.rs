@@ -43,7 +43,7 @@ use shared::{broadcast, join, lane, vector, window};
 use testing::{bodies, single};
 
 pub use context::{EvalCx, InferCx, Site, axis_in};
-pub use declared::{declared_fact, plain_names};
+pub use declared::{declared_fact, input_labels, label_relations, label_size};
 pub use engine::loads::{has_kernel_for_narrow, is_loaded};
 pub use event::{Event, EventKind};
 pub use inferred::infers_shapes;

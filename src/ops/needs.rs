@@ -14,6 +14,7 @@
 //! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
 //!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
 //! * a Squeeze removes axes of dim 1 only;
+//! * a MatMul needs as many columns of the first matrix as rows of the second: an attention mask broadcasts to the scores;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 //!
 //! Relations between products of sizes are left to trials, since the prover would be slow with them:
@@ -51,6 +52,9 @@ impl Walk {
                 for (dim, least) in needs(&NodeFacts { positions: &positions, ..view }) {
                     learned |= at_least(&self.scope, &dim, least, &mut relations);
                 }
+            }
+            if let Some((a, b)) = traits.needs_equal.and_then(|equal| equal(&view)) {
+                learned |= self.scope.assume_met(&a, &b) | self.scope.assume_met(&b, &a);
             }
             if traits.is_broadcasting(opset) || traits.broadcast_with.is_some() {
                 for (dim, least, most) in broadcast_limits(&view) {

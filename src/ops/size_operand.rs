@@ -16,7 +16,20 @@
 //! A rule that states an operand by convention may read every entry of the result's dims as proved: a run that fails gives none.
 
 use crate::dim::{Dim, Scope};
+use crate::ops::Refusal;
 use crate::slicing;
+
+/// Checks that no size that an operand or an attribute gives is proved to be below `least`.
+///
+/// # Errors
+/// A size is: no run can succeed.
+pub fn at_least(scope: &Scope, sizes: &[Dim], least: i64) -> Result<(), Refusal> {
+    let is_below = |size: &&Dim| scope.lt(size, &Dim::constant(least)).is_yes();
+    match sizes.iter().find(is_below) {
+        Some(size) => Err(Refusal::invalid(format!("a size is {}, which is less than {least}", scope.format(size)))),
+        None => Ok(()),
+    }
+}
 
 /// Whether 0 says dim `axis` of a Reshape's result: the operand has the same.
 pub fn reshape_copies(scope: &Scope, from: &[Dim], axis: usize, dim: &Dim) -> bool {
@@ -123,7 +136,7 @@ mod tests {
         fn new(least: i64) -> Self {
             let scope = Scope::new();
             let symbol = scope.named("S");
-            scope.restrict(symbol, Some(least), None);
+            scope.restrict(symbol, Some(least), Some(1 << 20));
             Sizes { scope, symbol: Dim::symbol(symbol) }
         }
 

@@ -23,7 +23,7 @@ use crate::ir::{
 use crate::ops::{EventKind, Opset, misreads_hidden_size};
 
 use super::believed::Believed;
-use super::claims::{Names, is_long, size_of};
+use super::claims::{Names, is_long, is_spelled_as_label, size_of};
 use super::contract::{Contract, Standing};
 use super::dead::{graphs_below, live_graphs};
 use super::rows::{always_runs, collects_rows, has_unlike_branches};
@@ -409,6 +409,7 @@ impl<'w> Writer<'w> {
         let is_kept = self.is_stamped && said.is_some_and(|said| tells_more(said) && is_shorter(said));
         let (claim, is_claimed) = match (follows, said) {
             (_, Some(said)) if is_kept => (said.clone(), true),
+            (_, Some(said)) if is_spelled_as_label(scope, said, proved) => (said.clone(), false),
             _ if self.names.is_exact(proved) => (named(proved), false),
             (Some(follows), _) if self.names.is_exact(follows) => (named(follows), true),
             _ if !self.names.lacks(scope, proved) => (named(proved), false),

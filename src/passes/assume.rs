@@ -5,8 +5,9 @@ mod spelling;
 
 use thiserror::Error;
 
-use crate::dim::{Dim, Scope, is_identifier};
+use crate::dim::{Dim, Scope, is_word, quoted};
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
+use crate::ops::{input_labels, label_relations, label_size};
 use crate::rewrite::meant;
 
 /// One thing to assume, in the words of the command line.
@@ -14,9 +15,11 @@ use crate::rewrite::meant;
 #[non_exhaustive]
 pub enum Assumption {
     /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size of a symbol, its range, what it is a multiple of. The dim
-    /// of an input may be told by its place: `x[0]=batch` names it, `x[0]=1` and `x[0]=1..8` say what it is.
+    /// of an input may be told by its place: `x[0]=batch` names it, `x[0]=1` and `x[0]=1..8` say what it is. The text before
+    /// the last `=` is a label, character by character: `past + 1=8` sets the dim labelled `past + 1`.
     Dim(String),
-    /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`.
+    /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`. Labels that are no words are quoted:
+    /// `"past + 1" = past + seq`.
     Relation(String),
     /// `x:1,3,224,224` or `x:batch,3,h,w`, also `[1,3,224,224]` or `1x3x224x224` if there is one input: the shape of an input, whatever
     /// the model declares of its sizes.
@@ -105,12 +108,21 @@ pub enum AssumeError {
 /// Makes the assumptions: shapes of inputs first, then symbols, then relations between them.
 ///
 /// Sizes that are given are written into the declared types of the inputs. If the shape of one input gives a size or a new name
-/// for a symbol, every other input that is declared with that symbol gets it too, and so do dims declared as expressions with it.
+/// for a symbol, every other input that is declared with that symbol gets it too. With `trust_labels`, dims declared as expressions with that
+/// symbol get it as well.
 ///
 /// # Errors
 /// An assumption that is not understood, names nothing, or contradicts the model.
-pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> Result<(), AssumeError> {
+pub fn assume(
+    model: &mut Model,
+    scope: &Scope,
+    assumptions: &[Assumption],
+    trust_labels: bool,
+) -> Result<(), AssumeError> {
     let mut names = symbols(model);
+    if trust_labels {
+        define_labels(scope, &names);
+    }
     let numbers = overwrite::numbers(model);
     for assumption in assumptions {
         if let Assumption::InputShape(text) = assumption {
@@ -131,7 +143,9 @@ pub fn assume(model: &mut Model, scope: &Scope, assumptions: &[Assumption]) -> R
         names.extend(text.split_once('=').map(|(name, _)| name.trim().to_string()).filter(|_| was_made(model, &text)));
         dim(model, scope, &names, &text)?;
     }
-    write_sizes(model, scope, &names);
+    if !assumptions.is_empty() {
+        write_sizes(model, scope);
+    }
     for assumption in assumptions {
         if let Assumption::Relation(text) = assumption {
             relation(model, scope, text)?;
@@ -148,8 +162,28 @@ fn was_made(model: &Model, text: &str) -> bool {
 }
 
 /// Whether all of this can be assumed of a model at once.
-pub fn is_possible(model: &Model, assumptions: &[Assumption]) -> bool {
-    assume(&mut model.clone(), &Scope::new(), assumptions).is_ok()
+pub fn is_possible(model: &Model, assumptions: &[Assumption], trust_labels: bool) -> bool {
+    assume(&mut model.clone(), &Scope::new(), assumptions, trust_labels).is_ok()
+}
+
+/// Sets each label that parses as an expression in other labels equal to that expression.
+fn define_labels(scope: &Scope, names: &[String]) {
+    for label in label_relations(names) {
+        if let Some(value) = scope.parse(label) {
+            scope.define(scope.named(label), &value);
+        }
+    }
+}
+
+/// Returns the labels of inputs that parse as expressions in other labels of inputs, each as the relation `"past + 1" == past + 1`. Omits
+/// relations that are known to hold.
+pub fn relations_in_labels(model: &Model, scope: &Scope) -> Vec<String> {
+    let names = input_labels(model, model.main());
+    let is_open = |label: &&str| {
+        let value = scope.parse(label);
+        value.is_none_or(|value| !scope.eq(&label_size(scope, label), &value).is_yes())
+    };
+    label_relations(&names).into_iter().filter(is_open).map(|label| format!("{} == {label}", quoted(label))).collect()
 }
 
 /// Checks that every symbol can still have a value.
@@ -217,6 +251,9 @@ fn known_dims(model: &Model, wrong: &str) -> String {
         let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
         text.push_str(&format!("; '{first}'{more} has no name, and '{first}=NAME' gives it one"));
     }
+    if names.iter().any(|name| !is_word(name)) {
+        text.push_str("; in a relation, put names with other characters than letters and digits in double quotes");
+    }
     text + &meaning(&names, wrong)
 }
 
@@ -264,7 +301,7 @@ fn input_shape(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -
             return Err(AssumeError::WhichInput { text: text.to_string(), known: known_inputs(model, "") });
         }
     };
-    give_shape(model, scope, known, value, spelled.shape)
+    give_shape(model, scope, known.1, value, spelled.shape)
 }
 
 /// The inputs without a default, which every run must be given.
@@ -280,7 +317,7 @@ type Known<'a> = (&'a [String], &'a overwrite::Numbers);
 fn give_shape(
     model: &mut Model,
     scope: &Scope,
-    (names, numbers): Known<'_>,
+    numbers: &overwrite::Numbers,
     value: ValueId,
     given: Vec<DimClaim>,
 ) -> Result<(), AssumeError> {
@@ -301,8 +338,7 @@ fn give_shape(
         // A number that was given before is not overwritten.
         let is_declared = matches!(old, DimClaim::Value(size) if numbers.get(&(value, axis)) == Some(size));
         let is_possible = change.note((old, is_declared), &new, &|symbol, size| {
-            let known = expression(scope, names, symbol);
-            known.is_some_and(|known| scope.eq(&known, &Dim::constant(size)).is_no())
+            scope.eq(&label_size(scope, symbol), &Dim::constant(size)).is_no()
         });
         // The default of an input has the sizes it has.
         if !is_possible || (change.overwrites && has_default) {
@@ -311,7 +347,7 @@ fn give_shape(
         let stays = match (old, &new) {
             (_, DimClaim::Unknown) => true,
             // A new name in place of an old one is written into every input at once, by `replace` below.
-            (old, DimClaim::Param(_)) => old.name().is_some_and(is_identifier),
+            (old, DimClaim::Param(_)) => old.name().is_some(),
             _ => false,
         };
         if !stays {
@@ -319,9 +355,7 @@ fn give_shape(
         }
     }
     for (symbol, size) in &change.sizes {
-        if let Some(dim) = expression(scope, names, symbol) {
-            scope.assume_eq(&dim, &Dim::constant(*size));
-        }
+        scope.assume_eq(&label_size(scope, symbol), &Dim::constant(*size));
     }
     replace(model, &|name| change.of(name));
     if change.overwrites {
@@ -357,11 +391,11 @@ fn at_place(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -> R
     };
     let new = match said.parse::<i64>() {
         Ok(size) if size >= 0 => DimClaim::Value(size),
-        Err(_) if is_identifier(said) => DimClaim::Param(said.to_string()),
+        Err(_) if is_word(said) || names.iter().any(|name| name == said) => DimClaim::Param(said.to_string()),
         // A range: of the name it has, or of one that says where it stands.
         _ => match old.name() {
-            Some(name) if is_identifier(name) => return Ok(Some(format!("{name}={said}"))),
-            _ => DimClaim::Param(place_name(input, at, names)),
+            Some(name) => return Ok(Some(format!("{name}={said}"))),
+            None => DimClaim::Param(place_name(input, at, names)),
         },
     };
     let is_range = matches!(&new, DimClaim::Param(name) if name != said);
@@ -378,7 +412,7 @@ fn at_place(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -> R
         _ => None,
     };
     let given = (0..dims.len()).map(|i| if i == at { new.clone() } else { DimClaim::Unknown }).collect();
-    give_shape(model, scope, known, value, given)?;
+    give_shape(model, scope, known.1, value, given)?;
     Ok(further)
 }
 
@@ -405,19 +439,11 @@ fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
     }
 }
 
-/// The size that a dimension of an input is declared as: a symbol, or an expression in symbols that are dimensions of inputs themselves.
-fn expression(scope: &Scope, names: &[String], text: &str) -> Option<Dim> {
-    match is_identifier(text) {
-        true => Some(Dim::symbol(scope.named(text))),
-        false => scope.parse_known(text, &|name| names.iter().any(|known| known == name)),
-    }
-}
-
-/// Writes numbers for dimensions of inputs that are declared as expressions, where the sizes given make them numbers.
-fn write_sizes(model: &mut Model, scope: &Scope, names: &[String]) {
-    replace(model, &|text| {
-        let dim = expression(scope, names, text).filter(|_| !is_identifier(text))?;
-        scope.sum([&dim]).as_const().filter(|size| *size >= 0).map(DimClaim::Value)
+/// Writes numbers for labels of inputs that read as expressions, where the sizes given make them numbers.
+fn write_sizes(model: &mut Model, scope: &Scope) {
+    replace(model, &|label| {
+        let size = label_size(scope, label).as_const().filter(|size| *size >= 0 && !is_word(label));
+        size.map(DimClaim::Value)
     });
 }
 
@@ -425,15 +451,18 @@ fn dim(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result
     let expected = "a size, range or multiple, such as batch=1, seq=1..4096 or seq=8..4096:8";
     let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
     let (name, range) = text.rsplit_once('=').ok_or_else(syntax)?;
-    let name = name.trim();
+    let is_known = |name: &str| names.iter().any(|known| known == name);
+    // Labels may begin with blanks, and have quotes in them.
+    let readings = [name, name.trim(), spelling::unquoted(name)];
+    let name = readings.into_iter().find(|name| is_known(name)).unwrap_or(name.trim());
     let number = |text: &str| text.trim().parse::<i64>().ok().filter(|&size| size >= 0).ok_or_else(syntax);
-    let known = || if names.iter().any(|known| known == name) { Ok(()) } else { Err(no_symbol(model, name)) };
+    let known = || if is_known(name) { Ok(()) } else { Err(no_symbol(model, name)) };
     if let Ok(size) = range.trim().parse::<i64>() {
         if size < 0 {
             return Err(syntax());
         }
         known()?;
-        let (symbol, size) = (Dim::symbol(scope.named(name)), Dim::constant(size));
+        let (symbol, size) = (label_size(scope, name), Dim::constant(size));
         if scope.eq(&symbol, &size).is_no() {
             return Err(AssumeError::False(text.to_string()));
         }
@@ -476,10 +505,8 @@ fn relation(model: &Model, scope: &Scope, text: &str) -> Result<(), AssumeError>
         signs.iter().find_map(|sign| Some((*sign, text.split_once(sign)?))).ok_or_else(syntax)?;
     let side = |text: &str| scope.parse(text.trim()).ok_or_else(syntax);
     let (left, right) = (side(left)?, side(right)?);
-    let symbols = symbols(model);
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let has = |text: &String, name: &str| text == name || text.split(|c| !is_part(c)).any(|word| word == name);
-    let unknown = |name: &str| !symbols.iter().any(|symbol| has(symbol, name));
+    let known = symbols(model);
+    let unknown = |name: &str| !known.iter().any(|known| known == name);
     let mentioned = left.symbols().into_iter().chain(right.symbols()).map(|symbol| scope.name(symbol));
     if let Some(name) = mentioned.into_iter().find(|name| unknown(name)) {
         return Err(no_symbol(model, &name));
@@ -500,7 +527,15 @@ fn relation(model: &Model, scope: &Scope, text: &str) -> Result<(), AssumeError>
         ">=" => scope.assume_le(&right, &left),
         "<" => scope.assume_le(&scope.add(&left, &one), &right),
         ">" => scope.assume_le(&scope.add(&right, &one), &left),
-        _ => scope.assume_eq(&left, &right),
+        _ => {
+            // Later results contain the plain names and not the label.
+            let is_label = |side: &Dim| side.as_symbol().filter(|&symbol| !is_word(&scope.name(symbol)));
+            match (is_label(&left), is_label(&right)) {
+                (Some(label), None) => scope.define(label, &right),
+                (None, Some(label)) => scope.define(label, &left),
+                _ => scope.assume_eq(&left, &right),
+            }
+        }
     }
     Ok(())
 }

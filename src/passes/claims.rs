@@ -6,7 +6,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dim::{Dim, Scope, Symbol, is_identifier, is_numbered};
+use crate::dim::{Dim, Scope, Symbol, is_identifier, is_numbered, is_word};
 use crate::ir::{DeclaredDim, DeclaredType, Definition, DimClaim, Facts, Model, ValueId};
 use crate::ops::EventKind;
 
@@ -43,9 +43,21 @@ pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
     let is_known = |name: &str| scope.lookup(name).is_some();
     match (claim, claim.name()) {
         (DimClaim::Value(size), _) => Some(Dim::constant(*size)),
-        (_, Some(name)) => scope.lookup(name).map(Dim::symbol).or_else(|| scope.parse_known(name, &is_known)),
+        (_, Some(name)) => scope
+            .lookup(name)
+            .map(|label| scope.current(&Dim::symbol(label)))
+            .or_else(|| scope.parse_known(name, &is_known)),
         (_, None) => None,
     }
+}
+
+/// Returns `true` if a claim is the label of another size of inputs, and parses as an expression that equals `size` in all runs without empty
+/// dims.
+pub(super) fn is_spelled_as_label(scope: &Scope, claim: &DimClaim, size: &Dim) -> bool {
+    let is_known = |name: &str| scope.lookup(name).is_some();
+    let label = claim.name().filter(|name| !is_word(name) && is_known(name));
+    let read = label.and_then(|label| scope.parse_known(label, &is_known));
+    read.is_some_and(|read| scope.eq(&read, size).is_yes() || scope.is_met_by(size, &read))
 }
 
 /// A shape as text: `[2,n]`.
@@ -135,7 +147,7 @@ impl Names {
     ///   an earlier run of this program wrote it;
     /// * if it is an expression with such symbols, a new symbol gets the name and is set equal to the expression, so that one of the
     ///   expression's symbols is written by it from now on;
-    /// * if the name is no identifier, it cannot be part of an expression, and is written only where the whole size is the one it names;
+    /// * if the name is no word, it cannot be part of an expression, and is written only where the whole size is the one it names;
     /// * if it is what an input or output has for an expression in the symbols of the inputs, it is written for the whole expression;
     /// * if it is an expression in the symbols of the inputs that is too long to be written, the name is written instead.
     ///
@@ -167,7 +179,7 @@ impl Names {
                     continue;
                 }
                 if !names.lacks(scope, &dim) {
-                    if is_identifier(name) && !names.long.contains_key(&dim) && is_long(scope, &dim) {
+                    if is_word(name) && !names.long.contains_key(&dim) && is_long(scope, &dim) {
                         given.insert(name);
                         names.long.insert(dim, name.to_string());
                     }
@@ -175,7 +187,7 @@ impl Names {
                 }
                 given.insert(name);
                 match dim.as_symbol() {
-                    _ if !is_identifier(name) => {
+                    _ if !is_word(name) => {
                         names.of.insert(dim, name.to_string());
                     }
                     Some(symbol) => {
@@ -285,7 +297,7 @@ impl Names {
 
     /// How sizes are spelled.
     pub fn spelling<'n>(&'n self, scope: &'n Scope) -> Spelling<'n> {
-        Spelling::new(scope, self.long.clone(), &self.claimed)
+        Spelling::new(scope, self.long.clone(), &self.claimed, &self.inputs)
     }
 
     /// The size as it reads after symbols have been set equal to expressions.
@@ -323,10 +335,10 @@ fn is_computed(model: &Model, value: ValueId) -> bool {
 
 /// Whether a size is too long to be written.
 pub(super) fn is_long(scope: &Scope, dim: &Dim) -> bool {
-    dim.as_const().is_none() && short_text(scope, dim).is_none()
+    dim.as_const().is_none() && short_text(scope, dim, &|_| true).is_none()
 }
 
 /// Whether a text is an expression such as `a + b`, and not a single name.
 fn is_expression(text: &str) -> bool {
-    !is_identifier(text) && Scope::new().parse_known(text, &|_| true).is_some()
+    !is_word(text) && Scope::new().parse_known(text, &|_| true).is_some()
 }

@@ -1,7 +1,7 @@
 //! Common subexpressions: nodes that compute the same from the same become one, and initializers that hold the same.
 //!
 //! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
-//! results. A subgraph may use what a graph around it computes before; the other way round it may not.
+//! results; two operands may change places where the operator commutes (the trait `commutes`). A subgraph may use what a graph around it computes before; the other way round it may not.
 //!
 //! What was compared is kept, so that after the first time only nodes and initializers that have changed are compared with the rest, in
 //! models without bodies and without quantizations, whose exceptions depend on more.
@@ -24,6 +24,7 @@ use super::quantization::is_quantization_operand;
 use crate::dim::Scope;
 use crate::ir::{Attribute, Broken, Definition, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Part, ValueId};
 use crate::ops::operator_of;
+use crate::ops::traits::traits_of;
 use crate::rewrite::{is_quantization, is_quantized_turned};
 
 /// The pass's name, under which its edits are counted.
@@ -95,7 +96,8 @@ fn again(
         let Some(node) = model.node(id).filter(|node| seen.may_merge(model, node)) else { continue };
         let hash = hash_of(node);
         let found = seen.nodes.get(&hash).into_iter().flatten().copied();
-        let is_same = |other: &NodeId| *other != id && model.node(*other).is_some_and(|other| same(model, other, node));
+        let is_same =
+            |other: &NodeId| *other != id && model.node(*other).is_some_and(|other| same(model, facts, other, node));
         let alike: Vec<_> = found.filter(is_same).filter_map(|other| stand(model, other)).collect();
         match alike.iter().filter(|&&other| other < (order, id)).min() {
             Some(&(_, first)) => {
@@ -216,7 +218,7 @@ fn merge_node(
     let first = seen.nodes.get(&hash).and_then(|found| {
         let exact = seen.exact;
         let keeps_bits = |other: &Node| !exact || packing::may_stand_in(model, node, other.graph());
-        let is_same = |other: &Node| same(model, other, node) && keeps_bits(other);
+        let is_same = |other: &Node| same(model, facts, other, node) && keeps_bits(other);
         found.iter().copied().find(|&other| model.node(other).is_some_and(is_same))
     });
     match first {
@@ -318,7 +320,7 @@ fn equal_sizes(facts: &Facts, a: ValueId, b: ValueId) {
     }
 }
 
-fn same(model: &Model, a: &Node, b: &Node) -> bool {
+fn same(model: &Model, facts: &Facts, a: &Node, b: &Node) -> bool {
     // How many results a node lists may decide what they are: Split parts by it.
     let present = a.outputs().len() == b.outputs().len()
         && a.outputs().iter().zip(b.outputs()).all(|(a, b)| a.is_some() || b.is_none());
@@ -326,10 +328,18 @@ fn same(model: &Model, a: &Node, b: &Node) -> bool {
         && a.op_type == b.op_type
         && a.canonical_domain() == b.canonical_domain()
         && a.overload == b.overload
-        && a.inputs() == b.inputs()
+        && (a.inputs() == b.inputs() || are_swapped(model, facts, a, b))
         && a.attributes.len() == b.attributes.len()
         && a.attributes.iter().all(|held| b.attribute(&held.name).is_some_and(|other| held.value.same(other)))
         && (a.graph() == b.graph() || model.opset(a.graph(), &a.domain) == model.opset(b.graph(), &b.domain))
+}
+
+/// Returns `true` if the two operands of a node are those of another of the same operator in the other order, which makes no difference.
+fn are_swapped(model: &Model, facts: &Facts, a: &Node, b: &Node) -> bool {
+    let (&[Some(first), Some(second)], &[own, other]) = (a.inputs(), b.inputs()) else { return false };
+    let dtype = facts.get(first).and_then(Fact::dtype);
+    let commutes = |opset| traits_of(model, a).commutes_for(dtype, opset);
+    (own, other) == (Some(second), Some(first)) && model.opset(a.graph(), &a.domain).is_some_and(commutes)
 }
 
 fn hash_of(node: &Node) -> u64 {
@@ -337,7 +347,11 @@ fn hash_of(node: &Node) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     node.op_type.hash(&mut hasher);
     node.canonical_domain().hash(&mut hasher);
-    node.inputs().hash(&mut hasher);
+    match *node.inputs() {
+        // The operands may change places.
+        [Some(a), Some(b)] => (a.min(b), a.max(b)).hash(&mut hasher),
+        ref inputs => inputs.hash(&mut hasher),
+    }
     // Attributes may come in any order, so their hashes are added up.
     let attributes = node.attributes.iter().fold(0u64, |sum, held| {
         let mut hasher = rustc_hash::FxHasher::default();

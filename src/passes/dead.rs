@@ -1,10 +1,10 @@
-//! Removes what nothing reads: nodes whose results are all unused, initializers without readers, optional results nobody
-//! wants are left to their nodes.
+//! Removes what nothing reads: nodes whose results are all unused, initializers without readers, imports of operator sets without nodes.
+//! A node keeps optional results that nothing reads.
 
 use rustc_hash::FxHashSet;
 
 use super::edits::EditCounter;
-use crate::ir::{Definition, GraphId, Model, NodeId, ValueId};
+use crate::ir::{Definition, FunctionId, GraphId, Model, Name, NodeId, OpsetImport, ValueId};
 
 /// The pass's name, under which its edits are counted.
 pub(super) const NAME: &str = "dead-code";
@@ -50,6 +50,46 @@ pub fn remove(model: &mut Model, edits: &mut EditCounter) {
         }
     }
     model.remove_initializers(&unread);
+}
+
+/// Removes the imports of domains that no node is in, from the model and from its functions: importers refuse a model for an operator set
+/// that they do not know. The default domain is always imported. A domain counts as used by the model if a node of a function is in it, or
+/// a function itself. Training information is not looked into, so a model that has some keeps all imports.
+pub(super) fn remove_imports(model: &mut Model, edits: &mut EditCounter) {
+    if model.keeps_functions {
+        return;
+    }
+    let mut bodies: Vec<(Option<FunctionId>, FxHashSet<Name>)> = vec![(None, domains_below(model, model.main()))];
+    for (id, function) in model.functions() {
+        let mut used = domains_below(model, function.body);
+        bodies.push((Some(id), used.clone()));
+        used.insert(function.domain.as_str().into());
+        if let Some((_, all)) = bodies.first_mut() {
+            all.extend(used);
+        }
+    }
+    for (function, used) in bodies {
+        // The domain of an opaque node has a prefix while the passes run (`opaque`).
+        let is_used = |domain: &str| {
+            let is_in = |own: &Name| own == domain || own.starts_with('\0') && own.ends_with(domain);
+            matches!(domain, "" | "ai.onnx") || used.iter().any(is_in)
+        };
+        let imports = match function {
+            None => Some(&mut model.opsets),
+            Some(id) => model.function_mut(id).map(|function| &mut function.opsets),
+        };
+        let place = |import: &OpsetImport| format!("import of '{}'", import.domain);
+        imports.into_iter().for_each(|imports| {
+            imports.retain(|import| is_used(&import.domain) || !edits.take(NAME, || place(import)));
+        });
+    }
+}
+
+/// The domains of the nodes of a graph and the graphs inside it.
+fn domains_below(model: &Model, root: GraphId) -> FxHashSet<Name> {
+    let graphs = graphs_below(model, root);
+    let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+    nodes.map(|node| node.domain.clone()).collect()
 }
 
 /// How many operands and graph outputs read each value, by its index.

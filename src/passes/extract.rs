@@ -81,13 +81,34 @@ pub fn extract(model: &mut Model, inputs: &[String], outputs: &[String]) -> Resu
     if let Some(error) = missing(&part, &ends, &given.iter().map(instead).collect()) {
         return Err(error);
     }
+    keep_annotated(&mut part, true);
     dead::remove(&mut part, &mut EditCounter::unlimited());
     part.set_inputs(main, &given.iter().map(instead).collect::<Vec<_>>())?;
+    keep_annotated(&mut part, false);
     // What had a default and is no input any more may be a constant that nothing reads.
     dead::remove(&mut part, &mut EditCounter::unlimited());
     part.verify()?;
     *model = part;
     Ok(())
+}
+
+/// Pins the values of each quantization annotation whose tensor is in the part, and releases those of any other. `at_first` releases all
+/// annotated tensors, so that an annotation alone keeps no node. A model with training information keeps its pins.
+fn keep_annotated(part: &mut Model, at_first: bool) {
+    if part.keeps_functions {
+        return;
+    }
+    let mut pins: Vec<(ValueId, bool)> = Vec::new();
+    for annotation in &part.annotations {
+        let is_there = part.value(annotation.tensor.0).definition() != Definition::Nothing;
+        pins.push((annotation.tensor.0, is_there && !at_first));
+        pins.extend(annotation.parameters.iter().map(|&(value, _)| (value, is_there)));
+    }
+    // A parameter of several annotations is kept for any of them.
+    pins.sort_unstable();
+    for (value, is_kept) in pins {
+        part.value_mut(value).pinned = is_kept;
+    }
 }
 
 /// Takes outputs away.

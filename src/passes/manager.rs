@@ -23,8 +23,9 @@ use super::{
     quantization, remembered,
 };
 use crate::dim::{Dim, Scope};
-use crate::ir::{Fact, Model, NodeId, ValueId};
-use crate::ops::{Budget, Event, EventKind, Walk, equal_counts, plain_names};
+use crate::ir::{Fact, Model, Node, NodeId, ValueId};
+use crate::ops::traits::traits_of;
+use crate::ops::{Budget, Event, EventKind, Walk, equal_counts, input_labels};
 use crate::tensor::Tensor;
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
@@ -208,6 +209,9 @@ fn fold(
     if options.fold && !run.skips(function_bodies::NAME) && model.functions().next().is_some() {
         function_bodies::fold_bodies(model, &walk.facts, &mut run, &pipeline::INFER, &passes)?;
     }
+    if options.fold && !run.skips(dead::NAME) {
+        dead::remove_imports(model, &mut run.edits);
+    }
     if options.fold && options.stop_after > 0 {
         spell(model, &given, run.edits.made() > 0)?;
     }
@@ -250,8 +254,8 @@ fn spell(model: &mut Model, given: &FxHashSet<ValueId>, has_edits: bool) -> Resu
 /// What is assumed cannot be; no run can succeed, if that is asked for.
 fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
-    let names = if options.assumptions.is_empty() { Vec::new() } else { plain_names(model, model.main()) };
-    assume(model, scope, &options.assumptions)?;
+    let names = if options.assumptions.is_empty() { Vec::new() } else { input_labels(model, model.main()) };
+    assume(model, scope, &options.assumptions, options.trust_input_names)?;
     let mut walk = Walk::new(Rc::clone(scope), options.slice_rule, Budget::for_payload(payload(model)));
     walk.unstated = quantization::kept(model, options)?;
     walk.trust_declared = options.trust_declared_shapes;
@@ -333,11 +337,17 @@ fn hopeless(model: &Model, walk: &Walk) -> Option<(String, String)> {
         let dims = walk.facts.get(value).and_then(Fact::shape);
         dims.is_some_and(|dims| dims.iter().any(|dim| dim.as_const() == Some(0)))
     };
+    // An empty operand of sizes or scales is one that is absent, and excuses nothing.
+    let reads_empty = |node: &Node| {
+        let inference = traits_of(model, node).shape_inference;
+        let data = inference.map_or(usize::MAX, |inference| inference.contents_from);
+        node.inputs().iter().take(data).flatten().copied().any(is_empty)
+    };
     let always = |event: &&Event| {
         let node = needed.node(event.node).filter(|node| node.graph() == model.main());
         event.kind == EventKind::Invalid
             && !walk.lax.contains(&event.node)
-            && node.is_some_and(|node| !node.inputs().iter().flatten().copied().any(is_empty))
+            && node.is_some_and(|node| !reads_empty(node))
     };
     let event = walk.events.iter().find(always)?;
     Some((model.describe(event.node), event.reason.clone()))

@@ -40,7 +40,7 @@ mod spelling;
 mod untouched;
 mod value_numbering;
 
-pub use assume::{AssumeError, Assumption, is_possible};
+pub use assume::{AssumeError, Assumption, is_possible, relations_in_labels};
 pub use contract::is_always_empty;
 pub use edits::{Fired, LastEdit};
 pub use extract::{ExtractError, extract, remove_outputs, values};

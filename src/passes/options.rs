@@ -135,6 +135,9 @@ options! {
     detailed: bool = false;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
+    /// Whether labels of inputs' dims are parsed as expressions: `past + seq` is the sum of the dims `past` and `seq`. Otherwise a label is an
+    /// opaque name, and only equal labels are equal sizes.
+    trust_input_names: bool = false;
     /// How many nodes more a model may have because loops that are known to run a few times are written out. With 0 none is where that takes
     /// more nodes than go.
     unroll: usize = 0;

@@ -2,9 +2,9 @@
 //!
 //! `DequantizeLinear` of a constant is a constant, but a runtime that finds its float value in its place has lost the quantization:
 //! the kernel on integers, and a model of a quarter of the size. So its result is not written out while anything that is computed at
-//! run time reads it, directly or through nodes that only move elements. Those nodes move the quantized tensor instead
-//! (`rewrite/dequantized.rs`). Constants that are computed from it in other ways are constants like any other, and so is the result
-//! itself where only they, or the outputs of the model, read it.
+//! run time reads it, directly or through nodes that only move elements. Where each element keeps its scale, those nodes move the quantized
+//! tensor instead (`rewrite/dequantized.rs`); others, such as a Concat with floats, are run. Constants that are computed from it in other
+//! ways are constants like any other, and so is the result itself where only they, or the outputs of the model, read it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,8 +12,8 @@ use super::dead::{graphs_below, live_graphs};
 use super::options::Options;
 use crate::ir::{Broken, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::operator_of;
-use crate::ops::traits::traits_of;
-use crate::rewrite::{is_quantization, moves_dequantized};
+use crate::ops::traits::{Movement, traits_of};
+use crate::rewrite::is_quantization;
 
 /// The nodes that stay although their results are constant: dequantizations of constants whose results are read at run time, and the nodes
 /// in between that move elements. For each, whether another constant is computed from it, which needs its result at fold time.
@@ -41,7 +41,7 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
     for &id in order.iter().rev() {
         let Some(node) = model.node(id) else { continue };
         let any_in = |values: &FxHashSet<ValueId>| node.outputs().iter().flatten().any(|value| values.contains(value));
-        let is_dequantized = || moves_dequantized(model, node) || is_dequantization(node);
+        let is_dequantized = || moves(model, node) || is_dequantization(node);
         if !node.outputs().iter().flatten().all(|value| known.contains(value)) {
             // Inference may find a constant here by sizes that it knows, and then that of readers it finds constants too.
             if any_in(&read) && is_dequantized() {
@@ -51,8 +51,8 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
         } else if any_in(&read) && is_dequantized() {
             let is_needed = any_in(&folded);
             kept.insert(id, is_needed);
-            if moves_dequantized(model, node) {
-                read.extend(node.input(0));
+            if moves(model, node) {
+                read.extend(moved(model, node));
             }
             if is_needed {
                 folded.extend(node.inputs().iter().flatten());
@@ -65,7 +65,7 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
     let mut dequantized: FxHashSet<ValueId> = FxHashSet::default();
     for &id in &order {
         let Some(node) = model.node(id).filter(|_| kept.contains_key(&id) && !pairs.contains(&id)) else { continue };
-        if is_dequantization(node) || node.input(0).is_some_and(|value| dequantized.contains(&value)) {
+        if is_dequantization(node) || moved(model, node).any(|value| dequantized.contains(&value)) {
             dequantized.extend(node.outputs().iter().flatten());
         } else {
             kept.remove(&id);
@@ -110,6 +110,18 @@ fn constant_values(
         }
     }
     constant
+}
+
+/// Returns `true` if results are elements of operands, whatever their type.
+fn moves(model: &Model, node: &Node) -> bool {
+    let traits = traits_of(model, node);
+    traits.any_type && traits.moves.is_some()
+}
+
+/// The operands whose elements a node moves.
+fn moved<'m>(model: &Model, node: &'m Node) -> impl Iterator<Item = ValueId> + 'm {
+    let count = if traits_of(model, node).moves == Some(Movement::Join) { usize::MAX } else { 1 };
+    node.inputs().iter().take(count).flatten().copied()
 }
 
 fn is_dequantization(node: &Node) -> bool {

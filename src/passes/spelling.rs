@@ -3,13 +3,16 @@
 //! Readers of a model parse the text of every size, some of them in time that grows with its square, and people read it. So a text
 //! has at most [`LONGEST`] characters. An expression that needs more is written densely, without spaces; if that is still too long, one
 //! name stands for the expression wherever it occurs, and a note says for what.
+//!
+//! A label of an input that is no word, such as `n + 1`, is written only as a whole dim: readers would parse `2*(n + 1)` as arithmetic with `n`. A
+//! fresh name replaces expressions that contain one, and expressions whose text is the label of another size.
 
 use std::cell::RefCell;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::pass::NodeEvent;
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, Symbol, is_word, quoted};
 use crate::ir::DimClaim;
 use crate::ops::EventKind;
 
@@ -18,10 +21,28 @@ const LONGEST: usize = 80;
 /// The most characters that a note tells of an expression.
 const LONGEST_TOLD: usize = 2000;
 
-/// The expression as text, if it has a short one. A symbol's own name is never too long.
-pub fn short_text(scope: &Scope, dim: &Dim) -> Option<String> {
-    let fits = |text: &String| dim.as_symbol().is_some() || text.chars().count() <= LONGEST;
-    Some(scope.format(dim)).filter(fits).or_else(|| Some(scope.format_densely(dim)).filter(fits))
+/// The expression as text, if it has a short one that means nothing else. A symbol's own name is never too long. `is_label` returns `true` for labels of
+/// inputs. Texts of claims are written in parentheses, because their authors computed them.
+pub fn short_text(scope: &Scope, dim: &Dim, is_label: &dyn Fn(Symbol) -> bool) -> Option<String> {
+    if let Some(symbol) = dim.as_symbol() {
+        return Some(scope.name(symbol).to_string());
+    }
+    let symbols = dim.symbols().into_iter();
+    let other: Vec<Symbol> =
+        symbols.filter(|&symbol| !scope.is_fresh(symbol) && !is_word(&scope.name(symbol))).collect();
+    if other.iter().any(|&symbol| is_label(symbol)) {
+        return None;
+    }
+    let with_claims = |text: String| {
+        other.iter().fold(text, |text, &symbol| {
+            let name = scope.name(symbol);
+            text.replace(&*quoted(&name), &format!("({name})"))
+        })
+    };
+    let is_other = |text: &String| scope.lookup(text).is_some_and(|label| !scope.eq(&Dim::symbol(label), dim).is_yes());
+    let fits = |text: &String| text.chars().count() <= LONGEST && !is_other(text);
+    let text = Some(with_claims(scope.format(dim))).filter(fits);
+    text.or_else(|| Some(with_claims(scope.format_densely(dim))).filter(fits))
 }
 
 /// A size as it reads where more is known.
@@ -40,14 +61,21 @@ pub struct Spelling<'s> {
     scope: &'s Scope,
     /// Names that are not to be made.
     taken: &'s FxHashSet<String>,
+    /// The symbols of inputs.
+    inputs: &'s FxHashSet<Symbol>,
     names: RefCell<FxHashMap<Dim, String>>,
     notes: RefCell<Vec<NodeEvent>>,
 }
 
 impl<'s> Spelling<'s> {
-    /// Authors' names for long expressions, and names that mean something else.
-    pub fn new(scope: &'s Scope, names: FxHashMap<Dim, String>, taken: &'s FxHashSet<String>) -> Self {
-        Spelling { scope, taken, names: RefCell::new(names), notes: RefCell::default() }
+    /// Authors' names for long expressions, names that mean something else, and the symbols of inputs.
+    pub fn new(
+        scope: &'s Scope,
+        names: FxHashMap<Dim, String>,
+        taken: &'s FxHashSet<String>,
+        inputs: &'s FxHashSet<Symbol>,
+    ) -> Self {
+        Spelling { scope, taken, inputs, names: RefCell::new(names), notes: RefCell::default() }
     }
 
     /// A size as it is written.
@@ -55,8 +83,12 @@ impl<'s> Spelling<'s> {
         match dim.as_const() {
             Some(size) if size >= 0 => DimClaim::Value(size),
             Some(_) => DimClaim::Unknown,
-            None => DimClaim::Param(short_text(self.scope, dim).unwrap_or_else(|| self.name(dim))),
+            None => DimClaim::Param(self.text(dim).unwrap_or_else(|| self.name(dim))),
         }
+    }
+
+    fn text(&self, dim: &Dim) -> Option<String> {
+        short_text(self.scope, dim, &|symbol| self.inputs.contains(&symbol))
     }
 
     fn name(&self, dim: &Dim) -> String {

@@ -51,6 +51,7 @@ fn report(report: &Report, model: &str) -> Value {
         "values": report.detail.as_ref().map_or_else(Vec::new, |detail| values(detail)),
         "size_nodes": report.size_nodes,
         "shapes_left_out": report.left_out.as_ref().map(|left_out| json!({ "shapes": left_out.shapes, "reason": left_out.reason })),
+        "label_relations": report.label_relations,
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })

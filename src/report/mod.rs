@@ -70,6 +70,9 @@ pub struct Report {
     pub size_nodes: usize,
     /// The known shapes of inner values that the result does not state, where [`Shapes::Auto`](crate::Shapes) leaves some out.
     pub left_out: Option<LeftOut>,
+    /// Labels of inputs that parse as expressions in other labels, each as a relation for [`Options::assume`](crate::Options::assume) that
+    /// folding did not use: `"past + seq" == past + seq`.
+    pub label_relations: Vec<String>,
     /// The model before and after in detail, where [`Options::detailed`](crate::Options) asks for it.
     pub detail: Option<Box<Detail>>,
     /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is

@@ -3,15 +3,18 @@
 //! Exporters of TensorFlow write `while i < n` with a condition that is computed before the Loop and in each iteration. A Loop is told how often
 //! to run instead. A condition that is computed all the same is true in each iteration but the last, after which none comes, so it does not matter
 //! whether a runtime still asks for it.
+//!
+//! The condition before the first iteration becomes the constant true. The standard allows an absent operand there, but not every consumer
+//! reads that as true (`introduced`).
 
 use super::{Place, Rule};
 use crate::ir::{Attribute, Definition, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{Bool, DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "counted-loop",
-        law: "Loop(0 < n, i = 0) with condition i + 1 < n = Loop(n, i = 0)",
+        law: "Loop(0 < n, i = 0) with condition i + 1 < n = Loop(n, true, i = 0)",
         sentence: "Replaces the condition of a Loop with a counter by a number of iterations.",
         premises: &[
             ("counts", "a loop-carried integer begins at 0 and increases by 1"),
@@ -25,13 +28,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "goes-on",
-        law: "i + 1 < n = true in a Loop(n, i = 0), but for the last iteration",
+        law: "i + 1 < n = true in a Loop(n, true, i = 0), but for the last iteration",
         sentence: "Replaces the computed condition of a Loop with a known number of iterations.",
         premises: &[
             ("counts", "a loop-carried integer begins at 0 and increases by 1"),
             (
                 "told",
-                "the Loop has no initial condition, and a number of iterations that is proved to be at most the limit",
+                "the Loop has no initial condition or a constant true, and a number of iterations that is proved to be at most the limit",
             ),
             ("for-nothing-else", "the body gives the result away as its condition, and nothing else reads it"),
         ],
@@ -75,7 +78,8 @@ fn counted(place: &Place<'_>) -> Option<Edit> {
             edit.rewire.push((place.id, 0, Some(times)));
         }
     }
-    edit.rewire.push((place.id, 1, None));
+    let begins = edit.constant(condition, "true", Tensor::scalar(Bool(1)));
+    edit.rewire.push((place.id, 1, Some(begins)));
     Some(edit)
 }
 
@@ -85,7 +89,8 @@ fn goes_on(place: &Place<'_>) -> Option<Edit> {
     let graph = place.model.graph(body);
     let is_condition =
         graph.outputs().first() == Some(&output) && !graph.outputs().iter().skip(1).any(|&other| other == output);
-    if owner.input(1).is_some() || !is_condition || !place.model.users(output).is_empty() {
+    let is_true = |value: ValueId| place.constant(value).and_then(Tensor::to_f64s).is_some_and(|flag| flag == [1.0]);
+    if !owner.input(1).is_none_or(is_true) || !is_condition || !place.model.users(output).is_empty() {
         return None;
     }
     let Count { limit, .. } = count(place, owner, body)?;

@@ -9,9 +9,10 @@
 
 use super::{Place, Rule};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, Model, NewNode, Node, NodeId, ValueId};
-use crate::ops::axis_in;
+use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{self, AxisSource, traits_of};
+use crate::ops::{Environment, axis_in, evaluate_node, has_kernel_for_narrow};
+use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -20,7 +21,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
     sentence: "Moves data movement of a dequantized constant to the quantized constant.",
     premises: &[
         ("constant", "x and the other operands of f are constants"),
-        ("whole-bytes", "the elements of x are integers of 8, 16 or 32 bits, which every movement takes"),
         ("one-reader", "nothing else reads x or its dequantization: it would be kept twice"),
         ("scale-follows", "one scale is for all, or f keeps the axis whose indices have one each, whole and in order"),
     ],
@@ -78,28 +78,47 @@ fn dequantize_last(place: &Place<'_>) -> Option<Edit> {
     if !fails && !is_read_in_body(place, output) {
         return None;
     }
-    moved_first(place, (id, quantized), None, output)
+    moved_first(place, (id, quantized), None)
 }
 
-/// Moves what is quantized and dequantizes the result to `output`, with scales along `axis` if one is told. The dequantization before goes
-/// if nothing else reads it.
-fn moved_first(
-    place: &Place<'_>,
-    (id, quantized): (NodeId, ValueId),
-    axis: Option<i64>,
-    output: ValueId,
-) -> Option<Edit> {
-    let movement = NewNode::like(place.node()?).reading(0, quantized);
+/// Moves the quantized elements and dequantizes each result, with scales along `axis` if there is one. Removes the dequantization before
+/// if nothing else reads it. Where ONNX Runtime has no kernel that moves elements of the type, the moved constants are computed here.
+fn moved_first(place: &Place<'_>, (id, quantized): (NodeId, ValueId), axis: Option<i64>) -> Option<Edit> {
+    let node = place.node()?;
     let mut edit = place.edit()?.removing(place.id);
     if place.has_one_reader(place.input(0)?) {
         edit = edit.removing(id);
     }
-    let moved = edit.new_value(quantized, "moved");
-    let mut dequantization = NewNode::like(place.model.node(id)?).reading(0, moved);
-    if let Some(axis) = axis {
-        dequantization = dequantization.set("axis", axis);
+    let moved: Vec<Option<ValueId>> =
+        node.outputs().iter().map(|output| output.map(|_| edit.new_value(quantized, "moved"))).collect();
+    if has_kernel_for_narrow(&node.op_type, place.dtype(quantized)?, place.opset.version()) {
+        edit.insert.push(NewNode { outputs: moved.clone(), ..NewNode::like(node).reading(0, quantized) });
+    } else {
+        let tensors = moved_constant(place, node, quantized)?.into_iter();
+        edit.constants = moved.iter().zip(tensors).filter_map(|(value, tensor)| Some(((*value)?, tensor))).collect();
     }
-    Some(edit.inserting(movement.output(moved)).inserting(dequantization.output(output)))
+    for (output, moved) in node.outputs().iter().zip(moved) {
+        let (Some(output), Some(moved)) = (*output, moved) else { continue };
+        let mut dequantization = NewNode::like(place.model.node(id)?).reading(0, moved);
+        if let Some(axis) = axis {
+            dequantization = dequantization.set("axis", axis);
+        }
+        edit.insert.push(dequantization.output(output));
+    }
+    Some(edit)
+}
+
+/// The results of a movement whose first operand is this constant, and the others are constants too.
+fn moved_constant(place: &Place<'_>, node: &Node, constant: ValueId) -> Option<Vec<Tensor>> {
+    let operand = |(slot, value): (usize, &Option<ValueId>)| {
+        let value = if slot == 0 { Some(constant) } else { *value };
+        let Some(value) = value else { return Some(None) };
+        Some(Some(Data::Tensor(place.constant(value)?.clone())))
+    };
+    let inputs = node.inputs().iter().enumerate().map(operand).collect::<Option<Vec<_>>>()?;
+    let environment = Environment::of(place.model);
+    let results = evaluate_node(&environment, place.id, node, inputs, place.budget, SliceRule::Agree, 0).ok()?;
+    results.iter().map(|result| result.tensor().cloned()).collect()
 }
 
 /// Whether a scale is for the whole tensor.
@@ -152,11 +171,6 @@ fn is_read_in_body(place: &Place<'_>, value: ValueId) -> bool {
     false
 }
 
-/// Whether a node moves elements in a way that the rule carries over to the quantized tensor.
-pub fn moves_dequantized(model: &Model, node: &Node) -> bool {
-    matches!(node.outputs(), [Some(_)]) && traits_of(model, node).moves_without_repeating()
-}
-
 /// The dequantization of a constant, and how its scales lie.
 struct Dequantized {
     id: NodeId,
@@ -166,11 +180,7 @@ struct Dequantized {
 }
 
 fn move_before(place: &Place<'_>) -> Option<Edit> {
-    let (value, output) = (place.input(0)?, place.output(0)?);
-    if !moves_dequantized(place.model, place.node()?) {
-        return None;
-    }
-    let given = dequantized(place, value)?;
+    let given = dequantized(place, place.input(0)?)?;
     let rest = place.node()?.inputs().iter().skip(1).flatten();
     if !rest.copied().all(|operand| place.constant(operand).is_some()) {
         return None;
@@ -179,17 +189,16 @@ fn move_before(place: &Place<'_>) -> Option<Edit> {
         None => None,
         Some(axis) => Some(i64::try_from(axis_after(place, axis)?).ok()?),
     };
-    moved_first(place, (given.id, given.quantized), axis, output)
+    moved_first(place, (given.id, given.quantized), axis)
 }
 
 /// What `value` is dequantized from: a constant that nothing else reads, as `value` has no other readers, so that the model does not
-/// grow. Types of less than a byte are left alone, because not every operator that moves elements takes them.
+/// grow.
 fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
     let (id, node) = place.producer(value, "DequantizeLinear")?;
     let (quantized, scale) = (node.input(0)?, node.input(1)?);
     let tensor = place.constant(quantized)?;
-    let is_covered = matches!(tensor.dtype(), DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16 | DType::Int32);
-    if !is_covered || has_blocks(node) || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
+    if has_blocks(node) || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
         return None;
     }
     let scale = place.constant(scale)?;

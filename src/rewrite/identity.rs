@@ -1,6 +1,6 @@
 //! Operators that hand an operand through unchanged, and operands of a concatenation that hold nothing. Law of all other rules here:
 //! `f(x) = x` for every `x` of the proved shape and type, so `f(x)` may be read as `x`. Between a graph's input (or an initializer, or an
-//! outer value) and its output a node is needed all the same: the output's name is its own.
+//! outer value) and its output an Identity is needed still: the output's name is its own.
 
 use super::build::{Build, rebuilt};
 use super::{Place, Rule};
@@ -39,10 +39,6 @@ pub(super) const RULES: &[Rule] = &[
                     since 12",
             ),
             ("mask-unread", "nothing reads the mask"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
         ],
         exact: true,
         operators: &["Dropout"],
@@ -52,13 +48,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "cast-same-type",
         law: "Cast(x, to) = x where x has the type to",
         sentence: "Removes a Cast to the type of its input.",
-        premises: &[
-            ("same-type", "the operand is proved to have the type"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("same-type", "the operand is proved to have the type")],
         exact: true,
         operators: &["Cast", "CastLike"],
         apply: cast,
@@ -73,10 +63,6 @@ pub(super) const RULES: &[Rule] = &[
                 "read-right",
                 "the operand is no reduction, with axes counted from the end, of a tensor that may be empty: ONNX Runtime computes another shape for it",
             ),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
         ],
         exact: true,
         operators: IN_ORDER,
@@ -86,13 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "transpose-nothing",
         law: "Transpose(x; perm = 0, 1, 2, …) = x",
         sentence: "Removes a Transpose with the identity permutation.",
-        premises: &[
-            ("axes-in-order", "perm leaves every axis where it is"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("axes-in-order", "perm leaves every axis where it is")],
         exact: true,
         operators: &["Transpose"],
         apply: transpose,
@@ -101,13 +81,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "pad-nothing",
         law: "Pad(x, 0) = x",
         sentence: "Removes a Pad that adds no element.",
-        premises: &[
-            ("pads-zero", "every pad is known to be 0"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("pads-zero", "every pad is known to be 0")],
         exact: true,
         operators: &["Pad"],
         apply: pad,
@@ -116,13 +90,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "single-concat",
         law: "Concat(x) = Sum(x) = Max(x) = Min(x) = Mean(x) = x",
         sentence: "Removes a variadic operator with a single operand.",
-        premises: &[
-            ("one-operand", "there is one operand"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("one-operand", "there is one operand")],
         exact: true,
         operators: VARIADIC,
         apply: single,
@@ -146,13 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "single-split",
         law: "Split(x) = x where there is one part",
         sentence: "Removes a Split with a single output.",
-        premises: &[
-            ("one-part", "there is one part"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("one-part", "there is one part")],
         exact: true,
         operators: &["Split"],
         apply: split,
@@ -162,13 +124,13 @@ pub(super) const RULES: &[Rule] = &[
 /// `Identity(x) = x`.
 fn identity(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// `Dropout(x) = x` when not training: always before opset 12 (`is_test` aside), from then on unless `training_mode` may be true.
 fn dropout(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    if place.this()?.dropout_is_inference()? { place.forward_freely(value) } else { None }
+    if place.this()?.dropout_is_inference()? { place.forward(value) } else { None }
 }
 
 /// `Cast(x, to) = x` when `x` has type `to`.
@@ -178,7 +140,7 @@ fn cast(place: &Place<'_>) -> Option<Edit> {
     if place.dtype(value)? != place.dtype(output)? {
         return None;
     }
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// A reshape, broadcast or repetition to the shape `x` has is `x`: all of them keep the elements in order and, when the number of
@@ -189,14 +151,14 @@ fn same_shape(place: &Place<'_>) -> Option<Edit> {
     if !place.same_shape(value, output) || may_be_misread(place.model, place.facts, value) {
         return None;
     }
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// `Transpose(x, perm) = x` where `perm` moves nothing.
 fn transpose(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     let perm = place.this()?.permutation(place.shape(value)?.len())?;
-    if perm.is_sorted() { place.forward_freely(value) } else { None }
+    if perm.is_sorted() { place.forward(value) } else { None }
 }
 
 /// `Pad(x, 0) = x`.
@@ -206,7 +168,7 @@ fn pad(place: &Place<'_>) -> Option<Edit> {
     if pads.iter().any(|&pad| pad != 0) || !place.same_shape(value, place.output(0)?) {
         return None;
     }
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// A concatenation, sum, maximum, minimum or mean of one operand is that operand.
@@ -216,7 +178,7 @@ fn single(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let value = node.input(0)?;
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// A split into one piece is the whole.
@@ -226,7 +188,7 @@ fn split(place: &Place<'_>) -> Option<Edit> {
     if node.outputs().len() != 1 || !place.same_shape(value, place.output(0)?) {
         return None;
     }
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// The operands of a Concat that hold something; the first, if none is known to.
@@ -247,8 +209,10 @@ fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
         at != first && holds_nothing(shape) && shapes.get(first).is_some_and(|left| agree(shape, left))
     };
     let left: Vec<ValueId> = (0..).zip(&inputs).filter(|(at, _)| !goes(*at)).map(|(_, &input)| input).collect();
-    if left.len() == inputs.len() {
-        return None;
+    match left.as_slice() {
+        [one] => return place.forward(*one),
+        _ if left.len() == inputs.len() => return None,
+        _ => {}
     }
     place.instead(place.edit()?, rebuilt(node, Build::concat(left, axis)))
 }

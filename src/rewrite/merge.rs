@@ -65,7 +65,6 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("lossless", "type a represents every value of x's type uniquely"),
             ("same-kind", "the Cast does not convert floats to integers, which is implementation-defined out of range"),
-            ("name-is-free", "where b is the type of x, the result is no graph output"),
         ],
         exact: true,
         operators: &["Cast"],
@@ -74,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "least-of-cast",
         law: "Cast(ReduceMin(x)) = ReduceMin(Cast(x)), likewise ReduceMax",
-        sentence: "Replaces the Cast of a ReduceMin or ReduceMax by the reduction of an existing Cast.",
+        sentence: "Moves reductions and products of a Cast before the Cast.",
         premises: &[
             ("in-order", "the Cast converts integers to floats, which preserves the order"),
             ("there", "something else casts x to that type"),
@@ -244,7 +243,7 @@ fn cast_cast(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     if from == to {
-        return if place.model.is_named(output) { None } else { place.forward(input) };
+        return place.forward(input);
     }
     // How the outer one rounds and saturates is its own.
     let node = NewNode::like(place.node()?).reading(0, input);

@@ -20,6 +20,7 @@ mod groups;
 mod identity;
 mod index;
 mod inserted;
+mod introduced;
 mod lanes;
 mod lift;
 mod merge;
@@ -43,7 +44,6 @@ mod turned;
 mod weighted;
 
 pub use build::Build;
-pub use dequantized::moves_dequantized;
 pub use fuse::embedded::{PositionEnd, counted_positions};
 pub use fuse::idiom::Idioms;
 pub use fuse::normalized::is_only_normalized;
@@ -57,7 +57,7 @@ pub use slices::cuts::Taken;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
-use crate::ops::{Budget, NodeView, Opset, concat, concat_later};
+use crate::ops::{Budget, NodeView, Opset, concat, concat_later, has_kernel_for_narrow};
 use crate::tensor::{DType, Tensor};
 
 /// A node a rule looks at, with everything it may know.
@@ -322,11 +322,15 @@ impl<'a> Place<'a> {
     }
 
     /// An edit that removes this node and makes `value` stand for its first result. The other results must be unread, and no Loop or Scan
-    /// may take what then has both one's readers, nor the node keep apart what is quantized on two grids.
+    /// may take what then has both one's readers, nor the node keep apart what is quantized on two grids. Where the name of the result must
+    /// survive and the producer of `value` cannot take it, as between an input and an output of a graph, an Identity gives it.
     pub fn forward(&self, value: ValueId) -> Option<Edit> {
         let node = self.node()?;
         let output = node.output(0)?;
         if self.is_copy_of_taken(value) || self.is_taken(output) || self.parts_grids(output, value) {
+            return None;
+        }
+        if !self.may_forward(value) && (node.is("Identity") || !self.may_be_copied(value)) {
             return None;
         }
         let mut rest = node.outputs().iter().skip(1).flatten();
@@ -334,6 +338,11 @@ impl<'a> Place<'a> {
             return None;
         }
         Some(self.edit()?.replacing(output, value).removing(self.id))
+    }
+
+    /// Returns `true` if runtimes have an Identity for the type of a value.
+    fn may_be_copied(&self, value: ValueId) -> bool {
+        self.dtype(value).is_none_or(|dtype| has_kernel_for_narrow("Identity", dtype, self.opset.version()))
     }
 
     /// Whether `value` and the readers of `output` are parts of two pairs of QuantizeLinear and DequantizeLinear, one behind the other, on
@@ -403,10 +412,5 @@ impl<'a> Place<'a> {
     pub fn may_forward(&self, value: ValueId) -> bool {
         let at = self.output(0).zip(self.graph());
         at.is_some_and(|(output, graph)| self.model.may_replace(output, value, graph))
-    }
-
-    /// [`Place::forward`], unless the name of the result would need a node of its own: an Identity would be no gain.
-    pub fn forward_freely(&self, value: ValueId) -> Option<Edit> {
-        if self.may_forward(value) { self.forward(value) } else { None }
     }
 }

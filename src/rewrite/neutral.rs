@@ -2,7 +2,7 @@
 
 use super::{Place, Rule, index};
 use crate::ir::{Edit, NewNode, NodeId, Scalar, ValueId};
-use crate::ops::traits::{IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
+use crate::ops::traits::{Commutes, IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -19,10 +19,6 @@ pub(super) const RULES: &[Rule] = &[
             (
                 "float-power",
                 "the base of the power 1 is a float: runtimes compute powers of integers in double precision",
-            ),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
             ),
         ],
         exact: true,
@@ -56,10 +52,6 @@ pub(super) const RULES: &[Rule] = &[
             ),
             ("sign-of-zero", "it is no float that a true flag selects: ONNX Runtime's kernel makes 0 of −0 there"),
             ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
         ],
         exact: true,
         operators: &["Where"],
@@ -73,10 +65,6 @@ pub(super) const RULES: &[Rule] = &[
             ("decided", "the condition is true everywhere, or both choices are the same value"),
             ("float", "it is a float, of which only the sign of zero may be another"),
             ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
         ],
         exact: false,
         operators: &["Where"],
@@ -86,13 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "double-not",
         law: "¬¬x = x, −−x = x",
         sentence: "Removes pairs of negations.",
-        premises: &[
-            ("same-operator", "both nodes are the same operator"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: INVOLUTIONS,
         apply: double,
@@ -113,13 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "idempotent",
         law: "f(f(x)) = f(x) for f in Relu, Abs, Floor, Ceil, Round, Sign",
         sentence: "Removes the second of two identical idempotent operators.",
-        premises: &[
-            ("same-operator", "both nodes are the same operator"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: IDEMPOTENT,
         apply: idempotent,
@@ -142,10 +118,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "comparison-of-casts",
-        law: "float(a) < float(b) = a < b, and so for ≤, >, ≥ and =, where no integer is rounded",
+        law: "float(a) < float(b) = a < b, likewise ≤, >, ≥ and =, where no integer is rounded, or b is a constant below 2^p (p digits of the float type)",
         sentence: "Compares sizes as integers instead of floats.",
         premises: &[
-            ("not-rounded", "the integers are sizes, or whole numbers below 2²⁴: floats hold them"),
+            (
+                "not-rounded",
+                "the float type represents both integers exactly, or one of them is a constant below 2^p, which no other integer is rounded to or across",
+            ),
             ("only-reader", "nothing else reads the floats"),
             ("takes-integers", "the comparison of the operator set takes integers"),
         ],
@@ -160,13 +139,14 @@ pub(super) const RULES: &[Rule] = &[
 fn neutral(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let (output, &[Some(a), Some(b)]) = (node.output(0)?, node.inputs()) else { return None };
-    let neutral = traits_of(place.model, node).neutral?;
-    let pairs: &[(ValueId, ValueId)] = if neutral.commutes { &[(a, b), (b, a)] } else { &[(a, b)] };
+    let traits = traits_of(place.model, node);
+    let neutral = traits.neutral?;
+    let pairs: &[(ValueId, ValueId)] = if traits.commutes == Commutes::Always { &[(a, b), (b, a)] } else { &[(a, b)] };
     for &(value, other) in pairs {
         let Some(dtype) = place.dtype(value).filter(|dtype| place.dtype(output) == Some(*dtype)) else { continue };
         let is_neutral = index::uniform(place, other).is_some_and(|number| (neutral.is)(dtype, &number));
         if is_neutral && place.same_shape(value, output) {
-            return place.forward_freely(value);
+            return place.forward(value);
         }
     }
     None
@@ -197,7 +177,7 @@ fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
     } else {
         return None;
     };
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
@@ -223,7 +203,7 @@ impl Choice {
     /// What is selected, in the place of the Where.
     fn instead(&self, place: &Place<'_>) -> Option<Edit> {
         let is_alike = place.same_shape(self.value, place.output(0)?);
-        if is_alike { place.forward_freely(self.value) } else { place.reshape_instead(self.value) }
+        if is_alike { place.forward(self.value) } else { place.reshape_instead(self.value) }
     }
 }
 
@@ -247,7 +227,7 @@ fn double(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let (_, inner) = place.producer(place.input(0)?, &operator)?;
     let value = inner.input(0)?;
-    place.forward_freely(value)
+    place.forward(value)
 }
 
 /// `−(a − b) = b − a`.
@@ -287,7 +267,8 @@ fn negated_comparison(place: &Place<'_>) -> Option<Edit> {
 fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
-    let (first, second) = (cast_integers(place, a), cast_integers(place, b));
+    let is_bounded = |value: ValueId| place.constant(value).is_some_and(|tensor| whole_numbers(tensor).is_some());
+    let (first, second) = (cast_integers(place, a, is_bounded(b)), cast_integers(place, b, is_bounded(a)));
     let dtype = place.dtype(first.or(second)?)?;
     let takes = traits_of(place.model, node).pointwise?.takes(place.opset, dtype);
     let mut edit = place.edit()?;
@@ -296,18 +277,22 @@ fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
         operands.push(match cast {
             Some(integers) if place.dtype(integers) == Some(dtype) => Some(integers),
             Some(_) => return None,
-            None => Some(edit.constant(value, "integers", whole_numbers(place.constant(value)?, dtype)?)),
+            None => Some(edit.constant(value, "integers", integers_of(place.constant(value)?, dtype)?)),
         });
     }
     let comparison = NewNode { inputs: operands, ..NewNode::like(node) };
     takes.then(|| place.instead(edit, comparison)).flatten()
 }
 
-/// The integers that a value is cast from, if nothing but the node looked at reads it and every one of them is proved to be held exactly.
-fn cast_integers(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
+/// Returns the integers that a value is cast from, if no other node reads the value, and either `may_round` is set or each integer is proved to
+/// be represented exactly.
+fn cast_integers(place: &Place<'_>, value: ValueId, may_round: bool) -> Option<ValueId> {
     let (_, node) = place.producer(value, "Cast")?;
     let integers = node.input(0)?;
     let is_plain = matches!(place.dtype(integers)?, DType::Int32 | DType::Int64);
+    if is_plain && may_round && place.model.is_read_only_by(value, &[place.id]) {
+        return Some(integers);
+    }
     let floats = place.fact(value)?.elements()?;
     let ints = place.fact(integers)?.ints()?;
     let held = floats.iter().zip(&ints).all(|(float, int)| match float {
@@ -319,10 +304,23 @@ fn cast_integers(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
         .then_some(integers)
 }
 
-/// Whole numbers below 2²⁴ as integers.
-fn whole_numbers(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
-    const MOST: f64 = 16_777_216.0;
-    let numbers = tensor.to_f64s().filter(|numbers| numbers.iter().all(|x| x.fract() == 0.0 && x.abs() < MOST))?;
+/// Returns the elements of a float tensor if all of them are whole numbers below 2^p, where p is the number of binary digits of the type. Each
+/// whole number up to 2^p is represented exactly and rounding is monotone, so that no other integer is rounded to or across such an element.
+fn whole_numbers(tensor: &Tensor) -> Option<Vec<f64>> {
+    let digits = match tensor.dtype() {
+        DType::Double => 53,
+        DType::Float => 24,
+        DType::Float16 => 11,
+        DType::Bfloat16 => 8,
+        _ => return None,
+    };
+    let most = 2f64.powi(digits);
+    tensor.to_f64s().filter(|numbers| numbers.iter().all(|x| x.fract() == 0.0 && x.abs() < most))
+}
+
+/// Returns whole numbers as integers of a type.
+fn integers_of(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
+    let numbers = whole_numbers(tensor)?;
     match dtype {
         DType::Int32 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i32).collect()).ok(),
         DType::Int64 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i64).collect()).ok(),
@@ -335,5 +333,5 @@ fn idempotent(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let value = place.input(0)?;
     place.producer(value, &operator)?;
-    place.forward_freely(value)
+    place.forward(value)
 }

@@ -1,9 +1,10 @@
-//! What no edit may do, whatever its rule proves: give ONNX Runtime something that it computes otherwise than the operators say, or does not
-//! load. Each guard tells of its own defect; where an author has written such a thing, it stays.
+//! Guards for every edit, whatever its rule proves: no edit introduces nodes that ONNX Runtime or another consumer computes wrongly or does
+//! not load. Each guard documents one defect. Nodes that an author has written are not changed.
 
 use super::Place;
 use super::divisors::keeps_divisors_computed;
 use super::fuse::pooled::keeps_pads_from_pools;
+use super::introduced::introduces_nothing;
 use super::narrow::{moves_nothing_narrow, passes_nothing_narrow};
 use super::ranges::looks_up_by_no_negative_range;
 use super::shown::turns_no_output;
@@ -12,9 +13,10 @@ use super::turned::multiplies_nothing_turned;
 use super::weighted::multiplies_no_integers;
 use crate::ir::Edit;
 
-/// Whether an edit gives ONNX Runtime nothing that it is known to misread.
+/// Whether an edit gives consumers nothing that they are known to misread.
 pub fn is_read_right(place: &Place<'_>, edit: &Edit) -> bool {
-    keeps_pads_from_pools(place, edit)
+    introduces_nothing(place, edit)
+        && keeps_pads_from_pools(place, edit)
         && keeps_divisors_computed(place, edit)
         && looks_up_no_strings(place, edit)
         && looks_up_by_no_negative_range(place, edit)

@@ -228,7 +228,7 @@ fn assumptions_are_checked_and_used() {
         ("--assume", "s50 s33", "is not a relation"),
         ("--overwrite-input-shape", "nobody:1", "no input named 'nobody'"),
         ("--overwrite-input-shape", "input_ids:1,2,3", "contradicts"),
-        ("--skip", "nothing", "no rule named 'nothing'"),
+        ("--skip", "nothing", "no rule or pass is named 'nothing'"),
         ("--only", "decided-iff", "did you mean 'decided-if'?"),
     ] {
         let done = run(&[&name, flag, value]);

@@ -58,6 +58,18 @@ fn a_false_shape_is_found() {
 }
 
 #[test]
+fn a_label_that_was_read_as_arithmetic_is_found() {
+    let with = |nodes: &str| {
+        format!(
+            "g (float[n] x, float[\"n + 1\"] m) => (int64[1] y) <int64[1] one = {{1}}> {{ s = Shape (x)\n {nodes} }}"
+        )
+    };
+    assert!(difference(&with("y = Shape (m)"), &with("y = Add (s, one)")).contains("instead of"));
+    let trusting = Options::new().trust_input_names(true);
+    assert!(compared(&with("y = Shape (m)"), &with("y = Add (s, one)"), &trusting).difference.is_none());
+}
+
+#[test]
 fn signs_of_zero_and_nan_count_only_bit_for_bit() {
     let (sum, same) = (
         "g (float[n] x) => (float[n] y) <float z = {0}> { y = Add (x, z) }",

@@ -285,7 +285,7 @@ fn sizes_given_are_told_to_expressions() {
     let input = |text: &str| Assumption::InputShape(text.to_string());
     let with = |assumptions: Vec<Assumption>| {
         let mut document = OnnxModel::of(text::parse(source).expect("the model is right"));
-        let options = Options::new().assumptions(assumptions);
+        let options = Options::new().assumptions(assumptions).trust_input_names(true);
         document.fold(&options).map(|_| (shape(document.model(), "y"), shape(document.model(), "w")))
     };
     let pair = |y: &str, w: &str| (y.to_string(), w.to_string());

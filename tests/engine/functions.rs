@@ -49,3 +49,39 @@ fn operators_that_are_functions() {
         assert_eq!(constant(&source(node)), result, "{node}");
     }
 }
+
+/// The domains that the model and its functions import after folding.
+fn imports(source: &str) -> Vec<String> {
+    let (model, _) = folded_unrun(source, &Options::default());
+    let functions = model.functions().flat_map(|(_, function)| &function.opsets);
+    model.opsets.iter().chain(functions).map(|import| import.domain.to_string()).collect()
+}
+
+#[test]
+fn domains_without_nodes_are_not_imported() {
+    let head = |nodes: &str| {
+        format!(
+            r#"<ir_version: 8, opset_import: ["" : 18, "gone" : 1, "other" : 1, "ai.onnx.ml" : 3]> g (float[2] x, bool b) => (y) {{ {nodes} }}"#
+        )
+    };
+    // The last node of a domain is folded away, or read by nothing.
+    assert_eq!(imports(&head("y = Abs (x)  z = gone.Strange (x)")), [""]);
+    // Nodes of bodies count.
+    let body = "y = If (b) <then_branch: graph = t () => (u) { u = other.Strange (x) }, else_branch: graph = e () => (v) { v = Abs (x) }>";
+    assert_eq!(imports(&head(body)), ["", "other"]);
+    // The model keeps a domain that only a function uses. The function drops a domain that it does not use.
+    let function = r#"<domain: "own", opset_import: ["" : 18, "other" : 1, "gone" : 1]> Twice (a) => (c) { r = other.Strange (a)  p = other.Strange (r)  q = Abs (p)
+        s = other.Strange (q)  t = other.Strange (s)  v = other.Strange (t)  w = other.Strange (v)  c = Mul (w, w) }"#;
+    let calls = head("u = own.Twice (x)  w = own.Twice (u)  y = own.Twice (w)")
+        .replace("\"gone\" : 1", "\"own\" : 1, \"gone\" : 1");
+    assert_eq!(imports(&format!("{calls} {function}")), ["", "own", "other", "", "other"]);
+}
+
+#[test]
+fn no_domain_is_dropped_without_folding() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 18, "gone" : 1]> g (float[2] x) => (y) { y = Abs (x) }"#;
+    for options in [Options::new().fold(false), Options::new().stop_after(0), Options::new().skip(["dead-code"])] {
+        let (model, _) = folded_unrun(source, &options);
+        assert_eq!(model.opsets.len(), 2);
+    }
+}

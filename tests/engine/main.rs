@@ -16,6 +16,7 @@ mod families;
 mod functions;
 mod idempotence;
 mod inlining;
+mod labels;
 mod long_chains;
 mod movement_random;
 mod naming;

@@ -1,7 +1,7 @@
 //! What a run that succeeds needs of the sizes, and what shapes are for it.
 
-use onnx_slice_fold::Options;
-use onnx_slice_fold::ir::Model;
+use onnx_slice_fold::ir::{Model, text};
+use onnx_slice_fold::{OnnxModel, Options};
 
 use crate::support::{folded, folded_unrun, shape};
 
@@ -103,4 +103,49 @@ fn what_positions_are_looked_up_in_is_as_long() {
     assert_eq!(front("m,k", "Identity (positions)", "Gather (x, none)"), "min(m, seq + past),k");
     assert_eq!(front("m,m", "Identity (positions)", "Gather (x, none)"), "min(m, seq + past),m");
     assert_eq!(front("m,2", "Identity (positions)", "Gather (x, none)"), "seq + past,2");
+}
+
+/// No run can do anything with a size below 0, wherever an operator takes it from.
+#[test]
+fn negative_sizes_are_refused_by_a_strict_reader() {
+    let is_refused = |opset: i64, body: &str| {
+        let source = format!(
+            "<ir_version: 8, opset_import: [\"\" : {opset}]> g (float[4,3] x, float[1,4,4] v, float[1,1,2,2] w) => (y) {{ {body} }}"
+        );
+        let mut model = OnnxModel::of(text::parse(&source).unwrap());
+        model.fold(&Options::new().strict(true)).is_err()
+    };
+    for (opset, good, bad) in [
+        (2, "y, z = Split <split = [3, 1]> (x)", "y, z = Split <split = [6, -2]> (x)"),
+        (11, "y, z = Split <axis = -2, split = [4, 0]> (x)", "y, z = Split <axis = -2, split = [-2, 6]> (x)"),
+        (
+            13,
+            "s = Constant <value_ints = [3, 1]> ()  y, z = Split (x, s)",
+            "s = Constant <value_ints = [6, -2]> ()  y, z = Split (x, s)",
+        ),
+        (
+            18,
+            "s = Constant <value_ints = [3, 1]> ()  y, z = Split (x, s)",
+            "s = Constant <value_ints = [6, -2]> ()  y, z = Split (x, s)",
+        ),
+        (13, "y = LRN <size = 1> (w)", "y = LRN <size = -1> (w)"),
+        (
+            18,
+            "i = Constant <value_ints = [3, 3]> ()  k = Constant <value_ints = [2, 2]> ()  y = Col2Im (v, i, k)",
+            "i = Constant <value_ints = [-3, 3]> ()  k = Constant <value_ints = [2, 2]> ()  y = Col2Im (v, i, k)",
+        ),
+        (
+            13,
+            "s = Constant <value_ints = [1, 1, 4, 4]> ()  e = Constant <value = float[0] {}> ()  y = Resize (w, e, e, s)",
+            "s = Constant <value_ints = [1, 1, -4, 4]> ()  e = Constant <value = float[0] {}> ()  y = Resize (w, e, e, s)",
+        ),
+        (
+            17,
+            "n = Constant <value_int = 4> ()  y = DFT <axis = 1> (v, n)",
+            "n = Constant <value_int = 0> ()  y = DFT <axis = 1> (v, n)",
+        ),
+    ] {
+        assert!(!is_refused(opset, good), "{opset}: {good}");
+        assert!(is_refused(opset, bad), "{opset}: {bad}");
+    }
 }

@@ -247,3 +247,21 @@ fn several_scales_without_an_axis_stay_where_they_are() {
     let text = text::print(&model);
     assert!(text.contains("DequantizeLinear (x, s, z)") && !text.contains("axis"), "{text}");
 }
+
+/// Movements do not turn weights into floats: a Concat with floats, a Concat of one tensor twice, a Tile.
+#[test]
+fn weights_that_are_only_moved_stay_integers() {
+    let float = "f = Constant <value = float[1,2] {1.5,2.5}> ()  two = Constant <value = int64[2] {2,1}> ()";
+    let weights = "m0 = DequantizeLinear (w, t, tz)";
+    for (moved, operator) in [
+        ("m = Concat <axis = 0> (m0, f)  at = Constant <value = int64[1] {0}> ()", "Concat"),
+        ("m1 = Concat <axis = 0> (f, m0)  m2 = Identity (m1)  m = Concat <axis = 0> (m2, m2)", "Concat"),
+        ("m = Tile (m0, two)", "Tile"),
+    ] {
+        let moved = format!("{float} {weights} {moved} mt = Transpose <perm = [1,0]> (m)");
+        let source = product(&moved).replace("MatMul (xf, m)", "MatMul (xf, mt)");
+        let model = folded(&source, &Options::default());
+        assert_eq!(count(&model, "DequantizeLinear"), 2, "{operator}: {}", text::print(&model));
+        assert!(count(&model, operator) > 0, "{operator}: {}", text::print(&model));
+    }
+}

@@ -9,7 +9,7 @@
 //! * `together/…`: all rules and passes are in force. `# Fires: RULE.` names those that must fire, `# Left: Slice, Relu.` the operators that
 //!   are left in an order to compute in, `# Counts: Shape 1.` how many of some
 //!
-//! The first line says what the case shows. Further lines that begin with `#` hold `Options: exact, skip RULE, dim s=..6.`, `Not run: REASON.` where the interpreter
+//! The first line says what the case shows. Further lines that begin with `#` hold `Options: exact, trust-input-names, skip RULE, dim s=..6.`, `Not run: REASON.` where the interpreter
 //! cannot run the model, or `With all rules as well.` where the rule must also fire, and be shown, with all others. Each model is run
 //! before and after at sizes 4, 1 and 0, and the snapshot beside it shows both.
 //!
@@ -131,6 +131,7 @@ impl Fixture {
         for word in self.list("Options:") {
             match word.split_once(' ') {
                 None if word == "exact" => options.exact = true,
+                None if word == "trust-input-names" => options.trust_input_names = true,
                 Some(("skip", rule)) => options.skip.push(rule.to_string()),
                 Some(("dim", known)) => options = options.dim(known),
                 _ => panic!("{}: there is no option '{word}'", self.name),

@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("passes", &["dim", "tensor", "slicing", "ir", "ops", "rewrite"]),
     ("check", &["dim", "tensor", "slicing", "ir", "ops", "passes"]),
     ("explain", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
-    ("report", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes", "explain"]),
+    ("report", &["dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain"]),
 ];
 
 /// Crates that have one home.

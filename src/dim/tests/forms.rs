@@ -284,25 +284,29 @@ fn the_shortest_equal_form_is_written() {
 }
 
 #[test]
-fn names_that_are_sums_hold_together() {
+fn names_that_are_no_words_stand_in_quotes() {
     let scope = Scope::new();
-    let [k, w, i] = ["k", "W", "i"].map(|name| Dim::symbol(scope.named(name)));
+    let [k, w, i] = ["k", "W", "x.1:0"].map(|name| Dim::symbol(scope.named(name)));
     let sum = Dim::symbol(scope.named("S + 1"));
-    assert_eq!(scope.format(&sum), "S + 1");
     let both = scope.add(&w, &i);
-    // The factor that is taken out, what is multiplied, what is added and what is taken away.
-    assert_eq!(scope.format(&scope.mul(&sum, &both)), "(S + 1)*(W + i)");
-    assert_eq!(scope.format(&scope.mul(&scope.mul(&sum, &k), &both)), "k*(S + 1)*(W + i)");
-    assert_eq!(scope.format(&scope.mul(&k, &scope.add(&sum, &w))), "k*(W + (S + 1))");
-    assert_eq!(scope.format(&scope.sub(&scope.mul(&k, &both), &sum)), "k*(W + i) - (S + 1)");
-    assert_eq!(scope.format(&scope.sub(&Dim::constant(0), &sum)), "-(S + 1)");
     let part = scope.floor_div(&scope.mul(&scope.mul(&sum, &k), &both), &Dim::constant(140));
-    assert_eq!(scope.format(&part), "floor(k*(S + 1)*(W + i)/140)");
-    assert_eq!(scope.format_densely(&part), "k*(S + 1)*(W+i)//140");
-    let quarter = scope.floor_div(&sum, &Dim::constant(4));
-    assert_eq!(scope.format(&quarter), "floor((S + 1)/4)");
-    assert_eq!(scope.format_densely(&quarter), "(S + 1)//4");
-    assert_eq!(scope.format(&scope.mul(&sum, &sum)), "(S + 1)**2");
-    assert_eq!(scope.format(&scope.mul(&sum, &Dim::constant(2))), "2*(S + 1)");
-    assert_eq!(scope.format(&scope.modulo(&sum, &Dim::constant(4))), "Mod(S + 1, 4)");
+    for (dim, text) in [
+        (sum.clone(), "\"S + 1\""),
+        (scope.mul(&sum, &both), "\"S + 1\"*(W + x.1:0)"),
+        (scope.sub(&Dim::constant(0), &sum), "-\"S + 1\""),
+        (part.clone(), "floor(k*\"S + 1\"*(W + x.1:0)/140)"),
+        (scope.mul(&sum, &sum), "\"S + 1\"**2"),
+        (scope.modulo(&sum, &Dim::constant(4)), "Mod(\"S + 1\", 4)"),
+        (Dim::symbol(scope.named("a \"b\" + c")), "\"a \"\"b\"\" + c\""),
+        (Dim::symbol(scope.named("3")), "\"3\""),
+        (Dim::symbol(scope.named("a#b")), "\"a#b\""),
+    ] {
+        assert_eq!(scope.format(&dim), text);
+        assert_eq!(scope.parse(text), Some(dim), "{text}");
+    }
+    assert_eq!(scope.format_densely(&part), "k*\"S + 1\"*(W+x.1:0)//140");
+    assert_eq!(scope.parse("'S + 1' - 'it''s'"), Some(scope.sub(&sum, &Dim::symbol(scope.named("it's")))));
+    for text in ["\"\"", "\"S", "\"S\"\"", "'S\"", "\"S\" \"T\"", "\"S\"(1)", "2.5", "1.x"] {
+        assert_eq!(scope.parse(text), None, "{text}");
+    }
 }

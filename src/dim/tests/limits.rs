@@ -109,7 +109,7 @@ fn names_are_kept_apart() {
     scope.rename(fresh, "length");
     assert_eq!(scope.lookup("length"), Some(fresh));
     assert_eq!(scope.named("length"), fresh);
-    assert_eq!(scope.format(&Dim::symbol(scope.named("a b"))), "a b");
+    assert_eq!(scope.format(&Dim::symbol(scope.named("a b"))), "\"a b\"");
     assert_eq!(scope.fresh_within("x", Some(3), Some(3)), Dim::constant(3));
 }
 

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::by_name::ByName;
 use super::sequence::Sequence;
-use super::{CustomOperator, Extra, FunctionId, GraphId, NamedAttribute, Node, NodeId, Value, ValueId, Watch};
+use super::{CustomOperator, Extra, FunctionId, GraphId, Name, NamedAttribute, Node, NodeId, Value, ValueId, Watch};
 
 /// One entry of `opset_import`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +28,32 @@ pub struct OpsetImport {
     pub extra: Extra,
 }
 
+/// A quantization annotation (`TensorAnnotation`): it names a value, and others that hold its scale and zero point.
+///
+/// The exporter writes it with the graph that defines the value, and drops it if one of these values is gone or renamed.
+#[derive(Clone, Debug)]
+pub struct Annotation {
+    /// The value, and the name that the annotation has for it.
+    pub tensor: (ValueId, Name),
+    /// The same of the values that hold its parameters.
+    pub parameters: Vec<(ValueId, Name)>,
+    /// The field of the graph as wire bytes.
+    pub field: Extra,
+}
+
+impl Annotation {
+    /// The values that it names.
+    pub fn values(&self) -> impl Iterator<Item = &(ValueId, Name)> {
+        std::iter::once(&self.tensor).chain(&self.parameters)
+    }
+}
+
 /// A graph. Its nodes are reached through [`Model`].
 #[derive(Clone, Debug)]
 pub struct Graph {
     /// The graph's name.
     pub name: String,
-    /// Documentation, metadata, quantization annotations and unknown fields.
+    /// Documentation, metadata and unknown fields.
     pub extra: Extra,
     parent: Option<NodeId>,
     inputs: Vec<ValueId>,
@@ -123,6 +143,8 @@ pub struct Model {
     pub extra: Extra,
     /// Whether the functions stay as they are, called or not: graphs of training information in `extra` may call them.
     pub keeps_functions: bool,
+    /// The quantization annotations of all graphs.
+    pub annotations: Vec<Annotation>,
     /// Whether the operator set was made newer on request: then idioms become its operators, also where runtimes know the older spelling better.
     pub is_newer: bool,
     main: GraphId,
@@ -163,6 +185,7 @@ impl Model {
             opsets: Vec::new(),
             extra: Extra::new(),
             keeps_functions: false,
+            annotations: Vec::new(),
             is_newer: false,
             main: GraphId(0),
             graphs: Vec::new(),

@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{Function, Graph, Model, OpsetImport};
+use super::{Annotation, Function, Graph, Model, OpsetImport};
 use crate::ir::node::{Mark, canonical};
-use crate::ir::{CustomOperator, Definition, FunctionId, GraphId, Node, NodeId, Part, Value, ValueId, Watch};
+use crate::ir::{CustomOperator, Definition, FunctionId, GraphId, Name, Node, NodeId, Part, Value, ValueId, Watch};
 use crate::tensor::Tensor;
 
 impl Model {
@@ -189,6 +189,17 @@ impl Model {
                 None => return false,
             }
         }
+    }
+
+    /// The annotations of values that a graph defines, without those that name a value which is gone or renamed.
+    pub fn annotations_of(&self, graph: GraphId) -> impl Iterator<Item = &Annotation> {
+        let is_there = |(value, name): &(ValueId, Name)| {
+            let place = self.value(*value);
+            place.name == *name && place.definition() != Definition::Nothing
+        };
+        let are_there = move |annotation: &&Annotation| annotation.values().all(is_there);
+        let is_here = move |annotation: &&Annotation| self.graph_of(annotation.tensor.0) == Some(graph);
+        self.annotations.iter().filter(is_here).filter(are_there)
     }
 
     /// The graph a value is defined in.

@@ -22,20 +22,20 @@ use super::{Meeting, common_dtype, equal_shapes, static_shapes, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
-use crate::ops::traits::{Counting, NodeFacts, Traits, Variation, pair};
+use crate::ops::traits::{Commutes, Counting, NodeFacts, Traits, Variation, pair};
 use crate::ops::{Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Number, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Add", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.add(a, b)), evaluate::<Add>)
-        .with(Traits::broadcast(7).neutral(is_zero_of_sum, true).counts(sum).ordered(2)),
+        .with(Traits::broadcast(7).neutral(is_zero_of_sum).commuting(Commutes::Always).counts(sum).ordered(2)),
     Operator::new("Sub", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.sub(a, b)), evaluate::<Sub>)
-        .with(Traits::broadcast(7).neutral(is_zero_taken, false).counts(difference).ordered(2)),
+        .with(Traits::broadcast(7).neutral(is_zero_taken).counts(difference).ordered(2)),
     Operator::new("Mul", &[1, 6, 7, 13, 14], |cx| infer(cx, |e, a, b| e.mul(a, b)), evaluate::<Mul>)
-        .with(Traits::broadcast(7).neutral(is_one, true).bilinear().counts(product).ordered(2)),
+        .with(Traits::broadcast(7).neutral(is_one).commuting(Commutes::Always).bilinear().counts(product).ordered(2)),
     Operator::new("Div", &[1, 6, 7, 13, 14], infer_div, evaluate::<Div>).with(
         Traits::broadcast(7)
-            .neutral(is_one, false)
+            .neutral(is_one)
             .dividing_by(1)
             .fails_unless(divides)
             .needs(divisor_needs)
@@ -49,7 +49,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .integers_since(12)
             .rounded()
             .by_scalar(Variation::Rounding, Variation::Values)
-            .neutral(is_exponent_one, false)
+            .neutral(is_exponent_one)
             .showing_zero_sign(0),
     ),
     Operator::new(
@@ -58,28 +58,33 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         |cx| infer_variadic(cx, Some(|e, a, b| e.min(a, b))),
         |cx| fold::<Min>(cx, false),
     )
-    .with(
-        Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic().ordered(2),
-    ),
+    .with(EXTREME),
     Operator::new(
         "Max",
         &[1, 6, 8, 12, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.max(a, b))),
         |cx| fold::<Max>(cx, false),
     )
-    .with(
-        Traits::broadcast(8).integers_since(12).by_scalar(Variation::Rounding, Variation::None).variadic().ordered(2),
-    ),
+    .with(EXTREME),
     Operator::new(
         "Sum",
         &[1, 6, 8, 13],
         |cx| infer_variadic(cx, Some(|e, a, b| e.add(a, b))),
         |cx| fold::<Add>(cx, false),
     )
-    .with(Traits::broadcast(8).variadic()),
-    Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true))
-        .with(Traits::broadcast(8).variadic()),
+    .with(AVERAGE),
+    Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true)).with(AVERAGE),
 ];
+
+/// Which of two zeros, and of a number and NaN, kernels give depends on the order of the operands.
+const EXTREME: Traits = Traits::broadcast(8)
+    .integers_since(12)
+    .by_scalar(Variation::Rounding, Variation::None)
+    .commuting(Commutes::Integers)
+    .variadic()
+    .ordered(2);
+
+const AVERAGE: Traits = Traits::broadcast(8).commuting(Commutes::Always).variadic();
 
 /// `(o + Σ sₖ·iₖ) + (p + Σ tₖ·iₖ) = (o + p) + Σ (sₖ + tₖ)·iₖ`.
 fn sum(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {

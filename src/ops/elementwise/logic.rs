@@ -15,7 +15,7 @@ use super::symbolic::{Elements, Relation};
 use super::{Meeting, common_dtype, static_shapes, with_mapped, with_zipped};
 use crate::dim::{Answer, Dim, Scope};
 use crate::ir::{Fact, Scalar};
-use crate::ops::traits::{Counting, NodeFacts, Traits, Twice, pair};
+use crate::ops::traits::{Commutes, Counting, NodeFacts, Traits, Twice, pair};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Tensor};
 
@@ -26,7 +26,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         |cx| infer_comparison(cx, Relation::Equal, false),
         |cx| evaluate_comparison(cx, Relation::Equal, false),
     )
-    .with(comparison(7, 7)),
+    .with(comparison(7, 7).commuting(Commutes::Always)),
     Operator::new(
         "Less",
         &[1, 7, 9, 13],
@@ -56,11 +56,11 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     )
     .with(comparison(12, 12).ordered(2)),
     Operator::new("And", &[1, 7], |cx| infer_logic(cx, and), |cx| evaluate_logic(cx, |a, b| a && b))
-        .with(Traits::broadcast(7).neutral(is_true, true).counts(conjunction).giving_flags()),
+        .with(Traits::broadcast(7).neutral(is_true).commuting(Commutes::Always).counts(conjunction).giving_flags()),
     Operator::new("Or", &[1, 7], |cx| infer_logic(cx, or), |cx| evaluate_logic(cx, |a, b| a || b))
-        .with(Traits::broadcast(7).neutral(is_false, true).counts(disjunction).giving_flags()),
+        .with(Traits::broadcast(7).neutral(is_false).commuting(Commutes::Always).counts(disjunction).giving_flags()),
     Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b))
-        .with(Traits::broadcast(7).neutral(is_false, true).giving_flags()),
+        .with(Traits::broadcast(7).neutral(is_false).commuting(Commutes::Always).giving_flags()),
     Operator::new("Not", &[1], infer_not, evaluate_not)
         .with(Traits::function().twice(Twice::Nothing).counts(negation).giving_flags()),
 ];

@@ -1,24 +1,46 @@
 //! What the file declares of a value, as facts: types of inputs, and initializers.
+//!
+//! The label of a dim (`dim_param`) is a name, whatever it spells. Exporters write `past_sequence_length + 1` on the mask of a step with any
+//! number of tokens, and runtimes compare no labels. So equal labels of inputs are equal sizes, and `n + 1` has nothing to do with `n`.
+//! Labels that parse as [relations](label_relations) between inputs hold only if the user trusts them.
 
-use crate::dim::{Dim, Scope, is_identifier};
+use crate::dim::{Dim, Scope, is_word};
 use crate::ir::{DeclaredType, DimClaim, Fact, GraphId, Model, TensorType, Type, ValueId};
 use crate::tensor::{DType, Tensor};
 
-/// The names that stand alone as a dimension of some graph input.
-pub fn plain_names(model: &Model, graph: GraphId) -> Vec<String> {
+/// The labels of the dims of a graph's inputs, each once.
+pub fn input_labels(model: &Model, graph: GraphId) -> Vec<String> {
     let declared = model.graph(graph).inputs().iter().filter_map(|&value| model.value(value).declared.as_ref());
     let dims = declared.filter_map(DeclaredType::shape).flatten();
-    let names = dims.filter_map(|dim| dim.claim.name()).filter(|name| is_identifier(name));
-    let mut names: Vec<String> = names.map(str::to_string).collect();
+    let mut names: Vec<String> = dims.filter_map(|dim| dim.claim.name()).map(str::to_string).collect();
     names.sort_unstable();
     names.dedup();
     names
 }
 
-/// The fact a declared type states when it is believed. A `dim_param` is read as an expression only if `is_symbol` says that
-/// each name in it is a dimension of its own; any other text is one opaque symbol.
-pub fn declared_fact(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) -> bool) -> Fact {
-    declared_type(scope, ty, is_symbol).map_or_else(Fact::unknown, Fact::of)
+/// The labels in `names` that read as expressions whose names are all words in `names`: `past + seq` next to `past` and `seq`.
+pub fn label_relations(names: &[String]) -> Vec<&str> {
+    let is_known = |name: &str| is_word(name) && names.iter().any(|known| known == name);
+    let is_relation = |text: &&str| !is_word(text) && Scope::new().parse_known(text, &is_known).is_some();
+    names.iter().map(String::as_str).filter(is_relation).collect()
+}
+
+/// Returns the size that a label of an input names.
+pub fn label_size(scope: &Scope, label: &str) -> Dim {
+    scope.current(&Dim::symbol(scope.named(label)))
+}
+
+/// Returns the size that a trusted label inside the model names: the size of the inputs that have this label, an expression in labels of inputs,
+/// or one opaque symbol.
+pub fn claimed_size(scope: &Scope, label: &str, inputs: &[String]) -> Dim {
+    let is_known = |name: &str| inputs.iter().any(|known| known == name);
+    let parsed = if scope.lookup(label).is_some() { None } else { scope.parse_known(label, &is_known) };
+    parsed.unwrap_or_else(|| label_size(scope, label))
+}
+
+/// The fact a declared type states when it is believed. `size` returns the size that a label names, or `None` to ignore the label.
+pub fn declared_fact(scope: &Scope, ty: &DeclaredType, size: &dyn Fn(&str) -> Option<Dim>) -> Fact {
+    declared_type(scope, ty, size).map_or_else(Fact::unknown, Fact::of)
 }
 
 /// What holds of an input whether a caller gives it or leaves its default: of what the file declares, as much as the default fits.
@@ -39,13 +61,13 @@ pub(super) fn with_default(scope: &Scope, declared: Fact, default: &Tensor) -> F
     Fact::of(Type::Tensor(TensorType { shape: Some(agreed.collect()), ..of_default }))
 }
 
-fn declared_type(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) -> bool) -> Option<Type> {
+fn declared_type(scope: &Scope, ty: &DeclaredType, size: &dyn Fn(&str) -> Option<Dim>) -> Option<Type> {
     let tensor = |dtype: i32, shape: &Option<Vec<crate::ir::DeclaredDim>>| TensorType {
         dtype: DType::from_onnx(dtype),
-        shape: shape.as_ref().map(|dims| dims.iter().map(|dim| declared_dim(scope, &dim.claim, is_symbol)).collect()),
+        shape: shape.as_ref().map(|dims| dims.iter().map(|dim| declared_dim(scope, &dim.claim, size)).collect()),
     };
     let inner =
-        |ty: &Option<Box<DeclaredType>>| ty.as_ref().and_then(|ty| declared_type(scope, ty, is_symbol)).map(Box::new);
+        |ty: &Option<Box<DeclaredType>>| ty.as_ref().and_then(|ty| declared_type(scope, ty, size)).map(Box::new);
     Some(match ty {
         DeclaredType::Tensor { dtype, shape, .. } => Type::Tensor(tensor(*dtype, shape)),
         DeclaredType::SparseTensor { dtype, shape, .. } => Type::SparseTensor(tensor(*dtype, shape)),
@@ -56,14 +78,10 @@ fn declared_type(scope: &Scope, ty: &DeclaredType, is_symbol: &dyn Fn(String) ->
     })
 }
 
-fn declared_dim(scope: &Scope, claim: &DimClaim, is_symbol: &dyn Fn(String) -> bool) -> Dim {
-    match (claim, claim.name()) {
-        (DimClaim::Value(size), _) => Dim::constant(*size),
-        (_, None) => scope.fresh_dim("dim"),
-        (_, Some(text)) => {
-            let parsed = scope.parse_known(text, &|name| is_symbol(name.to_string()));
-            parsed.filter(|_| !is_identifier(text)).unwrap_or_else(|| Dim::symbol(scope.named(text)))
-        }
+fn declared_dim(scope: &Scope, claim: &DimClaim, size: &dyn Fn(&str) -> Option<Dim>) -> Dim {
+    match claim {
+        DimClaim::Value(size) => Dim::constant(*size),
+        _ => claim.name().and_then(size).unwrap_or_else(|| scope.fresh_dim("dim")),
     }
 }
 
@@ -75,6 +93,6 @@ pub(super) fn initializer_fact(scope: &Scope, model: &Model, value: ValueId) -> 
     // Content a caller or a training step may change: the type still holds.
     match place.tensor() {
         Some(tensor) => Fact { content: None, ..Fact::constant(tensor.clone()) },
-        None => place.declared.as_ref().map_or_else(Fact::unknown, |ty| declared_fact(scope, ty, &|_| false)),
+        None => place.declared.as_ref().map_or_else(Fact::unknown, |ty| declared_fact(scope, ty, &|_| None)),
     }
 }

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use super::custom;
-use super::declared::{declared_fact, initializer_fact, plain_names, with_default};
+use super::declared::{claimed_size, declared_fact, initializer_fact, input_labels, label_size, with_default};
 use super::event::{Event, EventKind};
 use crate::dim::{Dim, Scope, count};
 use crate::ir::{
-    Content, CustomOperator, Data, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar, Type,
-    ValueId,
+    Content, CustomOperator, Data, DeclaredType, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId,
+    Scalar, Type, ValueId,
 };
 use crate::ops::interpret::{self, Environment, bindings_of};
 use crate::ops::registry::{self, Imported, Operator};
@@ -55,9 +55,9 @@ pub struct Walk {
     pub surely: FxHashSet<NodeId>,
     /// How many loops are being followed iteration by iteration.
     pub(in crate::ops) following: usize,
-    /// The names that stand alone as a dimension of some input of the main graph.
-    plain: Rc<[String]>,
-    /// Names that were dimensions of inputs of their own before these got sizes; expressions may have them still.
+    /// The labels of the main graph's inputs, also those that were replaced.
+    labels: Vec<String>,
+    /// Labels of inputs that assumed sizes replaced; declared shapes inside the model may still have them.
     pub replaced: Vec<String>,
     /// What was inside each node of the main graph that has bodies, and what that read, when it was last inferred.
     inferred: FxHashMap<NodeId, u64>,
@@ -89,7 +89,7 @@ impl Walk {
             trips: FxHashMap::default(),
             surely: FxHashSet::default(),
             following: 0,
-            plain: Rc::new([]),
+            labels: Vec::new(),
             replaced: Vec::new(),
             inferred: FxHashMap::default(),
             fails: false,
@@ -114,15 +114,17 @@ impl Walk {
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 50_000usize.saturating_add(model.value_count().saturating_mul(64));
         let main = model.main();
-        let mut plain = plain_names(model, main);
-        plain.extend(self.replaced.iter().cloned());
-        let plain: Rc<[String]> = plain.into();
-        self.plain = Rc::clone(&plain);
+        let mut labels = input_labels(model, main);
+        labels.extend(self.replaced.iter().cloned());
+        self.labels = labels;
         for &value in model.graph(main).inputs() {
             if self.facts.get(value).is_none() {
                 let declared = model.value(value).declared.as_ref();
-                let fact = declared
-                    .map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &|name| plain.contains(&name)));
+                let has_default = model.value(value).tensor().is_some();
+                // The caller may omit this input and give another one with the same label any size.
+                let counts = |label: &str| !has_default || !is_shared(model, value, label);
+                let size = |label: &str| counts(label).then(|| label_size(&self.scope, label));
+                let fact = declared.map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &size));
                 let fact = match model.value(value).tensor() {
                     Some(default) => with_default(&self.scope, fact, default),
                     None => fact,
@@ -382,12 +384,17 @@ impl Walk {
             }
             self.facts.set(value, fact);
             let Some(declared) = model.value(value).declared.as_ref().filter(|_| self.trust_declared) else { continue };
-            let claim = declared_fact(&self.scope, declared, &|name| self.plain.contains(&name));
+            let claim = self.claimed(declared);
             if let Err(contradiction) = self.facts.meet(value, claim) {
                 let reason = format!("'{}': {contradiction}", model.value(value).name);
                 self.tell(id, EventKind::FalseClaim, reason);
             }
         }
+    }
+
+    /// The fact that a trusted declared type inside the model states.
+    fn claimed(&self, declared: &DeclaredType) -> Fact {
+        declared_fact(&self.scope, declared, &|label| Some(claimed_size(&self.scope, label, &self.labels)))
     }
 
     fn tell(&mut self, node: NodeId, kind: EventKind, reason: String) {
@@ -450,8 +457,7 @@ impl Walk {
                 && self.trust_body_inputs
             {
                 // What is given counts where both differ.
-                let _ =
-                    self.facts.meet(value, declared_fact(&self.scope, declared, &|name| self.plain.contains(&name)));
+                let _ = self.facts.meet(value, self.claimed(declared));
             }
         }
         let walked = self.infer_nodes(model, graph);
@@ -460,6 +466,13 @@ impl Walk {
         let outputs = model.graph(graph).outputs().iter();
         Ok(outputs.map(|&value| self.facts.get(value).cloned().unwrap_or_default()).collect())
     }
+}
+
+/// Returns `true` if another input of the main graph has a dim with this label.
+fn is_shared(model: &Model, input: ValueId, label: &str) -> bool {
+    let others = model.graph(model.main()).inputs().iter().filter(|&&other| other != input);
+    let shapes = others.filter_map(|&other| model.value(other).declared.as_ref()?.shape());
+    shapes.flatten().any(|dim| dim.claim.name() == Some(label))
 }
 
 /// A hash of what a node reads, and of the nodes in its bodies with what these read and give.

@@ -6,8 +6,6 @@
 //! the even neighbour is above). It gives less only where the exact one does, at `D < 0`. For one remainder `r`, and `v` between two powers of
 //! two, `w` is a constant and `D` is linear in `n`, so the least such `n` is the solution of one inequality.
 
-use super::sizes::scaled;
-
 /// Whole numbers up to this are exact in binary32.
 const EXACT: i64 = 1 << 24;
 /// The largest denominator that is tried.
@@ -35,6 +33,12 @@ impl ScaleLaw {
         let laws = candidates.into_iter().filter(|(top, _)| *top > 0).map(|fraction| parts.law(scale, fraction));
         laws.reduce(|best, law| if law.reach > best.reach { law } else { best })
     }
+}
+
+/// `⌊dim · scale⌋` with a product in binary32, as runtimes compute it; `None` when there is no such size.
+pub(super) fn scaled(dim: i64, scale: f32) -> Option<i64> {
+    let size = (dim as f32 * scale).floor();
+    (0.0..9.0e15).contains(&size).then_some(size as i64)
 }
 
 /// What the standard says: the exact product, rounded down. Binary64 holds it for every dim below 2²⁹, and for larger ones the standard's own

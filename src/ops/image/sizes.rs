@@ -9,7 +9,7 @@
 //! The standard multiplies a scale by the extent of the region of interest; runtimes do not. Where that matters, sizes that
 //! come from scales are not stated. Nor are those for which it matters that runtimes round the product to binary32 ([`super::scale_law`]).
 
-use super::scale_law::{ScaleLaw, scaled_exactly};
+use super::scale_law::{ScaleLaw, scaled, scaled_exactly};
 use crate::dim::{Dim, Law, Scope};
 use crate::ir::{Fact, Scalar};
 use crate::ops::{Decline, EvalCx, InferCx, InferResult, Refusal, Site, axis_in};
@@ -85,12 +85,6 @@ pub(super) fn fitted(dim: i64, (size, of): (i64, i64)) -> Option<i64> {
     let exact = i64::try_from(twice.checked_div_euclid(of_.checked_mul(2)?)?).ok()?;
     let single = (size as f32 / of as f32 * dim as f32).round();
     (single as i64 == exact).then_some(exact)
-}
-
-/// `⌊dim · scale⌋` with a product in binary32, as runtimes compute it; `None` when there is no such size.
-pub(super) fn scaled(dim: i64, scale: f32) -> Option<i64> {
-    let size = (dim as f32 * scale).floor();
-    (0.0..9.0e15).contains(&size).then_some(size as i64)
 }
 
 /// The axes that scales and sizes speak of.

@@ -14,7 +14,7 @@ use crate::ops::broadcast::{broadcast_shapes, broadcast_static};
 use crate::ops::elementwise::symbolic::Elements;
 use crate::ops::lane::{Ring, in_ring, read, same_dtype};
 use crate::ops::linear::product::{Matrix, multiply_add, settled};
-use crate::ops::traits::{Failure, Repetition, Traits, broadcast_narrow};
+use crate::ops::traits::{Failure, NodeFacts, Repetition, Traits, broadcast_narrow};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::{DType, Indices, StridedView, Strides, product};
 
@@ -23,8 +23,16 @@ pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, 
         .repeats(rows_and_columns)
         .fused_with_next()
         .bilinear()
+        .needs_equal(summed)
         .inferred_by_shapes(),
 );
+
+/// The columns of the first matrix and the rows of the second.
+fn summed(view: &NodeFacts<'_>) -> Option<(Dim, Dim)> {
+    let columns = view.shape(0)?.last()?;
+    let ([.., rows, _] | [rows]) = view.shape(1)? else { return None };
+    Some((columns.clone(), rows.clone()))
+}
 
 /// Rows of the first matrix and columns of the second are treated alike; what is summed over is not.
 fn rows_and_columns(node: &Repetition<'_>) -> Option<Vec<Dim>> {

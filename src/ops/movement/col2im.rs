@@ -9,6 +9,7 @@ use super::cells::elements_of;
 use super::{count, of_rank, sizes};
 use crate::dim::Scope;
 use crate::ir::{Data, Fact, Scalar};
+use crate::ops::size_operand::at_least;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{Indices, Number, Tensor, dispatch_numeric};
 
@@ -24,6 +25,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         None => (cx.fresh_dim(), None),
     };
     let scope: &Scope = cx.scope();
+    for sizes in [image, block].into_iter().filter_map(Fact::ints) {
+        at_least(scope, &sizes, 1)?;
+    }
     let mut channels = None;
     if let (Some(depth), Some(block)) = (depth, block.ints()) {
         let area = scope.product(&block);

@@ -12,7 +12,7 @@
 //! the first operand that has elements, or from the first of all. They are stated where all operands are proved to agree, where
 //! one that is proved to have elements says them, and where the first operand has elements whenever another one has.
 //!
-//! Refused: operands of different rank, or that differ elsewhere than along the axis; sizes that do not add up to the
+//! Refused: operands of different rank, or that differ elsewhere than along the axis; sizes that are negative, do not add up to the
 //! dim, or are fewer or more than the results; before version 18 a dim that does not divide; from then on sizes *and* a
 //! number, or neither, and so many parts that the last would be less than empty.
 
@@ -21,6 +21,7 @@ use super::moves;
 use super::{List, agree, around, claim, count, sizes, whole};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
+use crate::ops::size_operand::at_least;
 use crate::ops::traits::{Movement, NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
@@ -229,6 +230,9 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         }
         parts => parts,
     };
+    if let Parts::Sizes(sizes) = &parts {
+        at_least(scope, sizes, 0)?;
+    }
     let Some(shape) = data.shape() else { return Ok(vec![Fact::tensor(dtype, None); outputs]) };
     let axis = axis_in(cx.attr_int("axis")?.unwrap_or(0), shape.len())?;
     let Some(dim) = shape.get(axis) else { return Ok(Vec::new()) };

@@ -12,6 +12,7 @@
 use super::windowed::read_kernel;
 use crate::dim::Dim;
 use crate::ir::Fact;
+use crate::ops::size_operand::at_least;
 use crate::ops::window::read_numbers;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor, product};
@@ -48,7 +49,10 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
         let rank = cx.rank(0).or(cx.rank(1));
         let length = cx.shape(2).and_then(|shape| shape.first()?.as_const()).and_then(|len| usize::try_from(len).ok());
         return Ok(match (cx.ints(2), rank.or(length)) {
-            (Some(dims), _) => Some(dims),
+            (Some(dims), _) => {
+                at_least(cx.scope(), &dims, 0)?;
+                Some(dims)
+            }
             (None, Some(rank)) if rank < 64 => Some(cx.fresh_shape(rank)),
             _ => None,
         });

@@ -481,7 +481,8 @@ mod tests {
             both(pool(&[2, 1, 2, 2, 2], vec![1, 1, 1]).with("storage_order", 1)).1,
             [0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15]
         );
-        let ceil = pool(&[1, 1, 5], vec![2]).with("strides", vec![3]).with("pads", vec![0, 1]).with("ceil_mode", 1);
+        let ceil = ramp("MaxPool", 22, &[1, 1, 5]).with("kernel_shape", vec![2]).output();
+        let ceil = ceil.with("strides", vec![3]).with("pads", vec![0, 1]).with("ceil_mode", 1);
         assert_eq!(both(ceil), (vec![1.0, 4.0], vec![1, 4]));
         let bytes = Single::new("MaxPool", 12).values(&[1, 1, 5], &[-3i8, -2, -1, 0, 1]).with("kernel_shape", vec![2]);
         assert_eq!(

@@ -68,7 +68,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .with(Traits::NONE.fused_with_next().inferred_by_numbers(NumbersOf::SameAxisOfFirst)),
     Operator::new("InstanceNormalization", &[1, 6, 22], normalize::infer_instance, normalize::eval_instance)
         .with(Traits::mixing(axes::of_instances).fused_with_next()),
-    Operator::new("GroupNormalization", &[18, 21], normalize::infer_same, normalize::eval_group)
+    Operator::new("GroupNormalization", &[18, 21], normalize::infer_group, normalize::eval_group)
         .with(Traits::mixing(axes::of_instances).fused_with_next().inferred_by_numbers(NumbersOf::Whole(1))),
     Operator::new("LayerNormalization", &[17], normalize::infer_layer, normalize::eval_layer)
         .with(Traits::mixing(axes::of_layers).fused_with_next()),
@@ -76,7 +76,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .with(Traits::mixing(axes::of_layers).fused_with_next()),
     Operator::new("LpNormalization", &[1, 22], normalize::infer_same, shares::eval_lp)
         .with(Traits::mixing(axes::of_norms)),
-    Operator::new("LRN", &[1, 13], normalize::infer_same, shares::eval_lrn).with(Traits::NONE.inferred_by_shapes()),
+    Operator::new("LRN", &[1, 13], normalize::infer_lrn, shares::eval_lrn).with(Traits::NONE.inferred_by_shapes()),
     Operator::new("MeanVarianceNormalization", &[9, 13], normalize::infer_same, shares::eval_mean_variance),
     Operator::new("NegativeLogLikelihoodLoss", &[12, 13, 22], loss::infer, loss::eval),
     Operator::new("SoftmaxCrossEntropyLoss", &[12, 13], loss::infer, loss::eval),

@@ -12,6 +12,30 @@ pub(super) fn infer_same(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec))])
 }
 
+/// The same for an operator with groups of channels.
+pub(super) fn infer_group(cx: &mut InferCx<'_>) -> InferResult {
+    let groups = count_of(cx, "num_groups")?;
+    let channels = cx.shape(0).and_then(|shape| shape.get(1)?.as_const());
+    match channels.and_then(|channels| usize::try_from(channels).ok()) {
+        Some(channels) if !channels.is_multiple_of(groups) => {
+            Err(Refusal::invalid(format!("{channels} channels are not {groups} groups of equal size")))
+        }
+        _ => infer_same(cx),
+    }
+}
+
+/// The same for LRN.
+pub(super) fn infer_lrn(cx: &mut InferCx<'_>) -> InferResult {
+    count_of(cx, "size")?;
+    infer_same(cx)
+}
+
+/// An attribute that is a positive number.
+pub(super) fn count_of(site: &Site<'_>, name: &'static str) -> Result<usize, Refusal> {
+    let count = site.attr_int(name)?.and_then(|count| usize::try_from(count).ok()).filter(|&count| count > 0);
+    count.ok_or_else(|| Refusal::invalid(format!("attribute '{name}' is not a positive number")))
+}
+
 /// The shape of the data. There must be as many channels as scales, so a number of those is one of these.
 fn shape_with_channels(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
@@ -219,9 +243,7 @@ pub(super) fn eval_instance(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 pub(super) fn eval_group(cx: &mut EvalCx<'_>) -> EvalResult {
-    let groups =
-        cx.attr_int("num_groups")?.and_then(|groups| usize::try_from(groups).ok()).filter(|&groups| groups > 0);
-    let groups = groups.ok_or_else(|| Decline::invalid("attribute 'num_groups' is not a positive number"))?;
+    let groups = count_of(cx, "num_groups")?;
     stash_of(cx.attr_int("stash_type")?.unwrap_or(1), cx.tensor(0)?.dtype())?;
     by_groups(cx, groups)
 }

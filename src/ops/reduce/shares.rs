@@ -1,6 +1,7 @@
 //! Elements as shares of a norm, of the channels around, of a deviation.
 
 use super::layout::Layout;
+use super::normalize::count_of;
 use super::real::{fit_on_the_way, keep_digits, reals, rounded, stay_above_zero};
 use crate::ir::Data;
 use crate::ops::{Decline, EvalCx, EvalResult, axis_in};
@@ -49,8 +50,7 @@ fn targets(cx: &EvalCx<'_>, shape: &[usize], reduced: impl Fn(usize) -> bool) ->
 /// LRN: `x / (bias + alpha / size · Σ x²)^beta` over `size` channels around.
 pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
-    let size = cx.attr_int("size")?.and_then(|size| usize::try_from(size).ok()).filter(|&size| size > 0);
-    let size = size.ok_or_else(|| Decline::invalid("attribute 'size' is not a positive number"))?;
+    let size = count_of(cx, "size")?;
     let float = |name: &str, default: f32| cx.attr_float(name).map(|value| f64::from(value.unwrap_or(default)));
     let (alpha, beta, bias) = (float("alpha", 1e-4)?, float("beta", 0.75)?, float("bias", 1.0)?);
     let [_, channels, rest @ ..] = data.shape() else {

@@ -14,7 +14,7 @@ pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
             return Err(Refusal::invalid("an optional is put into an optional"));
         }
         (Some(fact), _) => fact.ty.clone(),
-        (None, Some(declared)) => declared_fact(cx.scope(), declared, &|_| false).ty,
+        (None, Some(declared)) => declared_fact(cx.scope(), declared, &|_| None).ty,
         (None, None) => return Err(Refusal::invalid("there is neither a value nor the type of one")),
     };
     Ok(vec![Fact::of(Type::Optional(inner.map(Box::new)))])

@@ -15,6 +15,7 @@ use super::fourier::{Complex, FourierTables};
 use super::{length, number, one_sided, reals, rounded, scalar};
 use crate::dim::Dim;
 use crate::ir::Fact;
+use crate::ops::size_operand::at_least;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::threads;
 use crate::tensor::{DType, product};
@@ -65,7 +66,11 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let Some(dim) = signal.get(axis) else { return Err(Refusal::invalid("the axis of numbers is no signal")) };
     let scope = cx.scope();
     let length = match (cx.has_input(1), kind.is_real()) {
-        (true, _) => number(cx, 1).unwrap_or_else(|| cx.fresh_dim()),
+        (true, _) => {
+            let length = number(cx, 1).unwrap_or_else(|| cx.fresh_dim());
+            at_least(scope, std::slice::from_ref(&length), 1)?;
+            length
+        }
         (false, true) => scope.mul(&scope.sub(dim, &Dim::constant(1)), &Dim::constant(2)),
         (false, false) => dim.clone(),
     };

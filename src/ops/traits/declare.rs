@@ -137,8 +137,14 @@ impl Traits {
     }
 
     /// An operand may leave the other as it is.
-    pub const fn neutral(mut self, is: fn(DType, &Tensor) -> bool, commutes: bool) -> Traits {
-        self.neutral = Some(Neutral { is, commutes });
+    pub const fn neutral(mut self, is: fn(DType, &Tensor) -> bool) -> Traits {
+        self.neutral = Some(Neutral { is });
+        self
+    }
+
+    /// Two operands may change places.
+    pub const fn commuting(mut self, commutes: Commutes) -> Traits {
+        self.commutes = commutes;
         self
     }
 
@@ -224,6 +230,12 @@ impl Traits {
     /// Refuses sizes.
     pub const fn needs(mut self, needs: Needs) -> Traits {
         self.needs = Some(needs);
+        self
+    }
+
+    /// Refuses sizes that are not equal.
+    pub const fn needs_equal(mut self, needs: NeedsEqual) -> Traits {
+        self.needs_equal = Some(needs);
         self
     }
 

@@ -11,9 +11,10 @@
 //! | [`reduces`](Traits::reduces) | axes are reduced to one element each, kept with size 1 or dropped |
 //! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and places differ along these axes only |
 //! | [`kernels`](Traits::kernels) | what else the bits of a result depend on, in the kernels of runtimes |
+//! | [`commutes`](Traits::commutes) | two operands may change places |
 //! | [`fails`](Traits::fails) | whether values may make a run fail |
 //! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | between which numbers results lie, and how they are ordered |
-//! | [`needs`](Traits::needs) | which sizes it refuses |
+//! | [`needs`](Traits::needs), [`needs_equal`](Traits::needs_equal) | which sizes it refuses |
 //! | [`shape_inference`](Traits::shape_inference) | by what runtimes know the sizes of results when they load a model |
 //! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
 
@@ -212,12 +213,24 @@ pub enum Twice {
 pub struct Neutral {
     /// Whether this number (of rank 0) is such beside an `x` of this type.
     pub is: fn(DType, &Tensor) -> bool,
-    /// Whether it may be the first operand as well as the second.
-    pub commutes: bool,
+}
+
+/// The types of operands for which `f(x, y) = f(y, x)`, bit for bit but for the payload of NaN.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Commutes {
+    /// None, for all that is declared.
+    Never,
+    /// Integers. Of floats kernels may take either one of two zeros.
+    Integers,
+    /// All that the operator takes.
+    Always,
 }
 
 /// Sizes that a node refuses, the other way round: what is at least how much in every run that gives a result.
 pub type Needs = fn(&NodeFacts<'_>) -> Vec<(Dim, i64)>;
+
+/// Two sizes of operands that are equal in every run that gives a result.
+pub type NeedsEqual = fn(&NodeFacts<'_>) -> Option<(Dim, Dim)>;
 
 /// By what the shape inference of ONNX Runtime tells, when it loads a model, which numbers the sizes of results are. It tells less than could
 /// be told, and less than this program proves.
@@ -290,8 +303,10 @@ pub struct Traits {
     pub ordered: Option<Ordered>,
     /// What comes of a function of one number applied twice.
     pub twice: Option<Twice>,
-    /// Which operand leaves the other as it is.
+    /// Which operand leaves the other as it is; either operand may be it if they [commute](Traits::commutes).
     pub neutral: Option<Neutral>,
+    /// Whether two operands that are broadcast against each other may change places.
+    pub commutes: Commutes,
     /// The sign of a zero in an operand makes no difference.
     pub ignores_zero_sign: bool,
     /// The slot of the operand in which the sign of a zero decides between numbers that are not equal: a divisor, of which come infinities,
@@ -321,6 +336,8 @@ pub struct Traits {
     pub passes_slices: bool,
     /// Which sizes it refuses.
     pub needs: Option<Needs>,
+    /// Which sizes it refuses unless they are equal.
+    pub needs_equal: Option<NeedsEqual>,
     /// The operand whose numbers are sizes that the first operand is broadcast with; sizes that do not go together are refused.
     pub broadcast_with: Option<usize>,
     /// By what runtimes know the sizes of results when they load a model; `None` if they know none, for all that is measured.
@@ -353,6 +370,7 @@ impl Traits {
         ordered: None,
         twice: None,
         neutral: None,
+        commutes: Commutes::Never,
         ignores_zero_sign: false,
         shows_zero_sign: None,
         divisor: None,
@@ -366,6 +384,7 @@ impl Traits {
         fused_with_next: false,
         passes_slices: false,
         needs: None,
+        needs_equal: None,
         broadcast_with: None,
         shape_inference: None,
         counts: None,
@@ -396,6 +415,16 @@ impl Traits {
     /// Whether the operator is pointwise and, at this operator set, broadcasts its operands against each other.
     pub fn is_broadcasting(&self, opset: i64) -> bool {
         self.pointwise.is_some_and(|own| own.operands == Operands::Broadcast && opset >= own.since)
+    }
+
+    /// Returns `true` if a node with two operands of this type gives the same if they change places, in this operator set.
+    pub fn commutes_for(&self, dtype: Option<DType>, opset: i64) -> bool {
+        let takes = match self.commutes {
+            Commutes::Never => false,
+            Commutes::Integers => dtype.is_some_and(|dtype| !dtype.is_float()),
+            Commutes::Always => true,
+        };
+        takes && self.is_broadcasting(opset)
     }
 
     /// What may become of results where the same elements are computed in other places and shapes, operands being of this type.

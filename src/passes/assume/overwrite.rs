@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::dim::is_identifier;
 use crate::ir::{DeclaredType, Definition, DimClaim, Model, ValueId};
 
 /// What a new shape of one input means for the names in it.
@@ -31,7 +30,7 @@ impl Change {
                 self.overwrites |= is_declared;
                 return is_declared;
             }
-            (_, Some(symbol), DimClaim::Param(_)) if is_identifier(symbol) => {
+            (_, Some(symbol), DimClaim::Param(_)) => {
                 self.renamed.push((symbol.to_string(), new.clone()));
             }
             (_, Some(symbol), DimClaim::Value(new)) => {

@@ -3,7 +3,7 @@
 //! The dims may stand in brackets (`x:[1,3]`, `x:(1, 3)`), may be parted by `x` where all are numbers (`x:1x3`), and name or shape may be in
 //! quotes. Without a name the shape is that of the only input.
 
-use crate::dim::is_identifier;
+use crate::dim::is_word;
 use crate::ir::DimClaim;
 
 /// What was spelled: the input's name, if one is given, and its shape.
@@ -53,14 +53,14 @@ fn entry(text: &str, known: &[String]) -> Option<DimClaim> {
         Ok(size) => (size >= 0).then_some(DimClaim::Value(size)),
         Err(_) if matches!(text, "?" | "None") => Some(DimClaim::Unknown),
         Err(_) => {
-            let is_name = is_identifier(text) || known.iter().any(|name| name == text);
+            let is_name = is_word(text) || known.iter().any(|name| name == text);
             is_name.then(|| DimClaim::Param(text.to_string()))
         }
     }
 }
 
 /// Without blanks and one pair of quotes around it.
-fn unquoted(text: &str) -> &str {
+pub(super) fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let inside = |quote: char| text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     inside('"').or_else(|| inside('\'')).map_or(text, str::trim)

@@ -177,7 +177,7 @@ fn facts(model: &Model, options: &Options) -> Result<Facts, RunError> {
     let scope = Scope::new();
     let mut assumed = None;
     if !options.assumptions.is_empty() {
-        assume(assumed.insert(model.clone()), &scope, &options.assumptions)?;
+        assume(assumed.insert(model.clone()), &scope, &options.assumptions, options.trust_input_names)?;
     }
     let model = assumed.as_ref().unwrap_or(model);
     let mut walk = Walk::new(Rc::new(scope), options.slice_rule, Budget::default());

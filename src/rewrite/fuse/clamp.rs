@@ -20,13 +20,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         name: "needless-cut",
         law: "min(max(x, a), b) = x where a ≤ x ≤ b",
         sentence: "Removes a Clip whose bounds always hold.",
-        premises: &[
-            ("within", "x is proved to lie between the bounds, as kernels compute it, whatever the inputs are"),
-            (
-                "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
-            ),
-        ],
+        premises: &[(
+            "within",
+            "x is proved to lie between the bounds, as kernels compute it, whatever the inputs are",
+        )],
         exact: true,
         operators: &["Relu", "Clip"],
         apply: needless,
@@ -50,7 +47,7 @@ fn needless(place: &Place<'_>) -> Option<Edit> {
     let cut = Clamp::of(place, place.id)?;
     // Of NaN a cut makes NaN.
     let ValueRange { low, high, .. } = range(place, cut.input)?;
-    if low < cut.low || high > cut.high || !place.may_forward(cut.input) {
+    if low < cut.low || high > cut.high {
         return None;
     }
     place.forward(cut.input)

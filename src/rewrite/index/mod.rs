@@ -75,9 +75,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "reverse-whole",
-        law: "ReverseSequence(x, [dim, dim, …]) = x[::-1] along the time axis",
-        sentence: "Replaces ReverseSequence over whole sequences by a Slice.",
-        premises: &[("whole-length", "every length is proved to be that of the time axis")],
+        law: "ReverseSequence(x, [n, n, …]) = Gather(x, [n − 1, …, 0]) along the time axis",
+        sentence: "Replaces ReverseSequence over whole sequences by a Gather.",
+        premises: &[
+            ("whole-length", "every length is proved to be that of the time axis"),
+            ("known-length", "this length is a number, and the indices are few enough for a constant"),
+        ],
         exact: true,
         operators: &["ReverseSequence"],
         apply: reverse::reverse,

@@ -1,10 +1,15 @@
 //! Sequences that are turned around whole.
 //!
-//! Law: `ReverseSequence(x, v)`, where all of `v` is the length of the time axis, is `x[::-1]` along it.
+//! Law: `ReverseSequence(x, v)`, where all of `v` is the length `n` of the time axis, looks up the places `n − 1, …, 0` along it. A Slice with
+//! the step −1 would do so at any length, but not every consumer reads that (`introduced`).
 
 use super::counting::counting;
 use crate::ir::Edit;
 use crate::rewrite::Place;
+use crate::tensor::Tensor;
+
+/// More places than this are not listed.
+const MOST_PLACES: i64 = 4096;
 
 pub(super) fn reverse(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
@@ -15,7 +20,9 @@ pub(super) fn reverse(place: &Place<'_>) -> Option<Edit> {
     if !lengths.is_splat() || !place.scope().eq(&lengths.offset, dim).is_yes() {
         return None;
     }
+    let length = dim.as_const().filter(|length| (1..=MOST_PLACES).contains(length))?;
+    let places = Tensor::vector((0..length).rev().collect());
     let mut edit = place.edit()?;
-    let slice = place.build(&mut edit, output).slice(data, vec![-1], vec![i64::MIN], vec![axis], vec![-1])?;
-    place.instead(edit, slice)
+    let gather = place.build(&mut edit, output).gather_at(data, places, axis);
+    place.instead(edit, gather)
 }

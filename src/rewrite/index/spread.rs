@@ -11,7 +11,7 @@ use super::narrow::{Form, Shapes, on_narrow};
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::ops::traits::{Movement, traits_of};
+use crate::ops::traits::{Commutes, Movement, traits_of};
 use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
 use crate::tensor::{DType, StridedView, Tensor, gather};
@@ -237,7 +237,8 @@ fn unchanged(place: &Place<'_>, node: &Node, exact: bool) -> Option<ValueId> {
 
 /// The operand `x` of a node `f(x, e)` or, where it is the same, `f(e, x)`, with a neutral `e` everywhere: the node only spreads it.
 fn beside_neutral(place: &Place<'_>, node: &Node) -> Option<ValueId> {
-    let neutral = traits_of(place.model, node).neutral.filter(|_| node.canonical_domain().is_empty())?;
+    let traits = traits_of(place.model, node);
+    let neutral = traits.neutral.filter(|_| node.canonical_domain().is_empty())?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     let is_neutral = |x: ValueId, other: ValueId| {
         place.dtype(x).zip(uniform(place, other)).is_some_and(|(dtype, number)| (neutral.is)(dtype, &number))
@@ -245,7 +246,7 @@ fn beside_neutral(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     if is_neutral(a, b) {
         return Some(a);
     }
-    (neutral.commutes && is_neutral(b, a)).then_some(b)
+    (traits.commutes == Commutes::Always && is_neutral(b, a)).then_some(b)
 }
 
 /// Whether a node joins its operands.

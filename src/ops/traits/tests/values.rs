@@ -124,7 +124,7 @@ pub(super) fn neutral(operator: &Operator) -> Result<usize, String> {
             [0.0, -0.0, 1.0, -1.0, 2.0].iter().map(|&number| of_numbers(dtype, &[], &[number])).collect();
         candidates.extend((dtype == DType::Uint8).then(|| Tensor::scalar(255u8)));
         for one in candidates.iter().filter(|one| (neutral.is)(dtype, one)) {
-            let orders = if neutral.commutes { 2 } else { 1 };
+            let orders = if operator.traits.commutes == Commutes::Always { 2 } else { 1 };
             for list in [vec![data.clone(), one.clone()], vec![one.clone(), data.clone()]].into_iter().take(orders) {
                 let Some(result) = Sample::new(operator, list).eval() else { continue };
                 if !equal(&result, &data, Variation::None) {
@@ -132,6 +132,28 @@ pub(super) fn neutral(operator: &Operator) -> Result<usize, String> {
                 }
                 done += 1;
             }
+        }
+    }
+    Ok(done)
+}
+
+pub(super) fn commuting(operator: &Operator) -> Result<usize, String> {
+    let (mut numbers, mut done) = (Numbers(7), 0);
+    for dtype in TYPES.into_iter().filter(|&dtype| operator.traits.commutes_for(Some(dtype), i64::MAX)) {
+        let special = [0.0, -0.0, 1.0, f64::NAN, f64::INFINITY, -0.0, 0.0];
+        let random = |numbers: &mut Numbers| random(numbers, dtype, &[7], true, false);
+        let pairs = [
+            [random(&mut numbers), random(&mut numbers)],
+            [of_numbers(dtype, &[7], &special), random(&mut numbers)],
+            [of_numbers(dtype, &[7, 1], &special), of_numbers(dtype, &[7], &special)],
+        ];
+        for [a, b] in pairs {
+            let Some(result) = Sample::new(operator, vec![a.clone(), b.clone()]).eval() else { continue };
+            let swapped = Sample::new(operator, vec![b, a]).eval().ok_or("not evaluated the other way round")?;
+            if !equal(&result, &swapped, Variation::None) {
+                return Err(format!("{dtype}: operands that change places change the result"));
+            }
+            done += 1;
         }
     }
     Ok(done)
