@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Python wheel, installs it in a clean environment, and runs what its README and docs/ print and its tests.
+# Builds the Python wheel, installs it in a clean environment, and runs its tests, which run the blocks of its README and of docs/, and check
+# types with mypy and pyright where both can be installed.
 #
 # Takes a package index. Where there is none, PYTHON names an interpreter that has maturin, pytest, onnx, onnx-ir, onnxruntime, numpy and
 # ml_dtypes; without either this one check is left to machines that have them, and says so. PROFILE names the profile to build with, if not
@@ -14,6 +15,7 @@ older="onnx==1.19.1 onnxruntime==1.23.2"
 profile=${PROFILE:-dist}
 tools="maturin>=1.9,<2"
 tests="pytest>=8 numpy ml_dtypes onnx-ir"
+checkers="mypy>=1.18 pyright[nodejs]>=1.1.400 types-protobuf"
 
 rm -rf "$built"
 mkdir -p "$built"
@@ -32,6 +34,8 @@ else
         echo "$0: cannot install $tools $tests $newest: the wheel is not checked"
         exit 0
     fi
+    # shellcheck disable=SC2086
+    "$environment/bin/python" -m pip install --quiet --disable-pip-version-check $checkers || true
 fi
 python="$environment/bin/python"
 
@@ -48,15 +52,21 @@ fi
 
 # What is tested is what is installed: the folder of the tests has no package of that name.
 run_tests() {
-    "$python" -m pytest -q -p no:cacheprovider --rootdir "$root/python/tests" -c /dev/null "$root/python/tests"
+    "$python" -m pytest -q -p no:cacheprovider --rootdir "$root/python/tests" -c /dev/null "$root/python/tests" "$@"
 }
+for checker in mypy pyright; do
+    if ! "$python" -c "import $checker" 2>/dev/null; then
+        echo "$0: $checker is not installed: types are not checked with $checker"
+    fi
+done
 run_tests
 "$environment/bin/onnx-slice-fold" --version
 "$python" "$root/scripts/import_time.py"
 if [ -z "${PYTHON:-}" ]; then
     # shellcheck disable=SC2086
     if "$python" -m pip install --quiet --disable-pip-version-check $older; then
-        run_tests
+        # Older versions of onnx have other annotations.
+        run_tests --ignore "$root/python/tests/test_types.py"
     else
         echo "$0: cannot install $older: they are not checked"
     fi

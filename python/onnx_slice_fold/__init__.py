@@ -1,14 +1,18 @@
-"""Infers every shape of an ONNX model, folds everything that is already decided, and gives back the smaller model.
+"""Simplifies ONNX models: infers symbolic shapes, folds constants and rewrites the graph.
 
     from onnx_slice_fold import fold, simplify
 
     model, report = fold(onnx.load("model.onnx"), dims={"batch": 1})
     model, ok = simplify(model)                     # as onnxsim's
 
-Every function takes a path, ``bytes``, a file object, an ``onnx.ModelProto`` or an ``onnx_ir.Model``.
+Every function accepts a path, ``bytes``, a binary file object, an ``onnx.ModelProto`` or an ``onnx_ir.Model``; ``simplify`` and ``slim`` accept the
+forms of onnxsim and OnnxSlim. Messages go to ``logging.getLogger("onnx_slice_fold")``.
 """
 
+import logging
+
 from ._core import __version__
+from ._diff import Change, Diff, diff
 from ._errors import (
     AssumptionError,
     ChangedError,
@@ -25,9 +29,11 @@ from ._errors import (
 )
 from ._evaluate import evaluate
 from ._explanation import Cause, Explanation, OpenSize, Suggestion
-from ._fold import diff, explain, fold, rules, show
-from ._operator import Node, Operand, Operator
+from ._fold import explain, fold, show
+from ._operator import Node, Operand, Operator, Type
+from ._options import FoldArguments, FoldOptions
 from ._report import Census, MissingData, Note, Report
+from ._rules import Rule, Rules, rules
 from ._shapes import SymbolicShapeInference, infer_shapes, infer_shapes_path
 from ._simplify import simplify
 from ._slim import slim
@@ -36,11 +42,15 @@ __all__ = [
     "AssumptionError",
     "Cause",
     "Census",
+    "Change",
     "ChangedError",
+    "Diff",
     "Error",
     "Explanation",
     "ExtractionError",
     "FileError",
+    "FoldArguments",
+    "FoldOptions",
     "ImpossibleError",
     "InternalError",
     "LimitError",
@@ -53,8 +63,11 @@ __all__ = [
     "Operand",
     "Operator",
     "Report",
+    "Rule",
+    "Rules",
     "Suggestion",
     "SymbolicShapeInference",
+    "Type",
     "UnsupportedError",
     "UsageError",
     "__version__",
@@ -69,3 +82,6 @@ __all__ = [
     "simplify",
     "slim",
 ]
+
+# A library leaves output of its log to the application.
+logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._errors import UsageError
+from ._extras import is_a, require
 
 if TYPE_CHECKING:
     import numpy
@@ -28,14 +29,15 @@ def value_of(value: Any) -> Any:
 
     if value is None:
         return None
-    if isinstance(value, (list, tuple)) and any(isinstance(item, numpy.ndarray) for item in value):
+    if is_a(value, list, tuple) and any(is_a(item, numpy.ndarray) for item in value):
         return [value_of(item) for item in value]
-    if not isinstance(value, (numpy.ndarray, numpy.generic)) and hasattr(value, "__dlpack__"):
+    if not is_a(value, numpy.ndarray, numpy.generic) and hasattr(value, "__dlpack__"):
         value = numpy.from_dlpack(value)
-    array = numpy.asarray(value)
+    array: numpy.ndarray[Any, Any] = numpy.asarray(value)
     name = name_of(array.dtype)
     if name == "string":
-        strings = [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
+        items: list[Any] = array.ravel().tolist()
+        strings = [item if isinstance(item, bytes) else str(item).encode() for item in items]
         return name, list(array.shape), strings
     if array.dtype.byteorder == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
@@ -53,22 +55,22 @@ def name_of(dtype: numpy.dtype[Any]) -> str:
             return name
     if dtype.name in _PACKED or dtype.kind in "biufc":
         return dtype.name
-    raise UsageError(f"arrays of {dtype} are no tensors of ONNX")
+    raise UsageError(f"arrays of {dtype} are no tensors of ONNX; convert the array with astype")
 
 
 def array_of(value: Any) -> Any:
     import numpy
 
-    if isinstance(value, list):
+    if is_a(value, list):
         return [array_of(item) for item in value]
     if value is None:
         return None
     if len(value) == 2:
         keys, values = value
-        return dict(zip(array_of(keys).tolist(), map(_array, values)))
+        return dict(zip(array_of(keys).tolist(), map(array_of, values)))
     name, shape, payload = value
     if name == "string":
-        strings = numpy.empty(len(payload), dtype=object)
+        strings: numpy.ndarray[Any, Any] = numpy.empty(len(payload), dtype=object)
         strings[:] = [text.decode(errors="surrogateescape") for text in payload]
         return strings.reshape(shape)
     if name in _PACKED:
@@ -80,10 +82,12 @@ def _dtype(name: str) -> Any:
     import numpy
 
     if name in _ML_DTYPES:
+        require("ml_dtypes", f"an array of {name}")
         import ml_dtypes
 
         return numpy.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
-    return numpy.dtype(_NUMPY.get(name, name))
+    dtype: numpy.dtype[Any] = numpy.dtype(_NUMPY.get(name, name))
+    return dtype
 
 
 def _packed(codes: numpy.ndarray[Any, Any], bits: int) -> bytes:
@@ -94,10 +98,12 @@ def _packed(codes: numpy.ndarray[Any, Any], bits: int) -> bytes:
     padded = numpy.zeros(-(-codes.size // per_byte) * per_byte, numpy.uint8)
     padded[: codes.size] = codes & ((1 << bits) - 1)
     shifted = padded.reshape(-1, per_byte) << (numpy.arange(per_byte, dtype=numpy.uint8) * bits)
-    return numpy.bitwise_or.reduce(shifted, axis=1).astype(numpy.uint8).tobytes()
+    packed: numpy.ndarray[Any, Any] = numpy.bitwise_or.reduce(shifted, axis=1)
+    return packed.astype(numpy.uint8).tobytes()
 
 
 def _unpacked(name: str, shape: list[int], payload: bytes) -> numpy.ndarray[Any, Any]:
+    require("ml_dtypes", f"an array of {name}")
     import ml_dtypes
     import numpy
 

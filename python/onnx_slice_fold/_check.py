@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 from ._errors import UsageError
+from ._extras import is_a, require
+from ._types import AnyPath
 
 if TYPE_CHECKING:
     import numpy
@@ -18,15 +21,15 @@ def agree(
     folded: onnx.ModelProto,
     times: int,
     *,
-    shapes: Optional[Mapping[Optional[str], Sequence[int]]] = None,
+    shapes: Optional[Mapping[Optional[str], Sequence[Optional[int]]]] = None,
     data: Optional[Mapping[str, numpy.ndarray[Any, Any]]] = None,
-    custom_lib: Optional[str] = None,
+    custom_lib: Optional[AnyPath] = None,
     providers: Optional[Sequence[Any]] = None,
     rtol: float = 1e-4,
     atol: float = 1e-5,
     fill: str = "random",
 ) -> bool:
-    """Whether both models give the same outputs up to rounding, ``times`` times."""
+    """Returns ``True`` if both models compute the same outputs up to rounding, in ``times`` runs."""
     if fill not in FILLS:
         raise ValueError(f"input_fill is {fill!r}; it must be one of {', '.join(FILLS)}")
     sessions = [_session(model, custom_lib, providers) for model in (original, folded)]
@@ -38,46 +41,48 @@ def agree(
     return True
 
 
-def _session(model: onnx.ModelProto, custom_lib: Optional[str], providers: Optional[Sequence[Any]]) -> Any:
-    import onnxruntime
-
+def _session(model: onnx.ModelProto, custom_lib: Optional[AnyPath], providers: Optional[Sequence[Any]]) -> Any:
+    onnxruntime = require("onnxruntime", "a comparison in ONNX Runtime")
     options = onnxruntime.SessionOptions()
     # As the models are: what a runtime optimizes differently in both is not what is compared.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     if custom_lib is not None:
-        options.register_custom_ops_library(custom_lib)
+        options.register_custom_ops_library(os.fspath(custom_lib))
     providers = list(providers) if providers else ["CPUExecutionProvider"]
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
 
 
 def _inputs(
-    model: onnx.ModelProto, shapes: Mapping[Optional[str], Sequence[int]], fill: str, seed: int
+    model: onnx.ModelProto, shapes: Mapping[Optional[str], Sequence[Optional[int]]], fill: str, seed: int
 ) -> dict[str, numpy.ndarray[Any, Any]]:
     import numpy
     import onnx
 
     generator = numpy.random.default_rng(seed)
     given = {initializer.name for initializer in model.graph.initializer}
-    feeds = {}
+    feeds: dict[str, numpy.ndarray[Any, Any]] = {}
     inputs = [value for value in model.graph.input if value.name not in given]
     for value in inputs:
         kind = value.type.tensor_type
         if not value.type.HasField("tensor_type"):
-            raise UsageError(f"input '{value.name}' is no tensor: give input_data")
-        shape = shapes.get(value.name)
+            raise UsageError(f"input '{value.name}' is not a tensor; pass its value in input_data")
+        shape: Optional[Sequence[Optional[int]]] = shapes.get(value.name)
         if shape is None and len(inputs) == 1:
             shape = shapes.get(None, shapes.get(""))
         if shape is None:
             shape = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
-        if any(size is None or size < 0 for size in shape):
+        sizes = [size for size in shape if size is not None and size >= 0]
+        if len(sizes) != len(shape):
             raise ValueError(f"input '{value.name}' has open dimensions: give test_input_shapes")
         dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
-        feeds[value.name] = _filled(generator, tuple(shape), numpy.dtype(dtype), fill)
+        feeds[value.name] = _filled(generator, tuple(sizes), numpy.dtype(dtype), fill)
     return feeds
 
 
-def _filled(generator: Any, shape: tuple[int, ...], dtype: numpy.dtype[Any], fill: str) -> numpy.ndarray[Any, Any]:
+def _filled(
+    generator: numpy.random.Generator, shape: tuple[int, ...], dtype: numpy.dtype[Any], fill: str
+) -> numpy.ndarray[Any, Any]:
     import numpy
 
     count = int(numpy.prod(shape, dtype=numpy.int64))
@@ -100,9 +105,9 @@ def _filled(generator: Any, shape: tuple[int, ...], dtype: numpy.dtype[Any], fil
 def _close(wanted: Any, found: Any, rtol: float, atol: float) -> bool:
     import numpy
 
-    if isinstance(wanted, (list, tuple)):
+    if is_a(wanted, list, tuple):
         return len(wanted) == len(found) and all(_close(a, b, rtol, atol) for a, b in zip(wanted, found))
-    if isinstance(wanted, dict):
+    if is_a(wanted, dict):
         return wanted.keys() == found.keys() and all(_close(wanted[key], found[key], rtol, atol) for key in wanted)
     if wanted is None or found is None:
         return wanted is found

@@ -1,4 +1,4 @@
-"""The exceptions, one for each kind of error. A file that cannot be read or written is an ``OSError`` of the system's kind."""
+"""The exceptions, one for each kind of error. A file that cannot be read or written raises the ``OSError`` of the system."""
 
 
 class Error(Exception):
@@ -6,43 +6,43 @@ class Error(Exception):
 
 
 class FileError(Error, OSError):
-    """What is to be read or written is no regular file."""
+    """A path to read or write is not a regular file."""
 
 
 class MalformedModelError(Error, ValueError):
-    """What was given is no well-formed ONNX model."""
+    """The argument is not a well-formed ONNX model."""
 
 
 class UnsupportedError(Error, ValueError):
-    """The model cannot be taken as it was given, such as bytes that refer to files."""
+    """The model cannot be loaded in this form, such as bytes that refer to files."""
 
 
 class LimitError(Error, ValueError):
-    """Something is larger, deeper or more than is allowed, such as the 2 GiB of a protobuf message."""
+    """The model exceeds a limit, such as the 2 GiB of a protobuf message."""
 
 
 class ChangedError(Error):
-    """A file was changed by somebody while it was being used."""
+    """Another program changed a file during the run."""
 
 
 class AssumptionError(Error, ValueError):
-    """A size, relation or shape contradicts the model, another one, or what the graph needs."""
+    """A dim, relation or shape contradicts the model or another assumption."""
 
 
 class ExtractionError(Error, ValueError):
-    """The part of the model that was asked for does not exist, or is not whole."""
+    """The requested part of the model does not exist, or is incomplete."""
 
 
 class ImpossibleError(Error, ValueError):
-    """No run of the model can succeed, and ``strict`` was asked for."""
+    """Every run of the model fails, and ``strict`` is set."""
 
 
 class NotEvaluatedError(Error, ValueError):
-    """A node is not evaluated: unknown, disputed among runtimes, or it cannot work on the values it got."""
+    """A node is not evaluated: it is unknown, runtimes disagree about it, or it fails for these values."""
 
 
 class UsageError(Error, ValueError):
-    """The call itself is wrong: an option that is not understood, a rule that does not exist."""
+    """The call is wrong: an unknown option or rule, or a wrong value."""
 
 
 class InternalError(Error, RuntimeError):

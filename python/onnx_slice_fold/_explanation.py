@@ -1,4 +1,4 @@
-"""Why what is left of a model is left."""
+"""The explanation of the remaining nodes of a model."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 
 class Suggestion(NamedTuple):
-    """Something that could be known of the inputs, and what came of it: the model was folded under it."""
+    """Knowledge about the inputs that allows more folding, with the result of folding with it."""
 
     flags: str
-    """The flags of the program that say it."""
+    """The flags of the program."""
     condition: str
-    """The runs that the result would be for, in words. With others it may be wrong."""
+    """The runs for which the result is correct, as text."""
     nodes: int
-    """Nodes that are left under it."""
+    """The number of remaining nodes."""
     tensors_open: int
-    """Results with a size that the inputs' sizes do not tell."""
+    """The number of tensors with a dim that is no expression of the dims of the inputs."""
 
 
 class Cause(NamedTuple):
-    """Why one node is left."""
+    """The reason why a node remains."""
 
     node: str
     operator: str
@@ -30,47 +30,53 @@ class Cause(NamedTuple):
     kind: str
     reason: str
     chain: list[str]
-    """The way from there to an input or operator, a place each."""
+    """The path from the node to an input or operator."""
 
 
 class OpenSize(NamedTuple):
-    """A size that the inputs' sizes do not tell."""
+    """A dim that is no expression of the dims of the inputs."""
 
     name: str
     tensor: str
-    """The first tensor that has it."""
+    """The first tensor with the dim."""
     tensors: int
-    """How many have it."""
+    """The number of tensors with the dim."""
     reason: str
     chain: list[str]
 
 
 class Explanation(NamedTuple):
-    """Why what is left of a model is left, and what would let more be done. As text it is what the program prints."""
+    """Reasons for the remaining nodes, and suggestions. Its text is the output of ``onnx-slice-fold explain``."""
 
     headline: str
     nodes_before: int
     nodes: int
     tensors: int
     tensors_open: int
-    """Results with a size that the inputs' sizes do not tell."""
+    """The number of tensors with a dim that is no expression of the dims of the inputs."""
     suggestions: list[Suggestion]
-    """What saves most comes first."""
+    """The suggestions, by saved nodes."""
     more_to_try: bool
-    """Whether something was left untried because no trial was left."""
+    """True if `trials` ended the search."""
     causes: list[Cause]
     open_sizes: list[OpenSize]
     answers: dict[str, str]
-    """What there is to tell of each name that was asked about."""
+    """The explanations of `names`."""
     text: str
     json: str
-    """The same as JSON, of the schema in docs/report.md."""
+    """The explanation as JSON, in the schema of docs/report.md."""
 
     def __str__(self) -> str:
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, by the schema in docs/report.md."""
+        """Returns the explanation as plain data.
+
+        Returns
+        -------
+        dict
+            The data, in the schema of docs/report.md.
+        """
         plain: dict[str, Any] = json.loads(self.json)
         return plain
 
@@ -89,7 +95,7 @@ class Explanation(NamedTuple):
 
 
 def explanation_of(text: str, told: str) -> Explanation:
-    """The explanation that the compiled half gives as text and as JSON."""
+    """Converts the explanation of the compiled half, which is text and JSON."""
     found = json.loads(told)
     return Explanation(
         headline=found["headline"],

@@ -2,68 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+import io
+import logging
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Type, overload
 
-from . import _core
-from ._errors import UsageError
 from ._explanation import Explanation, explanation_of
-from ._models import AnyPath, Model, Roots, given_back, opened
+from ._models import check_output, given_back, is_path, opened
 from ._operator import Operator, register
+from ._options import FoldArguments, FoldOptions, kind_of, plain, whole
 from ._report import Report, report_of
+from ._types import AnyPath, BinarySource, FormT, ModelLike, OutputT, Roots, SameT
 
 if TYPE_CHECKING:
-    from typing_extensions import TypedDict, Unpack
+    from typing_extensions import Unpack
 
-    class FoldOptions(TypedDict, total=False):
-        """What a run may do, and what is known of the inputs. Names are the command line's."""
-
-        dims: Mapping[str, Union[int, str]]
-        """Sizes by name: ``{"batch": 1, "seq": "1..4096", "width": "8..4096:8"}``."""
-        assume: Union[str, Iterable[str]]
-        """Relations between sizes that always hold: ``"past + seq <= 2048"``."""
-        input_shapes: Mapping[str, Sequence[Union[int, str, None]]]
-        """Shapes of inputs by name; a name, -1 or None leaves a dimension open."""
-        exact: bool
-        """Only rewrites that keep results equal bit for bit."""
-        skip: Iterable[str]
-        """Rules and passes to leave out; `rules()` lists them."""
-        only: Iterable[str]
-        """The only rules and passes to use."""
-        max_growth: float
-        """How much larger constants may make the model, as a share of its size."""
-        free_growth: int
-        """How many bytes of growth are too few to mind whatever the share."""
-        max_constant: int
-        """How many bytes a result may have that becomes a constant."""
-        rules: bool
-        """Whether rewrite rules are used; inference and folding of constants go on without."""
-        opset: int
-        """The operator set of the default domain to write the model in."""
-        stamp: bool
-        """Whether the model's metadata tell this package's version and what it was asked to do."""
-        slice_rule: str
-        """How slices are read about which runtimes disagree: agree, onnxruntime, spec, numpy."""
-        strided_slice: Iterable[str]
-        """Operators that are strided slices: ``"com.example::Crop=tensorflow"``."""
-        trust_declared_shapes: bool
-        trust_input_names: bool
-        """Whether labels of inputs' dims are parsed as expressions: ``"past + seq"`` is the sum of ``past`` and ``seq``."""
-        fold_dequantize: bool
-        unroll: int
-        shapes: str
-        """Which shapes of inner tensors the result states: auto, all, keep, lean, none."""
-        lean: bool
-        """``shapes="lean"`` by its older name."""
-        new_shapes: bool
-        """False is ``shapes="keep"`` by its older name."""
-        strict: bool
-        stop_after: Optional[int]
-        verify_each: bool
+_LOGGER = logging.getLogger("onnx_slice_fold")
 
 
+# An `onnx.ModelProto` whose base class the type checker does not find matches every type, so `SameT` comes before `str`.
+@overload
+def fold(model: ModelLike, output: Type[FormT], **arguments: Unpack[FoldArguments]) -> tuple[FormT, Report]: ...
+@overload
+def fold(model: ModelLike, output: OutputT, **arguments: Unpack[FoldArguments]) -> tuple[OutputT, Report]: ...
+@overload
+def fold(model: SameT, output: None = None, **arguments: Unpack[FoldArguments]) -> tuple[SameT, Report]: ...
+@overload
+def fold(model: str, output: None = None, **arguments: Unpack[FoldArguments]) -> tuple[str, Report]: ...
+@overload
+def fold(model: BinarySource, output: None = None, **arguments: Unpack[FoldArguments]) -> tuple[io.BytesIO, Report]: ...
 def fold(
-    model: Model,
+    model: Any,
     output: Any = None,
     *,
     base_dir: Optional[AnyPath] = None,
@@ -71,25 +39,65 @@ def fold(
     progress: Optional[Callable[[str], object]] = None,
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
-) -> tuple[Model, Report]:
-    """Folds a model and gives back one of the same kind, with a report.
+) -> tuple[Any, Report]:
+    """Folds a model and returns the folded model with a report.
 
-    A path is read and the result written to ``output``, or beside it as ``model.folded.onnx``, and its path given back: models of
-    any size go this way without being held in memory. Bytes give bytes, a file object gives one at its beginning (or writes to
-    ``output``), an ``onnx.ModelProto`` or ``onnx_ir.Model`` gives a new one and is not changed.
+    Parameters
+    ----------
+    model : path, bytes, binary file object, onnx.ModelProto or onnx_ir.Model
+        The model. It is not changed.
+    output : path, binary file object, or class, optional
+        The destination. None, the default, stands for the form of `model`; for a path ``x.onnx`` that is the new file ``x.folded.onnx``. A
+        class (``bytes``, ``bytearray``, ``onnx.ModelProto``, ``onnx_ir.Model``) keeps the result in memory and writes no file.
+    base_dir : path, optional
+        The directory of external data for a model that is not given as a path.
+    external_data_roots : path or iterable of paths, optional
+        Further directories for external data.
+    progress : callable, optional
+        A function that is called with the name of each step.
+    operators : iterable of Operator, optional
+        Descriptions of custom operators.
+    **options
+        The options of `FoldOptions`: ``dims``, ``assume``, ``input_shapes``, ``exact``, ``skip``, ``only`` and others.
 
-    ``base_dir`` is where external data of a model is that is no path; ``external_data_roots`` are more directories it may lie below. ``progress`` is called with a few words whenever what is
-    done changes. ``operators`` tell what the package does not know. Other threads go on meanwhile.
+    Returns
+    -------
+    model : path, bytes, file object, onnx.ModelProto or onnx_ir.Model
+        The folded model in the form of `model`. For a path it is the path of the written file, of the type of `model` (``str`` or
+        ``pathlib.Path``); for a file object an ``io.BytesIO`` at its beginning. With `output`, it is `output`, or an object of this class.
+    report : Report
+        The operators before and after, the rules that fired, and notes on single nodes.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong type.
+    UsageError
+        An option or a value of an option is unknown.
+    AssumptionError
+        A dim, relation or shape contradicts the model.
+    Error
+        The model cannot be read, folded or written; the subclasses are the kinds of errors.
+    OSError
+        A file cannot be read or written.
+    ModuleNotFoundError
+        The result has a form whose package is not installed.
     """
+    made = plain(options, ("output", *FoldArguments.__annotations__))
+    check_output(output)
+    _check_callable("progress", progress)
     held = opened(model, base_dir, external_data_roots)
     register(held, operators)
-    found = held.fold(plain(options), progress)
+    report = held.fold(made, progress)
     result, size = given_back(model, held, output)
-    return result, report_of(found, size)
+    found = report_of(report, size)
+    name = str(model) if is_path(model) else "model"
+    _LOGGER.info("folded %s: %d nodes, before %d; %d bytes", name, found.after.nodes, found.before.nodes, size)
+    return result, found
 
 
 def explain(
-    model: Any,
+    model: ModelLike,
     *names: str,
     trials: int = 10,
     base_dir: Optional[AnyPath] = None,
@@ -97,19 +105,42 @@ def explain(
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
 ) -> Explanation:
-    """Folds without writing, and tells why what is left is left, as ``onnx-slice-fold explain`` does.
+    """Folds a model without writing it, and explains the remaining nodes, as ``onnx-slice-fold explain`` does.
 
-    ``names`` are nodes, tensors or sizes to tell more of. What would let more be done if it were known of the inputs is found by
-    folding again, at most ``trials`` times.
+    Parameters
+    ----------
+    model : path, bytes, binary file object, onnx.ModelProto or onnx_ir.Model
+        The model. It is not changed.
+    *names : str
+        Nodes, tensors or dims to explain in detail.
+    trials : int, default 10
+        The largest number of times to fold again, in search of knowledge about the inputs that allows more folding.
+    base_dir, external_data_roots, operators, **options
+        As for `fold`.
+
+    Returns
+    -------
+    Explanation
+        Causes, suggestions and open dims. Its text is the output of the program.
+
+    Raises
+    ------
+    TypeError, UsageError, AssumptionError, Error, OSError
+        As for `fold`.
     """
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f'names must be texts, not {kind_of(name)}; write explain(model, "name", ...)')
+    made = plain(options, ("trials", "base_dir", "external_data_roots", "operators"))
+    trials = whole("trials", trials)
     held = opened(model, base_dir, external_data_roots)
     register(held, operators)
-    told = str(model) if isinstance(model, (str, os.PathLike)) else "-"
-    return explanation_of(*held.explain({"shapes": "all", **plain(options)}, list(names), trials, told))
+    path = str(model) if is_path(model) else "-"
+    return explanation_of(*held.explain({"shapes": "all", **made}, list(names), trials, path))
 
 
 def show(
-    model: Any,
+    model: ModelLike,
     *,
     folded: bool = False,
     full: bool = False,
@@ -118,46 +149,38 @@ def show(
     operators: Optional[Iterable[Operator]] = None,
     **options: Unpack[FoldOptions],
 ) -> str:
-    """The model in the text syntax that ``onnx.parser`` reads, with inferred shapes, as it is or folded.
+    """Prints a model in the text syntax that ``onnx.parser`` reads, with inferred shapes.
 
-    Long constants are told of by type and hash; ``full`` prints all data, so that the text is the whole model.
+    Parameters
+    ----------
+    model : path, bytes, binary file object, onnx.ModelProto or onnx_ir.Model
+        The model. It is not changed.
+    folded : bool, default False
+        True to fold the model first.
+    full : bool, default False
+        True to print the data of every constant. By default a long constant is a type and a hash.
+    base_dir, external_data_roots, operators, **options
+        As for `fold`.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    TypeError, UsageError, AssumptionError, Error, OSError
+        As for `fold`.
     """
+    made = plain(options, ("folded", "full", "base_dir", "external_data_roots", "operators"))
     held = opened(model, base_dir, external_data_roots)
     register(held, operators)
-    # Nothing is made of a model that is only shown, so nothing is noted in it.
+    # A model that is only shown has no note of a run.
     noted = {} if folded else {"stamp": False}
-    held.fold({"shapes": "all", **plain(options), **noted, "fold": folded}, None)
+    held.fold({"shapes": "all", **made, **noted, "fold": folded}, None)
     return held.text(full)
 
 
-def diff(before: Any, after: Any) -> str:
-    """What is different in ``after``, a line each; empty if nothing is. Nodes are matched by what they compute, not by name."""
-    return opened(before, None).diff(opened(after, None))
-
-
-def rules(name: Optional[str] = None) -> str:
-    """What the rewrite rules and passes do and when, or one of them: the text of ``onnx-slice-fold rules``."""
-    return _core.rules(name)
-
-
-def plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as the compiled half takes them: texts in the words of the command line."""
-    made: dict[str, Any] = {}
-    for name, value in options.items():
-        if value is None:
-            continue
-        if name == "dims":
-            made[name] = [f"{dim}={size}" for dim, size in value.items()]
-        elif name == "input_shapes":
-            made[name] = [f"{name_}:{','.join(map(_dim, shape))}" for name_, shape in value.items()]
-        elif name in ("assume", "skip", "only", "strided_slice"):
-            made[name] = [value] if isinstance(value, str) else list(value)
-        elif name == "fold":
-            raise UsageError("there is no option 'fold'")
-        else:
-            made[name] = value
-    return made
-
-
-def _dim(size: Union[int, str, None]) -> str:
-    return "-1" if size is None else str(size)
+def _check_callable(name: str, value: object) -> None:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function of one text, not {kind_of(value)}; write {name}=print")

@@ -1,4 +1,4 @@
-"""What a run did to a model."""
+"""The report of a run."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any, NamedTuple
 
 
 class Census(NamedTuple):
-    """What a model consists of, subgraphs included."""
+    """The contents of a model, subgraphs included."""
 
     operators: dict[str, int]
-    """Nodes by operator; those outside the default domain with it."""
+    """The number of nodes by operator; names outside the default domain include the domain."""
     tensors: int
-    """Results of nodes that are tensors or of unknown type."""
+    """The number of results that are tensors or of unknown type."""
     shaped: int
-    """Of these, how many have a shape of which every dimension is stated."""
+    """The number of these with a declared shape without open dims."""
     initializers: int
 
     @property
     def nodes(self) -> int:
-        """All nodes."""
+        """The number of nodes."""
         return sum(self.operators.values())
 
 
 class Note(NamedTuple):
-    """What there is to tell about a node."""
+    """A message about a node."""
 
     kind: str
     """invalid, undetermined, disputed, declined, false claim or claimed."""
@@ -33,18 +33,18 @@ class Note(NamedTuple):
 
 
 class MissingData(NamedTuple):
-    """A data file that the model refers to and that was not found. Its tensors have type and shape, and no values."""
+    """A data file of the model that was not found. Its tensors have types and shapes, but no values."""
 
     location: str
-    """The path that the model gives."""
+    """The path in the model."""
     tensors: int
-    """How many tensors lie in it."""
+    """The number of its tensors."""
     looked_in: list[str]
-    """The directories in which it was looked for."""
+    """The searched directories."""
 
 
 class Report(NamedTuple):
-    """What a run did to a model. As text, and in a notebook, it is a table of the operators before and after."""
+    """The report of a run. As text, and in a notebook, it is a table of the operators before and after."""
 
     before: Census
     after: Census
@@ -53,15 +53,21 @@ class Report(NamedTuple):
     rounds: int
     seconds: float
     fired: dict[str, int]
-    """How often each rule fired, and how many edits each other pass made."""
+    """The number of edits by rule or pass."""
     notes: list[Note]
     missing_data: list[MissingData]
     """Data files that were not found."""
     explanation: str
-    """What each pass took, how often each rule fired, and what there is to tell about single nodes."""
+    """The time of each pass, the edits of each rule, and the notes, as text."""
 
     def rows(self) -> list[tuple[str, int, int]]:
-        """The table: operators by what they lost, those that stayed as many in one row, and the totals."""
+        """Returns the table of the report.
+
+        Returns
+        -------
+        list of (str, int, int)
+            Name, number before and number after: a row for each operator whose number changed, one for all others, and the totals.
+        """
         counts = [
             (name, self.before.operators.get(name, 0), self.after.operators.get(name, 0))
             for name in sorted({*self.before.operators, *self.after.operators})
@@ -99,7 +105,13 @@ class Report(NamedTuple):
         return f"<table><thead><tr><th></th><th>before</th><th>after</th></tr></thead><tbody>{cells}</tbody></table>{told}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, for JSON."""
+        """Returns the report as plain data, for JSON.
+
+        Returns
+        -------
+        dict
+            The fields by name.
+        """
         plain = self._asdict()
         plain["before"] = {**self.before._asdict(), "nodes": self.before.nodes}
         plain["after"] = {**self.after._asdict(), "nodes": self.after.nodes}
@@ -109,7 +121,7 @@ class Report(NamedTuple):
 
 
 def report_of(found: dict[str, Any], bytes_after: int) -> Report:
-    """The report the compiled half gives as a dict."""
+    """Converts the report of the compiled half."""
     return Report(
         before=Census(**found["before"]),
         after=Census(**found["after"]),

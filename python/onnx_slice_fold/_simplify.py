@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Un
 
 from ._check import agree
 from ._errors import UsageError
-from ._fold import plain
+from ._extras import require
 from ._models import is_path, is_proto, opened, to_proto
+from ._options import kind_of, plain, texts, whole
 from ._overwrite import overwritten
+from ._types import AnyPath
 
 if TYPE_CHECKING:
     import onnx
@@ -25,7 +27,7 @@ _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 
 def simplify(
-    model: Union[str, onnx.ModelProto],
+    model: Union[AnyPath, onnx.ModelProto],
     check_n: int = 0,
     perform_optimization: bool = True,
     skip_fuse_bn: bool = False,
@@ -36,7 +38,7 @@ def simplify(
     skip_shape_inference: bool = False,
     input_data: Optional[Mapping[str, Any]] = None,
     dynamic_input_shape: bool = False,
-    custom_lib: Optional[str] = None,
+    custom_lib: Optional[AnyPath] = None,
     include_subgraph: bool = False,
     unused_output: Optional[Sequence[str]] = None,
     tensor_size_threshold: Union[str, int] = DEFAULT_TENSOR_SIZE_THRESHOLD,
@@ -58,7 +60,7 @@ def simplify(
     profile: Optional[str] = None,
     ort_profile: Optional[str] = None,
     merge_ort_profile: bool = False,
-    output_path: Optional[str] = None,
+    output_path: Optional[AnyPath] = None,
     external_data_threshold: Union[str, int] = DEFAULT_EXTERNAL_DATA_THRESHOLD,
     range_opt: bool = False,
     certify: Optional[bool] = None,
@@ -66,13 +68,78 @@ def simplify(
     check_gradients: bool = False,
     gradient_precision: str = "fp32",
 ) -> tuple[onnx.ModelProto, bool]:
-    """The folded model, and whether it computed the same as the original in ``check_n`` runs of ONNX Runtime.
+    """Folds a model, with the arguments and results of onnxsim 0.8.
 
-    The arguments are those of onnxsim 0.8, with its meaning. What only says how onnxsim works (``skipped_optimizers``,
-    ``skip_constant_folding``, ``skip_shape_inference``, ``gemm_fusion_backend``, profiles, its further checks) has nothing to act on here: such an
-    argument is warned of once and the result is as if it were not given. What asks for a different result and is not there
-    raises ``NotImplementedError``.
+    No file is written without `output_path`, even if `model` is a path.
+
+    Parameters
+    ----------
+    model : path or onnx.ModelProto
+        The model. It is not changed.
+    check_n : int, default 0
+        The number of runs of ONNX Runtime that compare both models.
+    perform_optimization : bool, default True
+        False for only constant folding and dead code elimination.
+    skip_fuse_bn : bool, default False
+        True to keep factors and shifts out of weights.
+    overwrite_input_shapes, test_input_shapes, input_shapes : mapping from str to list of int, or list of int for the only input
+        Shapes to write into the model, shapes of the inputs of the runs, and a value for both.
+    input_data : mapping from str to numpy.ndarray, optional
+        The inputs of the runs.
+    custom_lib : path, optional
+        A library of custom operators for ONNX Runtime.
+    unused_output : list of str, optional
+        Outputs to remove.
+    tensor_size_threshold : str or int, default "1.5GB"
+        The size of the largest new constant.
+    inline_functions : bool, default False
+        True to inline the functions of the model first.
+    target_opset_version : int or "latest", optional
+        The operator set to write the model in.
+    custom_rewriter : callable, optional
+        A function that rewrites a model in turn with folding. It returns a model, None for a change in place, or False for no change.
+    check_rtol, check_atol : float
+        The tolerances of a comparison.
+    input_fill : {"random", "ones", "zeros", "arange"}
+        The contents of the inputs of the runs.
+    providers : list, optional
+        The execution providers of ONNX Runtime.
+    output_path : path, optional
+        A file to write in addition; requires a path as `model`.
+    external_data_threshold : str or int, default "100MB"
+        The size from which the written model gets a data file.
+    include_subgraph, dynamic_input_shape, mutable_initializer, import_custom_schemas
+        No effect: the behaviour of this package is their purpose.
+    skipped_optimizers, skip_constant_folding, skip_shape_inference, gemm_fusion_backend, profile, ort_profile, merge_ort_profile, range_opt
+        No effect and a warning: they configure the implementation of onnxsim.
+    certify, check_hazards, check_gradients, gradient_precision
+        No effect, and a warning except for the last.
+    initializers_as_constants, extra_optimizers, function_rewrite_rules
+        Other values than the defaults raise ``NotImplementedError``.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+        The folded model.
+    ok : bool
+        True if both models computed the same values in `check_n` runs; True without runs.
+
+    Raises
+    ------
+    TypeError
+        An argument is of the wrong type.
+    ValueError
+        The value of an argument is wrong, or a run needs a shape that is not given.
+    NotImplementedError
+        An argument requests a result that this package does not offer.
+    AssumptionError
+        A shape contradicts the model.
+    Error, OSError
+        The model cannot be read, folded or written.
+    ModuleNotFoundError
+        onnx is not installed, or, with `check_n`, onnxruntime.
     """
+    require("onnx", "simplify")
     import onnx
 
     _refuse(initializers_as_constants, extra_optimizers, function_rewrite_rules)
@@ -90,12 +157,21 @@ def simplify(
         check_gradients=check_gradients,
     )
     if not is_path(model) and not is_proto(model):
-        raise TypeError("model is a path or an onnx.ModelProto")
+        raise TypeError(f"model is a path or an onnx.ModelProto, and not a {kind_of(model)}; fold accepts other forms")
     if output_path is not None and not is_path(model):
-        raise ValueError("output_path needs model to be a path")
+        raise ValueError("output_path needs model to be a path; use onnx.save for the result")
+    if output_path is not None and not is_path(output_path):
+        raise TypeError(f"output_path is a path, and not a {kind_of(output_path)}")
+    if custom_rewriter is not None and not callable(custom_rewriter):
+        raise TypeError(f"custom_rewriter must be a function of a model, not {kind_of(custom_rewriter)}")
+    if input_data is not None and not isinstance(input_data, Mapping):
+        raise TypeError(f'input_data must be a dict of arrays by name, not {kind_of(input_data)}; write {{"x": array}}')
+    check_n = whole("check_n", check_n)
+    unused_output = texts("unused_output", unused_output or (), '["y"]')
     if input_shapes is not None:
         overwrite_input_shapes = test_input_shapes = input_shapes
-    given = onnx.load(model) if is_path(model) and _needs_proto(
+    # A path without changes and runs is opened by the library itself.
+    given: Any = onnx.load(model) if is_path(model) and _needs_proto(
         check_n, overwrite_input_shapes, unused_output, inline_functions
     ) else model
     if is_proto(given):
@@ -146,17 +222,17 @@ def simplify(
 
 def _refuse(initializers_as_constants: bool, extra_optimizers: object, function_rewrite_rules: object) -> None:
     if not initializers_as_constants:
-        raise NotImplementedError("initializers_as_constants=False: initializers are constants here")
+        raise NotImplementedError("initializers_as_constants=False: this package always treats initializers as constants")
     if extra_optimizers:
-        raise NotImplementedError("extra_optimizers are names of onnx-optimizer's passes; rules() lists those there are here")
+        raise NotImplementedError("extra_optimizers: these are passes of onnx-optimizer; rules() lists the rules of this package")
     if function_rewrite_rules:
-        raise NotImplementedError("function_rewrite_rules: give a custom_rewriter, such as one of onnxscript.rewriter")
+        raise NotImplementedError("function_rewrite_rules: use a custom_rewriter, such as one of onnxscript.rewriter")
 
 
 def _warn_of_idle(**arguments: object) -> None:
     idle = [name for name, given in arguments.items() if given]
     if idle:
-        warnings.warn(f"{', '.join(idle)}: nothing here to act on; see onnx_slice_fold.fold", UserWarning, stacklevel=3)
+        warnings.warn(f"{', '.join(idle)}: no effect in onnx_slice_fold.simplify; fold has options for rules and checks", UserWarning, stacklevel=3)
 
 
 def _needs_proto(check_n: int, *changes: object) -> bool:
@@ -197,7 +273,7 @@ def _named(model: onnx.ModelProto, shapes: Optional[Shapes]) -> dict[Any, list[A
         shapes = {None: shapes}
     initializers = {initializer.name for initializer in model.graph.initializer}
     inputs = [value.name for value in model.graph.input if value.name not in initializers]
-    named = {}
+    named: dict[Any, list[Any]] = {}
     for name, shape in shapes.items():
         if name in (None, ""):
             if len(inputs) != 1:
@@ -205,15 +281,17 @@ def _named(model: onnx.ModelProto, shapes: Optional[Shapes]) -> dict[Any, list[A
             name = inputs[0]
         if name not in inputs:
             raise UsageError(f"the model has no input '{name}'; it has {', '.join(inputs)}")
+        if isinstance(shape, (str, bytes, Mapping)) or not isinstance(shape, Sequence):
+            raise TypeError(f"the shape of input '{name}' must be a list of sizes, not {kind_of(shape)}; write {{'{name}': [1, 3]}}")
         named[name] = list(shape)
     return named
 
 
 def _bytes(size: Union[str, int]) -> int:
-    """``1.5GB`` in bytes."""
+    """Reads a size such as ``1.5GB`` as a number of bytes."""
     parts = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([KMG]?B?)\s*", str(size), re.IGNORECASE)
     if parts is None:
-        raise ValueError(f"'{size}' is no size such as 1.5GB")
+        raise ValueError(f"'{size}' is not a size; write a number of bytes or a text such as 1.5GB")
     unit = parts[2].upper()
     return int(float(parts[1]) * _UNITS[unit if unit in _UNITS else f"{unit}B"])
 

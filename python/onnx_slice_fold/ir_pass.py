@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import onnx_ir
-from onnx_ir.passes import FunctionalPass, PassResult
-
+from ._extras import require
 from ._fold import fold
+from ._options import FoldOptions
 from ._report import Report
+
+require("onnx_ir", "onnx_slice_fold.ir_pass")
+
+import onnx_ir  # noqa: E402
+from onnx_ir.passes import FunctionalPass, PassResult  # noqa: E402
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._fold import FoldOptions
-
 
 class FoldPass(FunctionalPass):
-    """Folds a model; options are those of `fold`. What the last run did is in ``report``.
+    """Folds a model as a functional pass: the input model is not changed.
 
         onnx_ir.passes.Sequential(FoldPass(dims={"batch": 1}), ...)(model)
+
+    Parameters
+    ----------
+    **options
+        The options of `fold`.
+
+    Attributes
+    ----------
+    report : Report or None
+        The report of the last run.
     """
 
     report: Report | None = None
@@ -29,5 +41,22 @@ class FoldPass(FunctionalPass):
         self.options = options
 
     def call(self, model: onnx_ir.Model) -> PassResult:
+        """Folds a model.
+
+        Parameters
+        ----------
+        model : onnx_ir.Model
+            The model.
+
+        Returns
+        -------
+        onnx_ir.passes.PassResult
+            A new model, and ``modified`` if it differs.
+
+        Raises
+        ------
+        Error, TypeError
+            As for `fold`.
+        """
         folded, self.report = fold(model, **self.options)
         return PassResult(folded, modified=any(self.report.fired.values()) or self.report.before != self.report.after)

@@ -32,7 +32,7 @@ def shape_of(value):
 
 
 def test_shapes_behind_it_are_inferred():
-    model = parsed("(int64[n] x) => (int64[m] y) { h = com.example.Grow <by = 3> (x)  y = Neg (h) }")
+    model = parsed("(int64[n] x) => (y) { h = com.example.Grow <by = 3> (x)  y = Neg (h) }")
     folded, _ = osf.fold(model, operators=[grow()])
     found = {value.name: shape_of(value) for value in (*folded.graph.value_info, *folded.graph.output)}
     assert found["h"] == ["n + 3"]

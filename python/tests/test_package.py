@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -81,11 +82,14 @@ def test_the_snapshot_fixture(pytester, chain):
         def test_export(onnx_snapshot):
             onnx_snapshot(onnx.parser.parse_model({CHAIN!r}), name="chain")
     """)
-    pytester.runpytest_subprocess().assert_outcomes(failed=1)
-    pytester.runpytest_subprocess("--onnx-snapshot-update").assert_outcomes(passed=1)
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    # An installed package is a plugin by its entry point.
+    installed = any(point.name == "onnx_slice_fold" for point in entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", "onnx_slice_fold.pytest_plugin")
+    pytester.runpytest_subprocess(*plugin).assert_outcomes(failed=1)
+    pytester.runpytest_subprocess(*plugin, "--onnx-snapshot-update").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(*plugin).assert_outcomes(passed=1)
     snapshot = pytester.path / "snapshots" / "chain.onnxtxt"
     snapshot.write_text(snapshot.read_text().replace("Relu", "Elu"))
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_subprocess(*plugin)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*-*Elu*", "*+*Relu*"])
