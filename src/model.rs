@@ -326,7 +326,7 @@ impl OnnxModel {
     /// use onnx_slice_fold::{Figure, OnnxModel, Options};
     ///
     /// let model = OnnxModel::open("models/bert_dy18d.onnx")?;
-    /// let inspection = model.inspect(&Options::new().dim("s33=1").dim("s50=128"))?;
+    /// let inspection = model.inspect(&Options::new().dim("s33=1").dim("s50=32"))?;
     /// assert_eq!(inspection.census.nodes(), 104);
     /// assert!(matches!(inspection.macs.total, Figure::Number(_)));
     /// # Ok::<(), onnx_slice_fold::Error>(())
