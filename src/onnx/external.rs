@@ -1,7 +1,7 @@
 //! External data: tensors whose elements lie in a file beside the model.
 //!
 //! The model chooses the name of that file, so the name is hostile: it must lead to a regular file with one name, below
-//! a directory that the user allows ([`roots`]). In the standard, it is a path relative to the model's directory.
+//! a directory that the user allows (`roots`). In the standard, it is a path relative to the model's directory.
 
 use std::collections::BTreeMap;
 use std::fmt;
