@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use onnx_slice_fold::{OnnxModel, Options};
+use onnx_slice_fold::{OnnxModel, Options, Shapes};
 
 #[test]
 fn a_c_program_folds_a_model() {
@@ -31,6 +31,8 @@ fn a_c_program_folds_a_model() {
     let done = Command::new(&binary).args([&model, &target]).arg("s33=2").output().expect("the program starts");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let mut wanted = OnnxModel::from_bytes(std::fs::read(&model).expect("the model is there")).expect("it is one");
-    wanted.fold(&Options::new().exact(true).dim("s33=2")).expect("it can be folded");
-    assert_eq!(std::fs::read(&target).expect("the program wrote it"), wanted.to_bytes().expect("it can be written"));
+    wanted.fold(&Options::new().exact(true).shapes(Shapes::All).dim("s33=2")).expect("it can be folded");
+    let is_equal =
+        std::fs::read(&target).expect("the program wrote it") == wanted.to_bytes().expect("it can be written");
+    assert!(is_equal, "the results differ");
 }

@@ -32,8 +32,20 @@ pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "fold_dequantize" => options.fold_dequantize(value.extract()?),
             "shapes" => options.shapes(shapes(py, &value.extract::<String>()?)?),
             // Older names of `shapes`.
-            "lean" => if value.extract()? { options.shapes(Shapes::Lean) } else { options },
-            "new_shapes" => if value.extract()? { options } else { options.shapes(Shapes::Keep) },
+            "lean" => {
+                if value.extract()? {
+                    options.shapes(Shapes::Lean)
+                } else {
+                    options
+                }
+            }
+            "new_shapes" => {
+                if value.extract()? {
+                    options
+                } else {
+                    options.shapes(Shapes::Keep)
+                }
+            }
             "strict" => options.strict(value.extract()?),
             "skip" => options.skip(value.extract::<Vec<String>>()?),
             "only" => options.only(value.extract::<Vec<String>>()?),
