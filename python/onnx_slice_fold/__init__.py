@@ -9,7 +9,6 @@ Every function accepts a path, ``bytes``, a binary file object, an ``onnx.ModelP
 forms of onnxsim and OnnxSlim. Messages go to ``logging.getLogger("onnx_slice_fold")``.
 """
 
-import logging
 
 from ._core import __version__
 from ._diff import Change, Diff, diff
@@ -82,6 +81,3 @@ __all__ = [
     "simplify",
     "slim",
 ]
-
-# A library leaves output of its log to the application.
-logging.getLogger(__name__).addHandler(logging.NullHandler())

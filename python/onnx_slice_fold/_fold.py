@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import logging
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, Type, overload
 
+from . import _log
 from ._explanation import Explanation, explanation_of
 from ._models import check_output, given_back, is_path, opened
 from ._operator import Operator, register
@@ -15,8 +15,6 @@ from ._types import AnyPath, BinarySource, FormT, ModelLike, OutputT, Roots, Sam
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-_LOGGER = logging.getLogger("onnx_slice_fold")
 
 
 # An `onnx.ModelProto` whose base class the type checker does not find matches every type, so `SameT` comes before `str`.
@@ -92,7 +90,7 @@ def fold(
     result, size = given_back(model, held, output)
     found = report_of(report, size)
     name = str(model) if is_path(model) else "model"
-    _LOGGER.info("folded %s: %d nodes, before %d; %d bytes", name, found.after.nodes, found.before.nodes, size)
+    _log.info("folded %s: %d nodes, before %d; %d bytes", name, found.after.nodes, found.before.nodes, size)
     return result, found
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
 from typing import TYPE_CHECKING, Any, Literal, Optional, Sequence, Union, overload
 
+from . import _log
 from ._check import agree
 from ._errors import UsageError
 from ._extras import is_a, require
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Source = Union[AnyPath, onnx.ModelProto]
 
-_LOGGER = logging.getLogger("onnx_slice_fold")
 # Arguments of OnnxSlim that configure its implementation or its output.
 _IDLE = ("skip_optimizations", "skip_fusion_patterns", "no_shape_infer", "dump_to_disk", "verbose")
 
@@ -96,7 +95,7 @@ def slim(
     if is_a(model, list):
         reports = [_inspected(each) for each in model]
         for report in reports:
-            _LOGGER.info("%s", report)
+            _log.info("%s", report)
         return reports
     if not is_path(model) and not is_proto(model):
         raise TypeError(f"model is a path, an onnx.ModelProto or a list of them, and not a {kind_of(model)}; fold accepts other forms")
@@ -119,7 +118,7 @@ def slim(
         original, folded, 1, shapes=options.get("input_shapes"), data=_data(arguments.get("model_check_inputs"))
     ):
         return None
-    _LOGGER.info("%s", report)
+    _log.info("%s", report)
     if output_model is None:
         return folded
     opened(folded, None).save(output_model, bool(arguments.get("save_as_external_data")))
