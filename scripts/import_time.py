@@ -8,7 +8,7 @@ import sys
 import time
 
 RUNS = 7
-MOST = 0.8
+MOST = 0.6
 
 
 def least(code: str) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import tempfile
 import warnings
 from typing import TYPE_CHECKING, Any, Callable, Optional, cast
 
@@ -110,6 +109,7 @@ def _opened_by_file(model: onnx.ModelProto) -> _core.Model:
     """Opens a model over the 2 GiB of a protobuf message through temporary files. The compiled half keeps them open, so they are removed at once."""
     import onnx
 
+    import tempfile
     with tempfile.TemporaryDirectory(prefix="onnx-slice-fold-") as directory:
         path = os.path.join(directory, "model.onnx")
         # onnx moves the payloads out of the message it saves.
@@ -218,6 +218,7 @@ def to_proto(folded: _core.Model) -> tuple[onnx.ModelProto, int]:
     try:
         data = folded.to_bytes()
     except LimitError:
+        import tempfile
         with tempfile.TemporaryDirectory(prefix="onnx-slice-fold-") as directory:
             path = os.path.join(directory, "model.onnx")
             size = folded.save(path, False)

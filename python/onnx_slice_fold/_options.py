@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 import os
@@ -115,6 +114,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """Returns ``"; did you mean 'X'?"`` for the name that is most similar to `name`, or nothing if none is similar."""
     names = list(names)
     inside = [known for known in names if known in name or name in known]
+    import difflib
     found = difflib.get_close_matches(name, names, 1) or inside[:1]
     return f"; did you mean '{found[0]}'?" if found else ""
 
