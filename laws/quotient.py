@@ -250,6 +250,12 @@ def _(s, p, there, q, c, d):
     s.wrong(value_where_q_is_one=Implies(q <= 1, p * z == there))
 
 
+@law("decided-maximum", "f·max(0, d) = f·d if f ≥ 0 and d ≥ f − 1", at="src/dim/arith.rs: decide_maxima")
+def _(s, f, d):
+    s.need(not_negative=f >= 0, reaches_the_factor=d >= f - 1)
+    s.claim(f * imax(0, d) == f * d)
+
+
 @law("switch-of-sum", "a sum of atoms ≥ 0 with coefficients ≥ 1 is 0 only where each of the atoms is", at="src/dim/arith.rs: times_switch")
 def _(s, x, y, c, d):
     s.need(first_is_not_negative=x >= 0, second_is_not_negative=y >= 0, first_coefficient=c >= 1, second_coefficient=d >= 1)

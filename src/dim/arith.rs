@@ -149,7 +149,39 @@ impl Scope {
         if let Some(product) = self.times_switch(&a, &b).or_else(|| self.times_switch(&b, &a)) {
             return Some(product);
         }
-        self.settle(a.times(&b)?)
+        self.settle(self.decide_maxima(a.times(&b)?)?)
+    }
+
+    /// Applies `f·max(0, d) = f·d` in every term, where `f ≥ 0` and `d ≥ f − 1`: if `f` is at least 1, `d` is at least 0; if `f` is 0, both sides
+    /// are 0.
+    fn decide_maxima(&self, product: Dim) -> Option<Dim> {
+        let decided = product.terms().iter().position(|term| self.decided_maximum(term).is_some());
+        let Some(first) = decided else { return Some(product) };
+        let mut terms = product.terms().to_vec();
+        let term = terms.swap_remove(first);
+        let (rest, difference) = self.decided_maximum(&term)?;
+        let replaced = self.decide_maxima(difference.times_term(&rest)?)?;
+        self.decide_maxima(Dim::from_terms(terms)?)?.plus(&replaced)
+    }
+
+    /// The other factors of a term and `d`, where [`decide_maxima`](Scope::decide_maxima) applies to its factor `max(0, d)`.
+    fn decided_maximum(&self, term: &Summand) -> Option<(Summand, Dim)> {
+        let factors = term.monomial.factors();
+        factors.iter().find_map(|maximum| {
+            let Atom::Max(members) = &maximum.atom else { return None };
+            let [zero, difference] = members.as_slice() else { return None };
+            let decides = |factor: &Dim| {
+                let slack = difference.minus(factor).and_then(|slack| slack.plus(&Dim::constant(1)));
+                self.at_least(factor, 0) && slack.is_some_and(|slack| self.at_least(&slack, 0))
+            };
+            let mut others =
+                factors.iter().filter(|other| other.atom != maximum.atom).filter_map(|other| other.atom.clone().dim());
+            if !zero.is_const(0) || !others.any(|other| decides(&other)) {
+                return None;
+            }
+            let monomial = term.monomial.over(&Monomial::atom(maximum.atom.clone()))?;
+            Some((Summand { monomial, coefficient: term.coefficient }, difference.clone()))
+        })
     }
 
     /// `p·f` for an `f = c·z + d` with a `z = max(0, 1 − q)` that is 1 where `q` is 0 and else 0: of `p·z` only the value counts that `p` has

@@ -1,5 +1,8 @@
 //! Which passes there are, and the order they run in.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use rustc_hash::FxHashSet;
 
 use super::inline::{branches, carried, loops, unroll};
@@ -9,7 +12,8 @@ use super::{
     chains, common_subexpressions, constant_nodes, dead, fold, hoist, positions, quantization, shape_reads, simplify,
     value_numbering,
 };
-use crate::ir::{Facts, Model, NodeId, ValueId};
+use crate::dim::{Dim, Symbol};
+use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Event, EventKind};
 
 /// States what is known of every value. It runs at the beginning of every round, and does not change the model.
@@ -330,8 +334,32 @@ fn shorten_size_chains(work: &mut Work<'_>) -> Result<(), RunError> {
     let (model, facts, edits) = work.parts();
     if chains::shorten(model, facts, edits)? > 0 {
         dead::remove(model, edits);
+        infer_assumed_again(work);
     }
     Ok(())
+}
+
+/// Forgets the facts of the main graph that name an integer which may have wrapped or been rounded, if that is the only made-up name in
+/// them. The new size nodes may compute the same size without it.
+fn infer_assumed_again(work: &mut Work<'_>) {
+    let scope = Rc::clone(work.walk.facts.scope());
+    let is_assumed = |symbol: &Symbol| scope.nominal(&Dim::symbol(*symbol)) != Dim::symbol(*symbol);
+    let names_assumed = |value: ValueId| {
+        let dims = work.walk.facts.get(value).and_then(Fact::shape).unwrap_or_default();
+        let symbols: BTreeSet<Symbol> = dims.iter().flat_map(Dim::symbols).collect();
+        symbols.iter().any(is_assumed) && symbols.iter().all(|symbol| !scope.is_fresh(*symbol) || is_assumed(symbol))
+    };
+    let results: Vec<ValueId> = work
+        .model
+        .graph(work.model.main())
+        .nodes()
+        .filter_map(|id| work.model.node(id))
+        .flat_map(|node| node.outputs().iter().flatten().copied())
+        .filter(|&value| names_assumed(value))
+        .collect();
+    for value in results {
+        work.walk.forget(value);
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,20 @@ fn what_stayed_for_a_node_that_is_gone_is_folded() {
     }
 }
 
+/// Sizes that pass through int32 may have wrapped. The size planner reads them in int64 instead, and the shapes that follow from the new nodes
+/// license further rewrites in the same run.
+#[test]
+fn sizes_without_a_cast_are_inferred_again() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[n,m,2] x) => (float[a,b,3] y)
+        <int64[1] zero = {0}, int64[1] two = {2}, int64[2] rows = {-1, 2}, float[2,3] w = {1, 2, 3, 4, 5, 6}, int32[1] columns = {3}> {
+            s = Shape (x)  c = Cast <to = 6> (s)  lead = Slice (c, zero, two)
+            joined = Concat <axis = 0> (lead, columns)  sizes = Cast <to = 7> (joined)
+            flat = Reshape (x, rows)  p = MatMul (flat, w)  y = Reshape (p, sizes) }"#;
+    let (once, _) = folded(text::parse(source).expect("it parses"));
+    assert_eq!(crate::support::operators(&once), ["MatMul"], "{}", text::print(&once));
+}
+
 #[test]
 fn families_and_what_rules_do_together() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

@@ -310,3 +310,13 @@ fn names_that_are_no_words_stand_in_quotes() {
         assert_eq!(scope.parse(text), None, "{text}");
     }
 }
+
+#[test]
+fn a_factor_decides_a_maximum_that_reaches_it() {
+    let scope = Scope::new();
+    check(&scope, "S*max(0, S - 1)", "S**2 - S");
+    check(&scope, "S*(m*max(0, 1 - S) + 1)", "S");
+    check(&scope, "S*max(0, S + m - 1)", "S**2 + S*m - S");
+    check(&scope, "S*max(0, S - 2)", "S*max(0, S - 2)");
+    check(&scope, "(S - 5)*max(0, S - 6)", "S*max(0, S - 6) - 5*max(0, S - 6)");
+}
