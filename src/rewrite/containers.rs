@@ -1,6 +1,5 @@
 //! Sequences of known tensors: scripted exports pass lists of tensors around, and few runtimes know the type.
 
-use super::build::Build;
 use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, ValueId};
@@ -39,22 +38,6 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["SequenceInsert"],
         apply: insert_into_known,
-    },
-    Rule {
-        name: "concat-of-sequence",
-        law: "ConcatFromSequence(SequenceConstruct(a₀, …, aₙ₋₁); axis, new_axis = 0) = Concat(a₀, …, aₙ₋₁; axis)",
-        sentence: "Replaces the concatenation of a sequence of known tensors by a Concat.",
-        premises: &[
-            ("no-new-axis", "new_axis is 0: with a new axis each tensor would need an Unsqueeze"),
-            ("known-ranks", "the tensors are proved to have the same rank, at least 1"),
-            (
-                "sizes-agree",
-                "no two tensors are proved to differ on another axis: runtimes refuse such a Concat at load, but accept an empty element in a sequence",
-            ),
-        ],
-        exact: true,
-        operators: &["ConcatFromSequence"],
-        apply: concat_of_sequence,
     },
 ];
 
@@ -164,28 +147,4 @@ fn insert_into_known(place: &Place<'_>) -> Option<Edit> {
     let at = usize::try_from(at).ok().filter(|&at| at <= count)?;
     elements.insert(at, Some(place.input(1)?));
     place.instead(place.edit()?, NewNode::new("SequenceConstruct", elements))
-}
-
-fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {
-    let parts: Vec<ValueId> = made_of(place, "SequenceConstruct")?.inputs().iter().copied().collect::<Option<_>>()?;
-    let node = place.node()?;
-    let shapes: Vec<&[Dim]> = parts.iter().map(|&part| place.shape(part)).collect::<Option<_>>()?;
-    let rank = shapes.first()?.len();
-    if node.int("new_axis", 0)? != 0 || rank == 0 || shapes.iter().any(|shape| shape.len() != rank) {
-        return None;
-    }
-    // It has no default.
-    let axis = node.attribute("axis").and(node.int("axis", 0))?;
-    let joined = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
-    let joined = usize::try_from(joined).ok().filter(|&joined| joined < rank)?;
-    // A size that runtimes know only by name is compared with none.
-    let others = |shape: &&[Dim]| {
-        shape.iter().enumerate().filter(|&(at, _)| at != joined).map(|(_, dim)| dim.clone()).collect::<Vec<_>>()
-    };
-    let sizes: Vec<Vec<Dim>> = shapes.iter().map(others).collect();
-    let differ = |a: &Vec<Dim>, b: &Vec<Dim>| a.iter().zip(b).any(|(a, b)| place.scope().eq(a, b).is_no());
-    if sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other))) {
-        return None;
-    }
-    place.instead(place.edit()?, Build::concat(parts, axis))
 }

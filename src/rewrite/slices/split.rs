@@ -1,30 +1,64 @@
 //! Splits and the slices they stand for.
 
-use super::cuts::cuts_of;
+use super::cuts::{cuts_of, part};
 use super::{fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::build::Build;
 use crate::rewrite::{Place, Rule};
+use crate::slicing::Range;
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
-    name: "slices-to-split",
-    law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
-    sentence: "Replaces disjoint Slices of one value by a Split.",
-    premises: &[
-        ("known-places", "the size of the axis and all bounds are numbers"),
-        ("one-axis", "each slice cuts this axis alone, with step 1, and takes something"),
-        ("no-overlap", "no two overlap"),
-        ("two-or-more", "there are at least two of them"),
-        (
-            "three-of-sizes",
-            "there are three if the data are sizes, or other integers that are followed: runtimes follow none through a Split",
-        ),
-        ("not-squeezed", "a slice of one element is not squeezed: that is a Gather"),
-    ],
-    exact: true,
-    operators: &["Slice"],
-    apply: slices_to_split,
-}];
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule {
+        name: "slices-to-split",
+        law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
+        sentence: "Replaces disjoint Slices of one value by a Split.",
+        premises: &[
+            ("known-places", "the size of the axis and all bounds are numbers"),
+            ("one-axis", "each slice cuts this axis alone, with step 1, and takes something"),
+            ("no-overlap", "no two overlap"),
+            ("two-or-more", "there are at least two of them"),
+            (
+                "three-of-sizes",
+                "there are three if the data are sizes, or other integers that are followed: runtimes follow none through a Split",
+            ),
+            ("not-squeezed", "a slice of one element is not squeezed: that is a Gather"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slices_to_split,
+    },
+    Rule {
+        name: "split-to-slice",
+        law: "part i of Split(x) = x[begin of i : end of i]",
+        sentence: "Replaces a Split with a single used output by a Slice.",
+        premises: &[
+            ("one-read", "exactly one result is read"),
+            ("known-places", "constants can express start and end"),
+        ],
+        exact: true,
+        operators: &["Split"],
+        apply: split_to_slice,
+    },
+];
+
+/// A Split of which one result is read is a slice.
+fn split_to_slice(place: &Place<'_>) -> Option<Edit> {
+    let node = place.node()?;
+    let data = node.input(0)?;
+    let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
+    let (Some(value), None) = (read.next(), read.next()) else { return None };
+    let (axis, cut) = part(place, node, value)?;
+    let mut edit = place.edit()?.removing(place.id);
+    let slice = match cut {
+        None => NewNode::new("Identity", [Some(data)]),
+        Some(cut) => {
+            let rank = place.shape(data)?.len();
+            let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
+            place.build(&mut edit, data).slice_of_ranges(data, &ranges)?
+        }
+    };
+    Some(edit.inserting(slice.named(node.name.clone()).output(value)))
+}
 
 /// A piece of an axis that some slices of a value take.
 struct Piece {
