@@ -92,7 +92,7 @@ fn identity(place: &Place<'_>) -> Option<Edit> {
     let value = node.input(0)?;
     let returns_input = match node.op_type.as_str() {
         "Identity" => true,
-        // Before operator set 12 a Dropout trains only if `is_test` says so, from then on if `training_mode` may be true.
+        // A Dropout trains unless `is_test` is set (before operator set 7) or `training_mode` is false (since 12).
         "Dropout" => place.this()?.dropout_is_inference()?,
         "Transpose" => place.this()?.permutation(place.shape(value)?.len())?.is_sorted(),
         "Pad" => place.this()?.pad_numbers()?.iter().all(|&pad| pad == 0) && place.same_shape(value, place.output(0)?),

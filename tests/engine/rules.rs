@@ -11,8 +11,8 @@
 //!
 //! The first line says what the case shows. Further lines that begin with `#` hold `Options: exact, trust-input-names, skip RULE, dim s=..6.`, `Not run: REASON.` where the interpreter
 //! cannot run the model, or `With all rules as well.` where the rule must also fire, and be shown, with all others. Each model is run
-//! before and after at sizes 4, 1 and 0. The snapshot beside it shows the lines that the fold changes: `-` is only before, `+` only after, with the types of
-//! results.
+//! before and after at sizes 4, 1 and 0. The snapshot next to it shows the changed lines: `-` is a line of the original, `+` a line of the result,
+//! with the types of a node's results.
 //!
 //! `RULE=slice-slice cargo test rules` runs those of one rule.
 

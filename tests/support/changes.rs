@@ -1,4 +1,4 @@
-//! What a fold changes in a model, line by line.
+//! Line differences between a model and its folded form.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use onnx_slice_fold::ir::{Model, text};
 
 use super::without_names;
 
-/// The lines that only `before` has, with `-` in front, and those that only `after` has, with `+`, in the order of the model; behind each
-/// new node the types of its results. Types that are stated of values make no difference.
+/// Returns the lines that only `before` has, marked with `-`, and the lines that only `after` has, marked with `+`, in the order of the
+/// model. Each new node has the types of its results as a comment. Declared types of inner values make no difference.
 pub fn changes(before: &Model, after: &Model) -> String {
     let types = types(after);
     let (before, after) = (lines(before), lines(after));
@@ -21,7 +21,7 @@ pub fn changes(before: &Model, after: &Model) -> String {
     if shown.is_empty() { "unchanged".to_string() } else { shown }
 }
 
-/// The model as lines of text, without what only marks where lists begin and end, and without types of what nodes compute.
+/// The model as lines of text, without the marks at the ends of lists, and without types of computed values.
 fn lines(model: &Model) -> Vec<String> {
     let mut model = model.clone();
     let outputs: Vec<_> = model.graphs().flat_map(|graph| model.graph(graph).outputs().to_vec()).collect();
@@ -37,16 +37,16 @@ fn lines(model: &Model) -> Vec<String> {
     printed.lines().map(plain).filter(|line| !line.trim().is_empty()).collect()
 }
 
-/// The types of what the nodes of a model compute, by name.
+/// The types of computed values, by name.
 fn types(model: &Model) -> BTreeMap<String, String> {
     let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
     let values = nodes.flat_map(|node| node.outputs().iter().flatten()).map(|&value| model.value(value));
     values.filter_map(|value| Some((value.name.to_string(), text::type_text(value.declared.as_ref()?)))).collect()
 }
 
-/// The lines of two texts that are not in a longest common subsequence of both.
+/// The lines that are not in a longest common subsequence of the two texts.
 fn difference<'l>(before: &'l [String], after: &'l [String]) -> Vec<(char, &'l str)> {
-    // How many lines have in common what is left of both from a line on.
+    // `common[i][j]` is the length of a longest common subsequence of `before[i..]` and `after[j..]`.
     let mut common = vec![vec![0usize; after.len() + 1]; before.len() + 1];
     for (i, old) in before.iter().enumerate().rev() {
         for (j, new) in after.iter().enumerate().rev() {

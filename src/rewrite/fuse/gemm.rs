@@ -1,6 +1,6 @@
 //! Products of matrices with a bias.
 //!
-//! Law: `MatMul(A, B) + C = Gemm(A, B, C)` for operands of rank 2, where `C` broadcasts to the product and not the other way round.
+//! Law: `MatMul(A, B) + C = Gemm(A, B, C)` for operands of rank 2, where `C` broadcasts to the shape of the product.
 //! Results stay equal up to rounding: how a kernel sums is its own business.
 
 use super::kernels::has_gemm;
