@@ -136,17 +136,6 @@ def _(s, first, step, n, m, k):
 
 
 @law(
-    "range-of-multiples",
-    "Range(a, b, d) · k = Range(a · k, b · k, d · k) for k > 0: a place is before the end of both or of neither",
-    at="src/rewrite/index/shifted.rs: multiply",
-)
-def _(s, a, b, d, k, i):
-    s.need(factor_is_above_0=k > 0)
-    own, multiple = a + d * i, a * k + d * k * i
-    s.claim(multiple == own * k, (own < b) == (own * k < b * k), (own > b) == (own * k > b * k))
-
-
-@law(
     "range-counts-down-from-most",
     "Range(p, p − n, −1) = Range(P, P − m, −1)[P − p : P − p + n] for p ≤ P and P − p + n ≤ m",
     at="src/rewrite/index/front.rs: begin",
@@ -181,29 +170,6 @@ def _(s, x, a, b):
     s.give(a <= b)
     s.need(same_below=Implies(x <= a, f(x) == f(a)), same_above=Implies(x >= b, f(x) == f(b)))
     s.claim(f(imin(imax(x, a), b)) == f(x))
-
-
-@law(
-    "rows-from-either-end",
-    "of rows for 0 up to b, and then for a up to −1, whatever of both there is, k looks up its own for a ≤ k ≤ b",
-    at="src/rewrite/index/clipped.rs: numbers",
-)
-def _(s, a, b, k):
-    s.give(a <= k, k <= b)
-    front, rows = imax(b + 1, 0), imax(b + 1, 0) + imax(-a, 0)
-    place = If(k < 0, k + rows, k)
-    s.claim(0 <= place, place < rows, If(place < front, place, place - rows) == k)
-
-
-@law(
-    "clip-within-wider",
-    "min(max(x, a), b) = min(max(min(max(x, c), d), a), b) for c ≤ a ≤ b ≤ d",
-    at="src/rewrite/index/clipped.rs: by_one",
-)
-def _(s, x, a, b, c, d):
-    s.give(a <= b)
-    s.need(begins_before=c <= a, ends_behind=d >= b)
-    s.claim(imin(imax(imin(imax(x, c), d), a), b) == imin(imax(x, a), b))
 
 
 @law(
@@ -247,47 +213,6 @@ def _(s, d, a, b, c, e, k):
 
 
 @law(
-    "mask-of-triangle",
-    "a comparison o + t·(j − i) ≥ n that holds on the diagonal k holds at every place beyond it",
-    at="src/rewrite/index/triangle.rs: masked_again",
-)
-def _(s, o, t, k, i, j, n):
-    # The lower triangle is the same with the signs of t, k and j − i turned around.
-    s.give(j - i >= k)
-    s.need(grows_away=t >= 1, holds_at_the_diagonal=o + t * k >= n)
-    s.claim(o + t * (j - i) >= n)
-
-
-@law(
-    "block-in-filled",
-    "a block u written into v at start is Pad(u, start, d − start − n) with v, for a start of either sign",
-    at="src/rewrite/index/assign.rs: into_filled",
-)
-def _(s, d, first, n, j):
-    s.give(d >= 0, 0 <= j, j < n)
-    # Entry j goes to the place first + j, counted from the end where that is negative; a run that gives a result has only such.
-    s.give(-d <= first, first + n <= d)
-    s.need(block_does_not_turn_around=Or(first >= 0, first + n <= 0))
-    index = first + j
-    place = If(index < 0, index + d, index)
-    start = If(first < 0, first + d, first)
-    s.claim(place == start + j, start >= 0, d - (start + n) >= 0)
-    s.wrong(start_is_not_counted=place == first + j)
-
-
-@law(
-    "nonzero-of-full",
-    "the places of a vector of n numbers none of which is 0 are 0, 1, …, n − 1",
-    at="src/rewrite/index/nonzero.rs: in_order",
-)
-def _(s, n, k, before):
-    # Place k is the place of the entry that has `before` entries that are not 0 before it; here each has one.
-    s.need(none_is_zero=before == k)
-    s.give(0 <= k, k < n)
-    s.claim(0 + 1 * before == k)
-
-
-@law(
     "column-is-chosen",
     "Concat(x₀, …, xₖ)[p] = xᵢ[p] with i the place along the axis, where each xᵢ has size 1 along it",
     at="src/rewrite/index/columns.rs: choose",
@@ -302,7 +227,7 @@ def _(s, p, n, first, second, third):
 @law(
     "broadcast-is-idempotent",
     "f(Expand(x), y) = f(x, y) where an operand that stays has the result's size, or that is 1",
-    at="src/rewrite/merge.rs: expand_into_broadcast",
+    at="src/rewrite/index/spread.rs: spread_from",
 )
 def _(s, own, spread, other, result, p):
     # x of size own is spread to `spread`, which meets `other` in a result.
@@ -511,18 +436,6 @@ def _(s, j, m, n):
 def _(s, m, n):
     s.need(no_more_iterations=m <= n)
     s.claim(If(0 < n, imax(m, 0), 0) == imax(m, 0))
-
-
-@law(
-    "places-of-a-slice",
-    "places o + k for k < size are x[o : e], whatever the axis's size d, if size is min(d, e) − min(d, o)",
-    at="src/rewrite/index/number.rs: end_of_slice",
-)
-def _(s, d, o, e, size, k):
-    s.give(d >= 0, 0 <= o, o <= e)
-    s.need(as_long_as_the_slice=size == imin(d, e) - imin(d, o))
-    s.claim((And(0 <= k, k < size)) == And(o <= o + k, o + k < e, o + k < d))
-    s.claim(imin(d, o) + size + (d - imin(d, e)) == d)
 
 
 @exhaustive(

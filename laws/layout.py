@@ -20,7 +20,6 @@ ZERO = (0, 0, 0, 0)
 TWO, THREE, SIX = (2, 0, 0, 0), (3, 0, 0, 0), (6, 0, 0, 0)
 A, B, P = (1, 1, 0, 0), (1, 0, 1, 0), (1, 0, 0, 1)
 TWO_A = (2, 1, 0, 0)
-A_B = (1, 1, 1, 0)
 VALUES = [(a, b, p) for a in (0, 1, 2) for b in (0, 1, 3) for p in (1, 2)]
 
 
@@ -181,139 +180,6 @@ def ones(mutant):
 ones.mutants = ("any axes may move",)
 
 
-def merged(source, dims, target, perm, mutant=None):
-    """`reshape_of_transpose`: the permutation of the operand."""
-    if len(source) != len(target):
-        return None
-    groups, rest = [], list(perm)
-    for goal in target:
-        group = next((rest[:size] for size in range(1, len(rest) + 1) if product(dims[axis] for axis in rest[:size]) == goal), None)
-        if group is None:
-            return None
-        if mutant != "groups in any order" and any(a + 1 != b for a, b in zip(group, group[1:])):
-            return None
-        rest = rest[len(group) :]
-        groups.append(group)
-    if rest:
-        return None
-    order = sorted(range(len(groups)), key=lambda group: groups[group][0])
-    if mutant != "any operand" and any(own != target[group] for own, group in zip(source, order)):
-        return None
-    return [order.index(group) for group in range(len(groups))]
-
-
-SPLIT = [ONE, TWO, THREE, A]
-
-
-@exhaustive(
-    "reshape-of-transpose",
-    "axes that are split, moved side by side in their order, and merged again are one Transpose of whole axes",
-    at="src/rewrite/merge.rs: reshape_of_transpose",
-    bound="2 or 3 axes split into up to 4, sizes 0 to 3",
-)
-def regrouped(mutant):
-    for dims in shapes(range(2, 5), SPLIT):
-        for sources in partitions(dims):
-            source = [product(group) for group in sources]
-            if len(source) not in (2, 3):
-                continue
-            for perm in itertools.permutations(range(len(dims))):
-                turned = [dims[axis] for axis in perm]
-                for groups in partitions(turned):
-                    target = [product(group) for group in groups]
-                    found = merged(source, dims, target, perm, mutant)
-                    if found is None:
-                        continue
-                    for sizes in [(0, 0, 1), (3, 0, 1)]:
-                        tensor = numbered(shape(source, sizes))
-                        expected = tensor.reshape(shape(dims, sizes)).transpose(perm).reshape(shape(target, sizes))
-                        yield f"{shown(source)}, {shown(dims)} by {perm}, {shown(target)}", same(expected, tensor.transpose(found))
-
-
-regrouped.mutants = ("groups in any order",)
-
-
-def partitions(dims):
-    """All ways to run neighbours together."""
-    dims = list(dims)
-    for cuts in itertools.product((False, True), repeat=len(dims) - 1):
-        groups = [[dims[0]]]
-        for dim, cut in zip(dims[1:], cuts):
-            if cut:
-                groups.append([dim])
-            else:
-                groups[-1].append(dim)
-        yield groups
-
-
-def smallest_groups(source, target):
-    """`groups` of regroup.rs: pairs of ranges of axes."""
-    groups, i, j = [], 0, 0
-
-    def reach(start, goal, rest):
-        whole = start
-        for at, dim in enumerate(rest):
-            whole = product([whole, dim])
-            if whole == goal:
-                return at
-        return None
-
-    while i < len(source) and j < len(target):
-        own, goal = source[i], target[j]
-        reads = writes = 1
-        if own != goal:
-            more = reach(goal, own, target[j + 1 :])
-            if more is not None:
-                writes += more + 1
-            else:
-                more = reach(own, goal, source[i + 1 :])
-                if more is None:
-                    return None
-                reads += more + 1
-        groups.append(([i, i + reads], [j, j + writes]))
-        i, j = i + reads, j + writes
-    if any(dim != ONE for dim in [*source[i:], *target[j:]]) or not groups:
-        return None
-    groups[-1][0][1], groups[-1][1][1] = len(source), len(target)
-    return groups
-
-
-@exhaustive(
-    "transpose-around-reshape",
-    "groups of axes that stood together before a Transpose may be reshaped before it, and be turned afterwards",
-    at="src/rewrite/regroup.rs: around_reshape",
-    bound="ranks up to 3 to ranks up to 3, sizes 0 to 3",
-)
-def around(mutant):
-    dims = [ZERO, ONE, TWO, SIX, A, THREE]
-    for source in shapes(range(1, 4), dims):
-        for first in itertools.permutations(range(len(source))):
-            turned = [source[axis] for axis in first]
-            for target in shapes(range(1, 4), dims):
-                groups = smallest_groups(turned, target)
-                if groups is None:
-                    continue
-                together = all(all(a + 1 == b for a, b in zip(first[start:stop], first[start + 1 : stop])) for (start, stop), _ in groups)
-                if not together and mutant != "groups stand anywhere":
-                    continue
-                groups = sorted(groups, key=lambda group: first[group[0][0]])
-                order = [axis for _, (start, stop) in groups for axis in range(start, stop)]
-                planned = [target[axis] for axis in order]
-                for second in itertools.permutations(range(len(target))):
-                    turns = [order.index(axis) for axis in second]
-                    for sizes in [(0, 0, 1), (2, 0, 1)]:
-                        own = shape(source, sizes)
-                        if count(own) != count(shape(target, sizes)):
-                            continue
-                        tensor = numbered(own)
-                        expected = tensor.transpose(first).reshape(shape(target, sizes)).transpose(second)
-                        found = tensor.reshape(shape(planned, sizes)).transpose(turns)
-                        yield f"{shown(source)} by {first}, {shown(target)} by {second}", same(expected, found)
-
-
-around.mutants = ("groups stand anywhere",)
-
-
 def ones_between(short, long, mutant=None):
     """`inserted_ones`."""
     axes, matched = [], 0
@@ -351,27 +217,6 @@ def inserted(mutant):
 
 
 inserted.mutants = ("any axis may go",)
-
-
-@exhaustive(
-    "reshape-that-flattens",
-    "Reshape(x, [Π dims before k, Π dims from k on]) = Flatten(x, axis = k)",
-    at="src/rewrite/sizes.rs: reshape_to_flatten",
-    bound="ranks up to 4, sizes 0 to 3",
-)
-def flattened(mutant):
-    for source in shapes(range(5), [ZERO, ONE, TWO, A, B]):
-        for rows, columns in {(product(source[:k]), product(source[k:])) for k in range(len(source) + 1)}:
-            split = next(k for k in range(len(source) + 1) if product(source[:k]) == rows and product(source[k:]) == columns)
-            if mutant == "rows alone":
-                split = next(k for k in range(len(source) + 1) if product(source[:k]) == rows)
-            for sizes in VALUES[::3]:
-                own = shape(source, sizes)
-                goal = (value(rows, sizes), value(columns, sizes))
-                yield f"{shown(source)} at {split}", (count(own[:split]), count(own[split:])) == goal
-
-
-flattened.mutants = ("rows alone",)
 
 
 def surviving(source, target, mutant=None):
@@ -442,27 +287,6 @@ def sliced_transpose(mutant):
 
 
 sliced_transpose.mutants = ("the other way",)
-
-
-@exhaustive(
-    "reduction-keeping-axes",
-    "Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1), and the other way round",
-    at="src/rewrite/axes.rs: reduction",
-    bound="ranks up to 4, sums",
-)
-def kept(mutant):
-    for rank in range(1, 5):
-        tensor = numbered(tuple(range(2, 2 + rank)))
-        for size in range(1, rank + 1):
-            for axes in itertools.combinations(range(rank), size):
-                other = tuple(range(size)) if mutant == "axes of the result" else axes
-                dropped, kept_ = tensor.sum(axes), tensor.sum(axes, keepdims=True)
-                yield f"rank {rank}, {axes}", same(numpy.expand_dims(dropped, other), kept_)
-                if other == axes:
-                    yield f"rank {rank}, {axes}", same(numpy.squeeze(kept_, axes), dropped)
-
-
-kept.mutants = ("axes of the result",)
 
 
 def joined_places(made, perm, axis, mutant=None):
@@ -700,31 +524,3 @@ def concats(mutant):
 concats.mutants = ("inner first",)
 
 
-def places_of_parts(sizes, perm):
-    steps = [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
-    places = [0]
-    for part in perm:
-        places = [at + k * steps[part] for at in places for k in range(sizes[part])]
-    return places
-
-
-@exhaustive(
-    "axis-turned-in-itself",
-    "an axis that is taken apart, turned in itself and put together is looked up place by place, whatever stands around it",
-    at="src/rewrite/moves/shuffled.rs: places",
-    bound="three parts of 1 to 3 places, sizes of 0 to 2 around them",
-)
-def axis_turned_in_itself(mutant):
-    for count_of_parts in (2, 3):
-        for sizes in itertools.product((1, 2, 3), repeat=count_of_parts):
-            for perm in itertools.permutations(range(count_of_parts)):
-                found = places_of_parts(sizes, perm)
-                if mutant == "the other way round":
-                    found = [found.index(at) for at in range(len(found))]
-                for front, back in itertools.product((0, 1, 2), repeat=2):
-                    x = numbered((front, math.prod(sizes), back))
-                    turned = x.reshape(front, *sizes, back).transpose(0, *(part + 1 for part in perm), count_of_parts + 1)
-                    yield f"{sizes} by {perm}", same(turned.reshape(x.shape), numpy.take(x, found, axis=1))
-
-
-axis_turned_in_itself.mutants = ("the other way round",)

@@ -108,17 +108,6 @@ def _(s, d, before, after, front, back, k):
     s.wrong(all_of_the_data_is_left=old == If(And(pads[0] <= k, k < pads[0] + d), k - pads[0], -1))
 
 
-@law("pad-of-pad", "Pad(Pad(x, p, q), r, t) = Pad(x, p + r, q + t), both with one constant", at="src/rewrite/fuse/pad.rs: pad_pad")
-def _(s, d, p, q, r, t, k):
-    s.give(d >= 0, 0 <= k, k < d + p + q + r + t)
-    # The outer ones may be negative, which the program does not make use of.
-    s.need(inner_pads_are_not_negative=And(p >= 0, q >= 0))
-    middle = k - r
-    twice = If(And(0 <= middle, middle < d + p + q), If(And(p <= middle, middle < p + d), middle - p, -1), -1)
-    s.claim(twice == If(And(p + r <= k, k < p + r + d), k - p - r, -1))
-    s.wrong(inner_pad_alone=twice == If(And(p <= k, k < p + d), k - p, -1))
-
-
 @law(
     "pads-of-a-window",
     "tap j of window o over Pad(x, p, q) with pads u, v is tap j over x with pads p + u, q + v: o·s + j·l − u − p",
@@ -154,23 +143,6 @@ def _(s, d, p, q, o, stride, taps):
 
 
 @law(
-    "gather-of-progression",
-    "Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t] where every index lies in the axis",
-    at="src/rewrite/slices/gather.rs: progression",
-    forms=dict(sign=SIGNS),
-)
-def _(s, d, start, n, t, k, sign):
-    s.give(t >= 1, n >= 1, 0 <= k, k < n)
-    last = start + sign * (n - 1) * t
-    s.need(first_is_inside=And(0 <= start, start < d), last_is_inside=And(0 <= last, last < d))
-    stop = start + sign * n * t
-    opened, given = taken(s, d, start, None, sign, t), taken(s, d, start, stop, sign, t)
-    is_open = stop >= d if sign > 0 else stop < 0
-    found = tuple(If(is_open, o, g) for o, g in zip(opened, given))
-    s.claim(agree(found, (start, n)), start + sign * k * t >= 0, start + sign * k * t < d)
-
-
-@law(
     "one-element-slice",
     "x[i:i + 1] is element i, or nothing where there is no such element, for i ≥ 0 and i < −1; so is x[−1:]",
     at="src/rewrite/slices/gather.rs: index_of",
@@ -183,23 +155,6 @@ def _(s, d, i, t):
     found = tuple(If(i == -1, o, g) for o, g in zip(opened, given))
     s.claim(found[1] == If(exists, 1, 0), Implies(exists, found[0] == counted(i, d)))
     s.wrong(the_last_by_its_end=given[1] == If(exists, 1, 0))
-
-
-@law(
-    "slice-of-expanded",
-    "position p of an axis of size 1 that is spread is position 0; of one that is not it is p",
-    at="src/rewrite/slices/expand.rs: slice_of_expand",
-    forms=dict(sign=SIGNS),
-)
-def _(s, own, d, start, size, k, t, sign):
-    # Spread(x)[r] is x[r] where the axis is x's own, and x spread to the length of r where it has one element.
-    s.give(t >= 1, 0 <= k, k < size)
-    last = start + sign * (size - 1) * t
-    s.give(0 <= start, start < d, 0 <= last, last < d)
-    at = start + sign * k * t
-    s.need(is_own_or_one=Or(own == d, own == 1))
-    source = If(own == 1, 0, at)
-    s.claim(0 <= source, source < own, Implies(own == d, source == at))
 
 
 @law(

@@ -187,7 +187,7 @@ def simplify(
     if not perform_optimization:
         options["rules"] = False
     elif skip_fuse_bn:
-        options["skip"] = ["affine-after-weights", "affine-before-weights"]
+        options["skip"] = ["affine-after-weights"]
     if target_opset_version == "latest":
         target_opset_version = onnx.defs.onnx_opset_version()
     if target_opset_version is not None:

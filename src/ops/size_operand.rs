@@ -89,25 +89,6 @@ pub fn expand_is_left_out(to: &[Dim]) -> bool {
     to.iter().any(|dim| dim.is_const(0))
 }
 
-/// The numbers that make an Expand of a tensor with the dims `from` one with the dims `to`.
-pub fn expand_sizes(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
-    if from.len() > to.len() || expand_is_left_out(to) {
-        return None;
-    }
-    let size = |(axis, dim): (usize, &Dim)| if expand_keeps(scope, from, to, axis) { Some(1) } else { dim.as_const() };
-    to.iter().enumerate().map(size).collect()
-}
-
-/// How often a Tile repeats an axis that has the dim `from` before and `to` after it, if that is a number for every size.
-pub fn tile_repeats(scope: &Scope, from: &Dim, to: &Dim) -> Option<i64> {
-    if scope.eq(from, to).is_yes() {
-        return Some(1);
-    }
-    // Nothing repeated is nothing, however often.
-    let (from, to) = (from.as_const().filter(|from| *from > 0)?, to.as_const()?);
-    (to.checked_rem(from)? == 0).then(|| to.checked_div(from)).flatten()
-}
-
 /// Whether a bound of a Slice, as it is computed, lies at or beyond the end of an axis.
 pub fn slice_reaches_end(scope: &Scope, dim: &Dim, bound: &Dim) -> bool {
     scope.ge(&scope.unwrapped(bound), dim).is_yes()
@@ -219,34 +200,6 @@ mod tests {
         );
         assert_eq!(inserted_ones(&sizes.scope, std::slice::from_ref(&s), &[sizes.dim(2, 0)]), None);
         assert_eq!(inserted_ones(&sizes.scope, &[s.clone(), s.clone()], &[s, one]), None);
-    }
-
-    #[test]
-    fn expand_sizes_say_the_dims_at_every_size() {
-        let sizes = Sizes::new(0);
-        let (s, one, three) = (sizes.dim(1, 0), sizes.dim(0, 1), sizes.dim(0, 3));
-        let expanded = |from: &[Dim], to: &[Dim]| expand_sizes(&sizes.scope, from, to);
-        assert_eq!(
-            expanded(&[s.clone(), one.clone()], &[three.clone(), s.clone(), three.clone()]),
-            Some(vec![3, 1, 3])
-        );
-        // A size that is computed and not the operand's cannot be said by a number, and S may be 1.
-        assert_eq!(expanded(std::slice::from_ref(&one), std::slice::from_ref(&s)), None);
-        assert_eq!(expanded(std::slice::from_ref(&s), std::slice::from_ref(&three)), Some(vec![3]));
-        assert_eq!(expanded(&[s.clone(), one.clone()], &[s]), None);
-    }
-
-    #[test]
-    fn tile_repeats_are_told_by_the_dims() {
-        let sizes = Sizes::new(0);
-        let number = |size| sizes.dim(0, size);
-        assert_eq!(tile_repeats(&sizes.scope, &sizes.dim(1, 0), &sizes.dim(1, 0)), Some(1));
-        assert_eq!(tile_repeats(&sizes.scope, &number(2), &number(6)), Some(3));
-        assert_eq!(tile_repeats(&sizes.scope, &number(2), &number(0)), Some(0));
-        assert_eq!(tile_repeats(&sizes.scope, &number(4), &number(6)), None);
-        assert_eq!(tile_repeats(&sizes.scope, &number(0), &number(6)), None);
-        // 2·S is twice S, but 0 is any number of times 0, which a run time repeat may be: it is not asked here.
-        assert_eq!(tile_repeats(&sizes.scope, &sizes.dim(1, 0), &sizes.dim(2, 0)), None);
     }
 
     #[test]

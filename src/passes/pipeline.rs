@@ -114,23 +114,17 @@ pub const PASSES: &[Pass] = &[
         stage: 3,
         run: |work| rewrite(work, 3),
     },
-    Pass {
-        name: "rewrite-steps",
-        does: "Tries the rules that write positions as those of more than one step, which nothing else looks for.",
-        stage: 4,
-        run: |work| rewrite(work, 4),
-    },
     // What other passes would remove is not worth planning, so this waits until nothing else is left to do.
     Pass {
         name: chains::NAME,
         does: "Computes all sizes of a graph anew where that takes fewer nodes.",
-        stage: 5,
+        stage: 4,
         run: shorten_size_chains,
     },
     Pass {
         name: shape_reads::BEHIND,
         does: "Reads shapes behind functions that runtimes compute in one step with what they are applied to.",
-        stage: 6,
+        stage: 5,
         run: read_shapes_behind,
     },
 ];

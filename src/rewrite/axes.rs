@@ -1,43 +1,24 @@
-//! Axes of size 1 that a node can make, keep or drop itself.
+//! Parts of a Split that lose their axis.
 //!
-//! An element that is taken out of an axis, and the axis put back or taken away by the next node, is one node:
-//!
-//! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where that is a part of a Split
-//! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and vice versa for Squeeze
+//! Law: `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where the slice is a part of a Split.
 
 use super::{Place, Rule};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        name: "split-to-gather",
-        law: "Squeeze(part i of Split(x), a) = Gather(x, i; axis = a)",
-        sentence: "Replaces an output of a Split with a removed axis of size 1 by a Gather.",
-        premises: &[
-            ("one-element", "the part has one element, at a place that is a number"),
-            ("all-squeezed", "every part that is read loses this axis, and no other"),
-            ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
-        ],
-        exact: true,
-        operators: &["Squeeze"],
-        apply: split_squeeze,
-    },
-    Rule {
-        name: "reduction-keeping-axes",
-        law: "Unsqueeze(Reduce(x, A; keepdims = 0), A) = Reduce(x, A; keepdims = 1), and the other way round for \
-            Squeeze",
-        sentence: "Merges Squeeze or Unsqueeze into the keepdims attribute of a reduction.",
-        premises: &[
-            ("those-axes", "the axes put back or taken away are those that are reduced"),
-            ("axes-known", "they are known, and there is one at least"),
-            ("one-reader", "nothing else reads the reduced value"),
-        ],
-        exact: true,
-        operators: &["Unsqueeze", "Squeeze"],
-        apply: reduction,
-    },
-];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "split-to-gather",
+    law: "Squeeze(part i of Split(x), a) = Gather(x, i; axis = a)",
+    sentence: "Replaces an output of a Split with a removed axis of size 1 by a Gather.",
+    premises: &[
+        ("one-element", "the part has one element, at a place that is a number"),
+        ("all-squeezed", "every part that is read loses this axis, and no other"),
+        ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
+    ],
+    exact: true,
+    operators: &["Squeeze"],
+    apply: split_squeeze,
+}];
 
 /// The parts of a Split along an axis: which of its results `value` is, how far into the axis it begins, and how long it is.
 fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<(i64, i64)> {
@@ -79,22 +60,4 @@ fn is_only_squeezed(place: &Place<'_>, value: ValueId, axis: usize) -> bool {
         node.is_some_and(|node| place.read(node).ones().is_some_and(|axes| axes == [axis]))
     };
     !place.model.is_named(value) && place.model.users(value).iter().all(|&(id, slot)| slot == 0 && squeezes(id))
-}
-
-/// Axes that are reduced and then put back or taken away: the reduction does it.
-fn reduction(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (middle, output) = (node.input(0)?, node.output(0)?);
-    let keeps = node.is("Unsqueeze");
-    let (id, inner) = place.producer_with(middle, |own| own.reduces.is_some())?;
-    if !place.has_one_reader(middle) {
-        return None;
-    }
-    let view = place.view(id)?;
-    let (axes, now) = (view.traits().reduces?.axes)(&view)?;
-    if now == keeps || axes.is_empty() || place.read(node).ones()? != axes {
-        return None;
-    }
-    let reduction = NewNode::like(inner).set("keepdims", i64::from(keeps)).output(output);
-    Some(place.edit()?.removing(place.id).inserting(reduction))
 }

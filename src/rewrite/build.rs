@@ -208,11 +208,6 @@ impl<'e> Build<'e> {
         NewNode::new("Reshape", [Some(data), shape])
     }
 
-    /// A Reshape to what an operand says.
-    pub fn reshape_by(&self, data: ValueId, shape: ValueId) -> Option<NewNode> {
-        self.opset.reshape_has_operand().then(|| NewNode::new("Reshape", [Some(data), Some(shape)]))
-    }
-
     /// A node that gives a tensor of the dims `from` the dims `to`: a Reshape if constants can say that, else a Squeeze or an
     /// Unsqueeze if only axes of size 1 differ.
     pub fn reshape_to(&mut self, scope: &Scope, data: ValueId, from: &[Dim], to: &[Dim]) -> Option<NewNode> {

@@ -8,12 +8,11 @@
 //! where runtimes look for it.
 
 use super::{Place, Rule};
-use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
-use crate::ops::traits::{self, AxisSource, traits_of};
+use crate::ops::traits::{self, AxisSource};
 use crate::ops::{Environment, axis_in, evaluate_node, has_kernel_for_narrow};
 use crate::slicing::SliceRule;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "move-before-dequantize",
@@ -28,58 +27,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
     operators: traits::MOVING,
     apply: move_before,
 }];
-
-pub(super) const LATE_RULES: &[Rule] = &[Rule {
-    name: "dequantize-behind-moves",
-    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements, or takes the largest and s > 0",
-    sentence: "Moves DequantizeLinear after data movement and pooling.",
-    premises: &[
-        (
-            "carried",
-            "ONNX Runtime carries the quantization over f, and fails to load the model: a body reads what is moved, or \
-                the operator set is 21 or newer and x is of int8",
-        ),
-        ("not-quantized", "since operator set 21, nothing quantizes what is moved: then nothing is carried"),
-        ("one-scale", "one constant scale is for all, and the elements of x are integers of 8 or 16 bits"),
-        (
-            "same-largest",
-            "f moves elements; or it is a MaxPool since operator set 12, x is of 8 bits, s is a normal number above 0 with which all numbers \
-                are finite, and no window lies in the padding alone",
-        ),
-    ],
-    exact: true,
-    operators: traits::CARRYING_QUANTIZATION,
-    apply: dequantize_last,
-}];
-
-/// Longer ways to a body are not looked for.
-const MAX_CARRIED: usize = 32;
-
-/// ONNX Runtime carries a quantization over a node (the trait `carries_quantization`) by writing QuantizeLinear and DequantizeLinear behind it
-/// (measured on 1.31). It writes them before the operand of a reader even if that is a value that a body reads, which is no operand of the
-/// node that has the body. Of int8 since operator set 21 it writes a QuantizeLinear that has a zero point of another type than its result.
-fn dequantize_last(place: &Place<'_>) -> Option<Edit> {
-    let (value, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = place.producer(value, "DequantizeLinear")?;
-    let (quantized, scale) = (node.input(0)?, node.input(1)?);
-    let dtype = place.dtype(quantized)?;
-    let is_covered = matches!(dtype, DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16);
-    let scale = place.constant(scale).filter(|scale| is_one_number(scale))?;
-    if has_blocks(node) || !is_covered {
-        return None;
-    }
-    if !traits_of(place.model, place.node()?).moves_first() && !has_same_largest(place, quantized, scale)? {
-        return None;
-    }
-    let is_mistyped = dtype == DType::Int8 && place.opset.version() >= 21 && node.input(2).is_some();
-    let is_quantized =
-        |(reader, _): (NodeId, usize)| place.model.node(reader).is_some_and(|node| node.is("QuantizeLinear"));
-    let fails = is_mistyped && !place.model.users(output).into_iter().any(is_quantized);
-    if !fails && !is_read_in_body(place, output) {
-        return None;
-    }
-    moved_first(place, (id, quantized), None)
-}
 
 /// Moves the quantized elements and dequantizes each result, with scales along `axis` if there is one. Removes the dequantization before
 /// if nothing else reads it. Where ONNX Runtime has no kernel that moves elements of the type, the moved constants are computed here.
@@ -126,49 +73,9 @@ fn is_one_number(scale: &Tensor) -> bool {
     matches!(scale.shape(), [] | [1])
 }
 
-/// Whether the largest number of each window is the one that the largest integer stands for, bit for bit.
-fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Option<bool> {
-    let node = place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12)?;
-    let is_pooled =
-        matches!(place.dtype(quantized)?, DType::Int8 | DType::Uint8) && matches!(node.outputs(), [Some(_)]);
-    // A number below the normal ones times a difference may be 0 for several integers, and of either sign. Of −∞ alone runtimes make the
-    // least finite number.
-    let rising = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX) / 256.0;
-    let is_rising = scale.dtype() == DType::Float && scale.to_f64s()?.iter().all(|scale| rising.contains(scale));
-    let (kernel, pads) = (node.ints("kernel_shape")?, node.ints("pads")?);
-    let is_unpadded = pads.iter().all(|&pad| pad == 0);
-    let are_shorter = || pads.iter().zip(kernel.iter().cycle()).all(|(&pad, &taps)| 0 <= pad && pad < taps);
-    let are_dense = || Some(node.ints("dilations")?.iter().all(|&dilation| dilation == 1));
-    let has_elements = |dim: &Dim| place.scope().ge(dim, &Dim::constant(1)).is_yes();
-    let are_there = || Some(place.shape(quantized)?.get(2..)?.iter().all(has_elements));
-    let is_filled = !node.flag("ceil_mode", false)?
-        && matches!(node.text("auto_pad", b"NOTSET")?, b"NOTSET" | b"" | b"VALID")
-        && (is_unpadded || are_shorter() && are_dense()? && are_there()?);
-    Some(is_pooled && is_rising && is_filled)
-}
-
 /// Whether blocks have scales. These lie as they lie in the tensor, and would have to move with it.
 fn has_blocks(node: &Node) -> bool {
     node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)))
-}
-
-/// Whether a body reads a value, or what the quantization is carried over to from it.
-fn is_read_in_body(place: &Place<'_>, value: ValueId) -> bool {
-    let mut values = vec![value];
-    let mut at = 0;
-    while let Some(&value) = values.get(at).filter(|_| at < MAX_CARRIED) {
-        at += 1;
-        for (reader, slot) in place.model.users(value) {
-            let Some(node) = place.model.node(reader) else { continue };
-            if Some(node.graph()) != place.graph() {
-                return true;
-            }
-            if slot == 0 && traits_of(place.model, node).carries_quantization {
-                values.extend(node.output(0));
-            }
-        }
-    }
-    false
 }
 
 /// The dequantization of a constant, and how its scales lie.

@@ -12,8 +12,8 @@ use crate::ops::traits::{IN_ORDER, VARIADIC};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "identity",
-        law: "Identity(x) = x",
-        sentence: "Rewires consumers of an Identity to its input.",
+        law: "Identity(x) = Dropout(x) = Transpose(x; perm = 0, 1, …) = Pad(x, 0) = Split(x) = x",
+        sentence: "Rewires consumers of a node that returns its input to that input.",
         premises: &[
             (
                 "name-is-free",
@@ -23,26 +23,18 @@ pub(super) const RULES: &[Rule] = &[
                 "not-taken",
                 "neither is a sequence, an optional or strings that a Loop or Scan takes: it leaves nothing for other readers",
             ),
-        ],
-        exact: true,
-        operators: &["Identity"],
-        apply: identity,
-    },
-    Rule {
-        name: "dropout-inference",
-        law: "Dropout(x; training_mode = false) = x",
-        sentence: "Removes Dropout in inference mode.",
-        premises: &[
             (
                 "inference",
-                "the node does not train: is_test is set before operator set 7, training_mode is absent or false \
-                    since 12",
+                "a Dropout does not train: is_test is set before operator set 7, training_mode is absent or false since 12",
             ),
-            ("mask-unread", "nothing reads the mask"),
+            ("mask-unread", "nothing reads the mask of a Dropout"),
+            ("axes-in-order", "the permutation of a Transpose leaves every axis where it is"),
+            ("pads-zero", "every pad of a Pad is known to be 0"),
+            ("one-part", "a Split has one output"),
         ],
         exact: true,
-        operators: &["Dropout"],
-        apply: dropout,
+        operators: &["Identity", "Dropout", "Transpose", "Pad", "Split"],
+        apply: identity,
     },
     Rule {
         name: "cast-same-type",
@@ -69,24 +61,6 @@ pub(super) const RULES: &[Rule] = &[
         apply: same_shape,
     },
     Rule {
-        name: "transpose-nothing",
-        law: "Transpose(x; perm = 0, 1, 2, …) = x",
-        sentence: "Removes a Transpose with the identity permutation.",
-        premises: &[("axes-in-order", "perm leaves every axis where it is")],
-        exact: true,
-        operators: &["Transpose"],
-        apply: transpose,
-    },
-    Rule {
-        name: "pad-nothing",
-        law: "Pad(x, 0) = x",
-        sentence: "Removes a Pad that adds no element.",
-        premises: &[("pads-zero", "every pad is known to be 0")],
-        exact: true,
-        operators: &["Pad"],
-        apply: pad,
-    },
-    Rule {
         name: "single-concat",
         law: "Concat(x) = Sum(x) = Max(x) = Min(x) = Mean(x) = x",
         sentence: "Removes a variadic operator with a single operand.",
@@ -110,27 +84,22 @@ pub(super) const RULES: &[Rule] = &[
         operators: &["Concat"],
         apply: concat_of_nothing,
     },
-    Rule {
-        name: "single-split",
-        law: "Split(x) = x where there is one part",
-        sentence: "Removes a Split with a single output.",
-        premises: &[("one-part", "there is one part")],
-        exact: true,
-        operators: &["Split"],
-        apply: split,
-    },
 ];
 
-/// `Identity(x) = x`.
+/// A node whose parameters change nothing: `f(x) = x`.
 fn identity(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    place.forward(value)
-}
-
-/// `Dropout(x) = x` when not training: always before opset 12 (`is_test` aside), from then on unless `training_mode` may be true.
-fn dropout(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    if place.this()?.dropout_is_inference()? { place.forward(value) } else { None }
+    let node = place.node()?;
+    let value = node.input(0)?;
+    let returns_input = match node.op_type.as_str() {
+        "Identity" => true,
+        // A Dropout trains unless `is_test` is set (before operator set 7) or `training_mode` is false (since 12).
+        "Dropout" => place.this()?.dropout_is_inference()?,
+        "Transpose" => place.this()?.permutation(place.shape(value)?.len())?.is_sorted(),
+        "Pad" => place.this()?.pad_numbers()?.iter().all(|&pad| pad == 0) && place.same_shape(value, place.output(0)?),
+        "Split" => node.outputs().len() == 1 && place.same_shape(value, place.output(0)?),
+        _ => false,
+    };
+    if returns_input { place.forward(value) } else { None }
 }
 
 /// `Cast(x, to) = x` when `x` has type `to`.
@@ -154,23 +123,6 @@ fn same_shape(place: &Place<'_>) -> Option<Edit> {
     place.forward(value)
 }
 
-/// `Transpose(x, perm) = x` where `perm` moves nothing.
-fn transpose(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let perm = place.this()?.permutation(place.shape(value)?.len())?;
-    if perm.is_sorted() { place.forward(value) } else { None }
-}
-
-/// `Pad(x, 0) = x`.
-fn pad(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let pads = place.this()?.pad_numbers()?;
-    if pads.iter().any(|&pad| pad != 0) || !place.same_shape(value, place.output(0)?) {
-        return None;
-    }
-    place.forward(value)
-}
-
 /// A concatenation, sum, maximum, minimum or mean of one operand is that operand.
 fn single(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
@@ -178,16 +130,6 @@ fn single(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let value = node.input(0)?;
-    place.forward(value)
-}
-
-/// A split into one piece is the whole.
-fn split(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let value = node.input(0)?;
-    if node.outputs().len() != 1 || !place.same_shape(value, place.output(0)?) {
-        return None;
-    }
     place.forward(value)
 }
 

@@ -13,8 +13,6 @@ mod containers;
 mod counted;
 mod dequantized;
 mod divisors;
-mod einsum;
-mod flattened;
 mod fuse;
 mod groups;
 mod identity;
@@ -31,7 +29,6 @@ mod parts;
 mod permitted;
 mod ranges;
 mod record;
-mod regroup;
 mod shown;
 mod sizes;
 mod slices;
@@ -118,25 +115,19 @@ pub const RULES: &[&[Rule]] = &[
     slices::split::RULES,
     slices::gather::RULES,
     slices::pad::RULES,
-    slices::expand::RULES,
     slices::transpose::RULES,
     slices::reshape::RULES,
     slices::elementwise::RULES,
-    slices::cast::RULES,
     slices::constant::RULES,
     merge::RULES,
-    regroup::RULES,
     axes::RULES,
     inserted::RULES,
-    flattened::RULES,
     dequantized::RULES,
     states::RULES,
     counted::RULES,
     lift::RULES,
-    einsum::RULES,
     batches::RULES,
     strided_slice::RULES,
-    fuse::clamp::RULES,
     fuse::activation::RULES,
     fuse::normalization::RULES,
     fuse::divided::RULES,
@@ -144,26 +135,20 @@ pub const RULES: &[&[Rule]] = &[
     fuse::rotary::RULES,
     fuse::heads::RULES,
     fuse::chain::RULES,
-    fuse::quotient::RULES,
     fuse::operands::RULES,
     fuse::gemm::RULES,
     fuse::pad::RULES,
-    fuse::quantized::RULES,
-    fuse::table::RULES,
     fuse::weights::RULES,
-    fuse::summed::RULES,
-    fuse::row_channels::RULES,
 ];
 
 /// The rules that wait until no other has anything left to do, in the order they are let loose: they take apart, or hide,
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::gather::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
-    &[dequantized::LATE_RULES, split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
+    &[fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
+    &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES, moves::RULES, fuse::stream::RULES],
-    &[index::STEP_RULES],
 ];
 
 /// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but

@@ -1,8 +1,8 @@
-//! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
+//! Arithmetic and logic with a neutral element, and selections that are decided.
 
 use super::{Place, Rule, index};
-use crate::ir::{Edit, NewNode, NodeId, Scalar, ValueId};
-use crate::ops::traits::{Commutes, IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
+use crate::ir::{Edit, NewNode, Scalar, ValueId};
+use crate::ops::traits::{Commutes, WITH_NEUTRAL, traits_of};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -26,22 +26,6 @@ pub(super) const RULES: &[Rule] = &[
         apply: neutral,
     },
     Rule {
-        name: "zero-before-softmax",
-        law: "f(x + 0) = f(x) for f in Softmax, LogSoftmax, Exp, Sigmoid",
-        sentence: "Removes the addition of a zero before an exponential.",
-        premises: &[
-            (
-                "blind-readers",
-                "every reader is one of these, which gives the same for −0 and 0; the sum is no graph output",
-            ),
-            ("zero", "the other operand is 0 everywhere"),
-            ("same-shape", "the sum has the shape of x"),
-        ],
-        exact: true,
-        operators: &["Add"],
-        apply: zero_before_softmax,
-    },
-    Rule {
         name: "decided-where",
         law: "Where(true, x, y) = x, Where(false, x, y) = y, Where(c, x, x) = x",
         sentence: "Replaces a Where with a constant condition by the selected operand.",
@@ -56,65 +40,6 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Where"],
         apply: decided_where,
-    },
-    Rule {
-        name: "decided-where-of-floats",
-        law: "Where(true, x, y) = x, Where(c, x, x) = x",
-        sentence: "Replaces a Where of floats with a constant condition by the selected operand.",
-        premises: &[
-            ("decided", "the condition is true everywhere, or both choices are the same value"),
-            ("float", "it is a float, of which only the sign of zero may be another"),
-            ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
-        ],
-        exact: false,
-        operators: &["Where"],
-        apply: decided_where_of_floats,
-    },
-    Rule {
-        name: "double-not",
-        law: "¬¬x = x, −−x = x",
-        sentence: "Removes pairs of negations.",
-        premises: &[("same-operator", "both nodes are the same operator")],
-        exact: true,
-        operators: INVOLUTIONS,
-        apply: double,
-    },
-    Rule {
-        name: "negated-difference",
-        law: "−(a − b) = b − a, of integers",
-        sentence: "Replaces a negated difference by the difference with swapped operands.",
-        premises: &[
-            ("integers", "the operands are integers, which wrap identically: a float 0 could become −0"),
-            ("only-reader", "the difference has no other consumer"),
-        ],
-        exact: true,
-        operators: &["Neg"],
-        apply: negated_difference,
-    },
-    Rule {
-        name: "idempotent",
-        law: "f(f(x)) = f(x) for f in Relu, Abs, Floor, Ceil, Round, Sign",
-        sentence: "Removes the second of two identical idempotent operators.",
-        premises: &[("same-operator", "both nodes are the same operator")],
-        exact: true,
-        operators: IDEMPOTENT,
-        apply: idempotent,
-    },
-    Rule {
-        name: "negated-comparison",
-        law: "¬(a < b) = a ≥ b, ¬(a > b) = a ≤ b, ¬(a ≤ b) = a > b, ¬(a ≥ b) = a < b, of integers",
-        sentence: "Replaces a negated comparison by the opposite comparison.",
-        premises: &[
-            (
-                "total-order",
-                "the operands are integers of 32 or 64 bits: a NaN is neither less nor greater, and runtimes lack other types",
-            ),
-            ("only-reader", "the comparison has no other consumer"),
-            ("operator-is-there", "the operator set has the opposite comparison"),
-        ],
-        exact: true,
-        operators: &["Not"],
-        apply: negated_comparison,
     },
     Rule {
         name: "comparison-of-casts",
@@ -152,44 +77,10 @@ fn neutral(place: &Place<'_>) -> Option<Edit> {
     None
 }
 
-/// `x + 0` is `x` but for `-0`, which becomes `0`; to what looks at `x` through an exponential both are one.
-fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (a, b, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
-    let is_blind = |(id, _): &(NodeId, usize)| {
-        let node = place.model.node(*id);
-        node.is_some_and(|node| traits_of(place.model, node).ignores_zero_sign)
-    };
-    if place.model.is_named(output)
-        || !place.dtype(output)?.is_float()
-        || !place.model.users(output).iter().all(is_blind)
-    {
-        return None;
-    }
-    let is_zero = |value: ValueId| {
-        let number = index::uniform(place, value).and_then(|number| number.to_f64s());
-        number.is_some_and(|number| number == [0.0])
-    };
-    let value = if is_zero(b) && place.same_shape(a, output) {
-        a
-    } else if is_zero(a) && place.same_shape(b, output) {
-        b
-    } else {
-        return None;
-    };
-    place.forward(value)
-}
-
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
 fn decided_where(place: &Place<'_>) -> Option<Edit> {
     let choice = choice(place)?;
     if choice.may_lose_sign { None } else { choice.instead(place) }
-}
-
-/// The same where a −0 may have become 0.
-fn decided_where_of_floats(place: &Place<'_>) -> Option<Edit> {
-    let choice = choice(place)?;
-    if choice.may_lose_sign { choice.instead(place) } else { None }
 }
 
 /// What a Where that is decided selects.
@@ -220,47 +111,6 @@ fn choice(place: &Place<'_>) -> Option<Choice> {
     }
     let has_sign = !matches!(place.dtype(value)?, DType::String | DType::Bool) && !place.dtype(value)?.is_integer();
     Some(Choice { value, may_lose_sign: takes_yes && has_sign })
-}
-
-/// `¬¬x = x`, `−−x = x`.
-fn double(place: &Place<'_>) -> Option<Edit> {
-    let operator = place.node()?.op_type.clone();
-    let (_, inner) = place.producer(place.input(0)?, &operator)?;
-    let value = inner.input(0)?;
-    place.forward(value)
-}
-
-/// `−(a − b) = b − a`.
-fn negated_difference(place: &Place<'_>) -> Option<Edit> {
-    let difference = place.input(0)?;
-    let (id, node) = place.producer(difference, "Sub")?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
-    if !place.dtype(difference)?.is_integer()
-        || !place.has_one_reader(difference)
-        || !place.opset.arithmetic_broadcasts()
-    {
-        return None;
-    }
-    place.instead(place.edit()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))
-}
-
-/// `¬(a < b) = a ≥ b`, and so on.
-fn negated_comparison(place: &Place<'_>) -> Option<Edit> {
-    const OPPOSITES: [(&str, &str); 4] = [
-        ("Less", "GreaterOrEqual"),
-        ("Greater", "LessOrEqual"),
-        ("LessOrEqual", "Greater"),
-        ("GreaterOrEqual", "Less"),
-    ];
-    let found = place.input(0)?;
-    let of = |(operator, opposite)| place.producer(found, operator).map(|(_, node)| (node, opposite));
-    let (comparison, opposite) = OPPOSITES.into_iter().find_map(of)?;
-    let &[Some(a), Some(b)] = comparison.inputs() else { return None };
-    let is_ordered = matches!(place.dtype(a)?, DType::Int32 | DType::Int64);
-    if !is_ordered || !place.has_one_reader(found) || !place.opset.has(opposite) {
-        return None;
-    }
-    place.instead(place.edit()?, NewNode::new(opposite, [Some(a), Some(b)]))
 }
 
 /// A comparison of integers cast to floats is one of the integers, where the floats are the very numbers.
@@ -326,12 +176,4 @@ fn integers_of(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
         DType::Int64 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i64).collect()).ok(),
         _ => None,
     }
-}
-
-/// `f(f(x)) = f(x)`.
-fn idempotent(place: &Place<'_>) -> Option<Edit> {
-    let operator = place.node()?.op_type.clone();
-    let value = place.input(0)?;
-    place.producer(value, &operator)?;
-    place.forward(value)
 }

@@ -91,24 +91,6 @@ dtypes! {
 }
 
 impl DType {
-    /// Whether every value of this type has one of the other that stands for it exactly, and for nothing else.
-    pub fn is_lossless_in(self, through: DType) -> bool {
-        use DType::*;
-        // By rows: what stands for every value of the first type.
-        matches!(
-            (self, through),
-            (Bool, Uint8 | Int8 | Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double | Float16)
-                | (Int8, Int16 | Int32 | Int64 | Float | Double)
-                | (Uint8, Int16 | Int32 | Int64 | Uint16 | Uint32 | Uint64 | Float | Double)
-                | (Int16, Int32 | Int64 | Float | Double)
-                | (Uint16, Int32 | Int64 | Uint32 | Uint64 | Float | Double)
-                | (Int32, Int64 | Double)
-                | (Uint32, Int64 | Uint64 | Double)
-                | (Float16 | Bfloat16, Float | Double)
-                | (Float, Double)
-        )
-    }
-
     /// The standard's number of this type.
     pub const fn onnx(self) -> i32 {
         self as i32

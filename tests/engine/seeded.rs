@@ -46,9 +46,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("goes-on__not_told", FaultKind::Credulous, 0, NOT_RUN),
     ("goes-on__told", FaultKind::Distorted, 0, "e is as true as 1"),
     ("lookup-in-order__gather_of_range", FaultKind::Dropped, 0, "a Reshape to the operand's shape"),
-    ("lookups-by-one-clip__far_below_0", FaultKind::Raised, 0, "a row that no number looks up"),
-    ("lookups-by-one-clip__several_of_32_bits", FaultKind::Lowered, 0, "a row that no number looks up"),
-    ("lookups-by-one-clip__several_of_32_bits", FaultKind::Lowered, 1, "a row that no number looks up"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 2, "a row of scores plus a number in all places"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 3, "e to the −1001 is 0 as well"),
     ("mask-as-product__by_integers", FaultKind::Raised, 3, "e to the −999 is 0 as well"),
@@ -64,16 +61,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("part-of-split__not_is-there", FaultKind::Credulous, 0, "the part is there wherever the original runs"),
     ("part-of-split__of_equal_parts", FaultKind::Lowered, 1, "a Slice ends where the axis does"),
     ("part-of-split__of_equal_parts", FaultKind::Raised, 1, "a Slice ends where the axis does"),
-    (
-        "parts-together__not_decided-sizes",
-        FaultKind::Credulous,
-        0,
-        "the parts are all there wherever the original runs",
-    ),
-    ("parts-together__not_some-parts", FaultKind::Credulous, 0, "there are parts wherever the original runs"),
-    ("places-in-order__ones", FaultKind::Dropped, 0, "Range takes a limit of one element"),
-    ("places-in-order__rows_counted_by_what_is_not_zero", FaultKind::Dropped, 0, "Range takes a limit of one element"),
-    ("places-in-order__rows_that_are_not_laid_out", FaultKind::Dropped, 0, "Range takes a limit of one element"),
     ("product-in-rows__activation_between", FaultKind::Dropped, 0, "a product of the whole, whose rows come later"),
     ("product-in-rows__before_a_result_of_no_columns", FaultKind::Distorted, 0, "there are no elements"),
     ("product-in-rows__before_a_result_of_no_columns", FaultKind::Dropped, 0, "there are no elements"),
@@ -97,7 +84,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("size-chain__the_first_size_is_left_as_it_is", FaultKind::Attribute, 3, "a Shape ends where the axes do"),
     ("size-chain__two_sizes_are_treated_alike", FaultKind::Attribute, 1, "a Shape ends where the axes do"),
     ("slice-nothing__not_read-right", FaultKind::Credulous, 0, MISREAD),
-    ("slice-of-lookup__first_of_each_row", FaultKind::Lowered, 0, "a Relu behind it makes −1 a 0"),
     ("slice-of-reshape__columns", FaultKind::Dropped, 1, "what reads it flattens it"),
     ("slice-of-reshape__computed_shape", FaultKind::Dropped, 1, "what reads it flattens it"),
     ("spelled-attention__mask_of_one_row", FaultKind::Attribute, 0, "a mask of one row broadcasts"),
@@ -109,8 +95,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("spread-before-product__spread_again_before_a_normalization", FaultKind::Dropped, 1, "a Relu of what is positive"),
     ("table-of-positions__counted_down", FaultKind::Dropped, 0, "Sub of a scalar gives one element as well"),
     ("table-of-positions__counted_down_below_zero", FaultKind::Dropped, 0, "Add of a scalar gives one element as well"),
-    ("tile-to-constant__of_nothing", FaultKind::Lowered, 0, "nothing, however often"),
-    ("transpose-of-lookup__heads_in_front", FaultKind::Lowered, 0, "a Relu behind it makes −1 a 0"),
 ];
 
 /// What became of faults.

@@ -3,6 +3,7 @@
 // Each test binary compiles this for itself and uses its part of it.
 #![allow(dead_code)]
 
+pub mod changes;
 pub mod readers;
 
 use std::collections::BTreeMap;
@@ -218,6 +219,11 @@ pub fn compare(original: &Model, result: &Model) {
 
 /// The model as text, without the names of nodes that are called as their first result is: models in text form mostly have no others.
 pub fn written(model: &Model) -> String {
+    without_names(&text::print(model))
+}
+
+/// The text of a model without these names.
+fn without_names(printed: &str) -> String {
     let line = |line: &str| {
         let (indent, node) = line.split_at(line.len() - line.trim_start().len());
         let named = node.strip_prefix('[').and_then(|node| node.split_once("] "));
@@ -225,7 +231,6 @@ pub fn written(model: &Model) -> String {
             named.filter(|(name, rest)| rest.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', ','])));
         format!("{indent}{}\n", plain.map_or(node, |(_, rest)| rest))
     };
-    let printed = text::print(model);
     let mut lines: String = printed.lines().map(line).collect();
     if !printed.ends_with('\n') {
         lines.pop();

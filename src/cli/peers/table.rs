@@ -33,7 +33,7 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--skip-optimization", &["--skip-optimizer"], Takes::Any, Reads(skipped)),
     word("--skip-optimizations", &["--skip-fusion-patterns"], Takes::Many, Reads(skipped)),
     word("--skip-constant-folding", &[], Takes::None, Flags(&["--skip=fold-constants", "--skip=fold-results", "--skip=fold-containers"])),
-    word("--skip-fuse-bn", &[], Takes::None, Flags(&["--skip=affine-after-weights", "--skip=affine-before-weights"])),
+    word("--skip-fuse-bn", &[], Takes::None, Flag("--skip=affine-after-weights")),
     word("--no-large-tensor", &[], Takes::Perhaps, Reads(large)),
     word("--size-threshold", &["--fold-size-threshold"], Takes::One, Flag("--fold-size-threshold")),
     word("--no-fold-shapes", &[], Takes::None, Refused("folding always uses known shapes; --stop-after 0 keeps every node and writes the shapes")),
@@ -105,7 +105,7 @@ Flags of other tools
   --skip-optimizations NAME…, --skip-fusion-patterns NAME…
                                 --skip with the corresponding rules
   --skip-constant-folding       --skip fold-constants,fold-results,fold-containers
-  --skip-fuse-bn                --skip affine-after-weights,affine-before-weights
+  --skip-fuse-bn                --skip affine-after-weights
   --no-large-tensor [SIZE], --size-threshold SIZE
                                 --fold-size-threshold (default 1KB)
   --inputs NAME[:TYPE]…, --outputs NAME[:TYPE]…
@@ -193,28 +193,20 @@ const OPTIMIZERS: &[(&[&str], &[&str])] = &[
     (&["graph_fusion"], &["--no-rules"]),
     (&["dead_node_elimination", "eliminate_deadend", "eliminate_unused_initializer"], &["dead-code"]),
     (&["subexpression_elimination", "weight_tying", "eliminate_common_subexpression", "eliminate_duplicate_initializer"], &["common-subexpression"]),
-    (&["eliminate_identity"], &["identity"]),
+    (&["eliminate_identity", "eliminate_nop_dropout", "eliminate_nop_pad", "eliminate_nop_split", "eliminate_nop_transpose"], &["identity"]),
     (&["eliminate_nop_cast"], &["cast-same-type"]),
-    (&["eliminate_nop_dropout"], &["dropout-inference"]),
     (&["eliminate_nop_flatten", "eliminate_nop_reshape", "eliminate_nop_expand"], &["same-shape"]),
-    (&["eliminate_consecutive_idempotent_ops"], &["idempotent"]),
     (&["eliminate_if_with_const_cond"], &["decided-if"]),
-    (&["eliminate_nop_pad"], &["pad-nothing"]),
     (&["eliminate_nop_concat"], &["single-concat"]),
-    (&["eliminate_nop_split"], &["single-split"]),
-    (&["eliminate_nop_transpose"], &["transpose-nothing"]),
     (&["eliminate_nop_with_unit"], &["neutral-element"]),
     (&["eliminate_shape_gather", "eliminate_slice_after_shape", "eliminate_shape_op"], &["size-chain", "shape-read-off"]),
-    (&["fuse_bn_into_conv", "fuse_add_bias_into_conv", "FusionConvBN", "FusionConvTransposeBN", "FusionConvAdd", "FusionConvTransposeAdd", "FusionConvMul", "FusionConvTransposeMul", "FusionGemmMul", "FusionGemmAdd"], &["affine-after-weights", "affine-before-weights"]),
+    (&["fuse_bn_into_conv", "fuse_add_bias_into_conv", "FusionConvBN", "FusionConvTransposeBN", "FusionConvAdd", "FusionConvTransposeAdd", "FusionConvMul", "FusionConvTransposeMul", "FusionGemmMul", "FusionGemmAdd"], &["affine-after-weights"]),
     (&["fuse_consecutive_concats", "EliminationConcat"], &["concat-concat"]),
     (&["fuse_consecutive_squeezes", "fuse_consecutive_squeeze_unsqueeze", "fuse_consecutive_unsqueezes", "EliminationReshape", "EliminationReshapeAs", "EliminationUnsqueeze"], &["reshape-reshape"]),
-    (&["fuse_consecutive_reduce_unsqueeze", "FusionReduce"], &["reduction-keeping-axes"]),
     (&["fuse_consecutive_transposes", "EliminationTranspose"], &["transpose-transpose"]),
-    (&["EliminationTransposeViewTranspose"], &["transpose-around-reshape"]),
     (&["EliminationTransposeAsReshape"], &["transpose-as-reshape"]),
     (&["fuse_consecutive_slices", "EliminationSlice"], &["slice-slice"]),
     (&["fuse_matmul_add_bias_into_gemm", "FusionGemm"], &["matmul-add-to-gemm"]),
-    (&["fuse_transpose_into_gemm"], &["transpose-into-gemm"]),
     (&["fuse_pad_into_conv", "fuse_pad_into_pool", "FusionPadConv"], &["pad-into-window"]),
     (&["fuse_qkv"], &["parallel-weights"]),
     (&["fuse_concat_into_reshape", "FusionConcatReshape"], &["reshape-to-constant"]),

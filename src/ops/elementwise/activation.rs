@@ -21,17 +21,13 @@ use super::kernel::{Reader, charge, lanes, map_floats, map_to, single, wrong_dty
 use super::{Meeting, common_dtype, equal_shapes, like_operand, like_operand_with};
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, placed_shape};
-use crate::ops::traits::{NumbersOf, OVERSHOOT, Operands, Traits, Twice, ValueRange};
+use crate::ops::traits::{NumbersOf, OVERSHOOT, Operands, Traits, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Number};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Relu", &[1, 6, 13, 14], infer_relu, evaluate_relu).with(
-        Traits::function()
-            .integers_since(14)
-            .rising()
-            .twice(Twice::Once)
-            .range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
+        Traits::function().integers_since(14).rising().range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),
     Operator::new("LeakyRelu", &[1, 6, 16], like_operand, |cx| {
         let alpha = parameter(cx, "alpha", 0.01)?;

@@ -15,7 +15,7 @@ use super::{Meeting, common_dtype, like_operand, static_shapes, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::Broadcast;
-use crate::ops::traits::{Commutes, Traits, Twice};
+use crate::ops::traits::{Commutes, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Tensor};
 
@@ -26,7 +26,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::broadcast(18).neutral(is_zero).commuting(Commutes::Always)),
     Operator::new("BitwiseXor", &[18], |cx| infer_pair(cx, |_, _, _| Scalar::Unknown), |cx| bitwise(cx, |a, b| a ^ b))
         .with(Traits::broadcast(18).neutral(is_zero).commuting(Commutes::Always)),
-    Operator::new("BitwiseNot", &[18], like_operand, evaluate_not).with(Traits::function().twice(Twice::Nothing)),
+    Operator::new("BitwiseNot", &[18], like_operand, evaluate_not).with(Traits::function()),
     Operator::new("BitShift", &[11, 28], infer_shift, evaluate_shift)
         .with(Traits::broadcast(11).attributes(&["direction"]).neutral(is_zero)),
     Operator::new("BitCast", &[26], infer_bit_cast, evaluate_bit_cast)

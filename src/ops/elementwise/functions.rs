@@ -19,49 +19,43 @@ use super::symbolic::Elements;
 use super::{like_operand, like_operand_with, with_mapped};
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
-use crate::ops::traits::{Counting, NodeFacts, OVERSHOOT, Traits, Twice, ValueRange};
+use crate::ops::traits::{Counting, NodeFacts, OVERSHOOT, Traits, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Number, Tensor, smallfloat};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Neg", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.neg(x)), numbers::<Neg>)
-        .with(Traits::function().integers_since(6).falling().twice(Twice::Nothing).homogeneous().counts(negated)),
+        .with(Traits::function().integers_since(6).falling().homogeneous().counts(negated)),
     Operator::new("Abs", &[1, 6, 13], |cx| like_operand_with(cx, |e, x| e.abs(x)), numbers::<Abs>).with(
         Traits::function()
             .integers_since(6)
-            .twice(Twice::Once)
             .ignoring_zero_sign()
             .ordered_by_sign()
             .range(|_, _| Some(ValueRange::between(0.0, f64::INFINITY))),
     ),
-    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign).with(
-        Traits::function()
-            .rising()
-            .twice(Twice::Once)
-            .ignoring_zero_sign()
-            .range(|_, _| Some(ValueRange::between(-1.0, 1.0))),
-    ),
+    Operator::new("Sign", &[9, 13], |cx| like_operand_with(cx, |e, x| e.sign(x)), evaluate_sign)
+        .with(Traits::function().rising().ignoring_zero_sign().range(|_, _| Some(ValueRange::between(-1.0, 1.0)))),
     Operator::new(
         "Floor",
         &[1, 6, 13],
         |cx| like_operand_with(cx, |e, x| e.floor(x)),
         |cx| plain_floats(cx, floor, f64::floor),
     )
-    .with(Traits::function().rising().twice(Twice::Once)),
+    .with(Traits::function().rising()),
     Operator::new(
         "Ceil",
         &[1, 6, 13],
         |cx| like_operand_with(cx, |e, x| e.ceil(x)),
         |cx| plain_floats(cx, ceil, f64::ceil),
     )
-    .with(Traits::function().rising().twice(Twice::Once)),
+    .with(Traits::function().rising()),
     Operator::new(
         "Round",
         &[11, 22],
         |cx| like_operand_with(cx, |e, x| e.round(x)),
         |cx| plain_floats(cx, round, f64::round_ties_even),
     )
-    .with(Traits::function().rising().twice(Twice::Once)),
+    .with(Traits::function().rising()),
     Operator::new("Sqrt", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::sqrt, f64::sqrt))
         .with(Traits::function().rising()),
     Operator::new("Reciprocal", &[1, 6, 13], like_operand, |cx| plain_floats(cx, f32::recip, f64::recip))

@@ -15,7 +15,7 @@ use super::symbolic::{Elements, Relation};
 use super::{Meeting, common_dtype, static_shapes, with_mapped, with_zipped};
 use crate::dim::{Answer, Dim, Scope};
 use crate::ir::{Fact, Scalar};
-use crate::ops::traits::{Commutes, Counting, NodeFacts, Traits, Twice, pair};
+use crate::ops::traits::{Commutes, Counting, NodeFacts, Traits, pair};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator};
 use crate::tensor::{Bool, DType, Tensor};
 
@@ -61,8 +61,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::broadcast(7).neutral(is_false).commuting(Commutes::Always).counts(disjunction).giving_flags()),
     Operator::new("Xor", &[1, 7], |cx| infer_logic(cx, xor), |cx| evaluate_logic(cx, |a, b| a != b))
         .with(Traits::broadcast(7).neutral(is_false).commuting(Commutes::Always).giving_flags()),
-    Operator::new("Not", &[1], infer_not, evaluate_not)
-        .with(Traits::function().twice(Twice::Nothing).counts(negation).giving_flags()),
+    Operator::new("Not", &[1], infer_not, evaluate_not).with(Traits::function().counts(negation).giving_flags()),
 ];
 
 const fn comparison(since: i64, integers_since: i64) -> Traits {

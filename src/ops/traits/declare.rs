@@ -130,12 +130,6 @@ impl Traits {
         self
     }
 
-    /// Applied twice it is this.
-    pub const fn twice(mut self, twice: Twice) -> Traits {
-        self.twice = Some(twice);
-        self
-    }
-
     /// An operand may leave the other as it is.
     pub const fn neutral(mut self, is: fn(DType, &Tensor) -> bool) -> Traits {
         self.neutral = Some(Neutral { is });

@@ -205,15 +205,6 @@ pub struct Ordered {
     pub one_sign: bool,
 }
 
-/// What comes of a function applied twice.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Twice {
-    /// `f(f(x)) = f(x)`.
-    Once,
-    /// `f(f(x)) = x`.
-    Nothing,
-}
-
 /// An operand that leaves the other as it is: `f(x, e) = x`, bit for bit.
 #[derive(Clone, Copy, Debug)]
 pub struct Neutral {
@@ -307,8 +298,6 @@ pub struct Traits {
     pub monotone: Option<Direction>,
     /// In which operands, each alone, results are ordered.
     pub ordered: Option<Ordered>,
-    /// What comes of a function of one number applied twice.
-    pub twice: Option<Twice>,
     /// Which operand leaves the other as it is; either operand may be it if they [commute](Traits::commutes).
     pub neutral: Option<Neutral>,
     /// Whether two operands that are broadcast against each other may change places.
@@ -378,7 +367,6 @@ impl Traits {
         range: None,
         monotone: None,
         ordered: None,
-        twice: None,
         neutral: None,
         commutes: Commutes::Never,
         ignores_zero_sign: false,

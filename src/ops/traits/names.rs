@@ -64,10 +64,6 @@ named! {
     CARRYING_QUANTIZATION, traits => traits.carries_quantization;
     /// Operators with a neutral element.
     WITH_NEUTRAL, traits => traits.neutral.is_some();
-    /// Functions `f` with `f(f(x)) = f(x)`.
-    IDEMPOTENT, traits => matches!(traits.twice, Some(super::Twice::Once));
-    /// Functions `f` with `f(f(x)) = x`.
-    INVOLUTIONS, traits => matches!(traits.twice, Some(super::Twice::Nothing));
     /// Operators that of one operand alone give that operand.
     VARIADIC, traits => traits.variadic;
 }

@@ -7,7 +7,7 @@
 use super::magnitude::may_scale;
 use super::ordinary::is_ordinary;
 use super::{Fusion, Operand, Place, Rule, has_arithmetic};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::index;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
@@ -58,19 +58,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         operators: &["Add", "Sub"],
         apply: zero_term,
     },
-    Rule {
-        name: "zero-that-spreads",
-        law: "x + ConstantOfShape(s) = Expand(x, s) where that is filled with 0",
-        sentence: "Replaces zeros that only give a sum its shape by an Expand.",
-        premises: &[
-            ("zero", "it is filled with 0, for this sum alone"),
-            ("its-size", "the sum has the size that is filled"),
-            ("no-negative-zero", "x is of integers, or integers that were cast: −0 + 0 is 0"),
-        ],
-        exact: true,
-        operators: &["Add"],
-        apply: zero_that_spreads,
-    },
 ];
 
 /// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.
@@ -93,29 +80,6 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     place.forward(x)
-}
-
-fn zero_that_spreads(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
-    let filled = |value: ValueId| place.producer(value, "ConstantOfShape");
-    let (x, (id, filling), zeros) = match (filled(a), filled(b)) {
-        (_, Some(found)) => (a, found, b),
-        (Some(found), None) => (b, found, a),
-        (None, None) => return None,
-    };
-    let is_zero = index::uniform(place, zeros).and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0]);
-    let result = place.only_output()?;
-    if !is_zero || !place.has_one_reader(zeros) || !place.same_shape(zeros, result) || !place.opset.has("Expand") {
-        return None;
-    }
-    let is_whole = |value: ValueId| place.dtype(value).is_some_and(DType::is_integer);
-    let was_whole = || place.producer(x, "Cast").is_some_and(|(_, cast)| cast.input(0).is_some_and(is_whole));
-    if !is_whole(x) && !was_whole() {
-        return None;
-    }
-    let expand = NewNode::new("Expand", [Some(x), filling.input(0)]);
-    place.instead(place.edit()?.removing(id), expand)
 }
 
 /// Whether a node makes another number of a negative zero in its operand of this slot: it divides by it, for one.

@@ -21,64 +21,34 @@ use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "factor-upstream",
-        law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
-        sentence: "Moves a factor into constants before it.",
-        premises: &[
-            ("meets-constants", "on every way up it meets a constant that takes it"),
-            (
-                "no-attention",
-                "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "factor-upstream",
+    law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
+    sentence: "Moves a factor into constants before it.",
+    premises: &[
+        ("meets-constants", "on every way up it meets a constant that takes it"),
+        (
+            "no-attention",
+            "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
                     without a mask or with one they know; nor queries or keys of one without a mask",
-            ),
-            ("readers-undo", "each other consumer of a value between can undo the factor in a constant"),
-            (
-                "in-range",
-                "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
+        ),
+        ("readers-undo", "each other consumer of a value between can undo the factor in a constant"),
+        (
+            "in-range",
+            "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
                     of the type",
-            ),
-            ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
-            ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
-            (
-                "own-weights",
-                "these constants have no other consumer, unless they are small (for added rows: small compared with the weights)",
-            ),
-        ],
-        exact: false,
-        operators: &["Mul", "Div"],
-        apply: upstream,
-    },
-    Rule {
-        name: "factor-downstream",
-        law: "f(s·x) = s·f(x) for linear f, (s·x)·W = x·(s·W)",
-        sentence: "Moves a factor into constants after it.",
-        premises: &[
-            ("meets-constants", "every reader takes it on to a constant that it is multiplied with"),
-            (
-                "moderate",
-                "it is within the bounds that its type sets for factors across values, so that nothing between overflows",
-            ),
-            (
-                "in-range",
-                "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
-                    of the type",
-            ),
-            ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
-            ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
-            ("own-weights", "nothing else reads these constants, unless they are small"),
-            (
-                "no-scale-of-integers",
-                "it is not multiplied with another scale to dequantize a product of integers: ONNX Runtime makes one kernel of the \
-                    product and both scales",
-            ),
-        ],
-        exact: false,
-        operators: &["Mul", "Div"],
-        apply: downstream,
-    },
-];
+        ),
+        ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
+        ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
+        (
+            "own-weights",
+            "these constants have no other consumer, unless they are small (for added rows: small compared with the weights)",
+        ),
+    ],
+    exact: false,
+    operators: &["Mul", "Div"],
+    apply: upstream,
+}];
 
 /// How many nodes are looked at.
 const REACH: usize = 24;
@@ -169,35 +139,6 @@ fn upstream(place: &Place<'_>) -> Option<Edit> {
     let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place))?;
     let changes = search(place, &scaling)?;
     scaling.edit(place, &changes)
-}
-
-/// The factor goes down from the result: every reader takes it on.
-fn downstream(place: &Place<'_>) -> Option<Edit> {
-    let scaling = Scaling::of(place).filter(|scaling| scaling.may_move(place))?;
-    if place.model.is_named(scaling.result) {
-        return None;
-    }
-    let mut changes = Vec::new();
-    let readers = place.model.users(scaling.result);
-    if readers.iter().any(|&(reader, slot)| dequantizes_product(place, reader, slot)) {
-        return None;
-    }
-    if readers.len() > REACH {
-        return None;
-    }
-    for (reader, slot) in readers {
-        let Undone { change, .. } = undo(place, scaling.result, (reader, slot), false)?;
-        changes.push(change);
-    }
-    (!changes.is_empty() && all_differ(&changes)).then_some(())?;
-    scaling.edit(place, &changes)
-}
-
-/// Whether a node multiplies a product of integers by operand `slot`.
-fn dequantizes_product(place: &Place<'_>, id: NodeId, slot: usize) -> bool {
-    let other = place.model.node(id).filter(|node| node.is("Mul")).and_then(|node| node.input(1 - slot.min(1)));
-    let cast = other.and_then(|value| place.producer(value, "Cast")).and_then(|(_, cast)| cast.input(0));
-    cast.is_some_and(|integers| place.producer(integers, "MatMulInteger").is_some())
 }
 
 /// Whether no constant is to be changed twice.

@@ -1,54 +1,33 @@
-//! Products of matrices that take up what is beside them.
+//! Products of matrices with a bias.
 //!
-//! Laws, for `Gemm(A, B, C) = A·B + C` of operands of rank 2, either of the first two transposed by a flag:
-//!
-//! * `MatMul(A, B) + C = Gemm(A, B, C)` where `C` broadcasts to the product and not the other way round
-//! * `Gemm(Aᵀ, B, C) = Gemm(A, B, C; transA)`, and so for `B`
-//!
+//! Law: `MatMul(A, B) + C = Gemm(A, B, C)` for operands of rank 2, where `C` broadcasts to the shape of the product.
 //! Results stay equal up to rounding: how a kernel sums is its own business.
 
 use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
 use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
+use crate::ir::{Edit, Node, ValueId};
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "matmul-add-to-gemm",
-        law: "A·B + C = Gemm(A, B, C)",
-        sentence: "Merges MatMul and Add into Gemm.",
-        premises: &[
-            ("matrices", "A and B have two axes"),
-            ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
-            ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
-            ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
-            (
-                "not-normalized",
-                "A is no Reshape of the result of a layer normalization: a transformer optimizer treats such a Gemm and the following Reshape as a product of the whole tensor, for any Reshape",
-            ),
-            ("one-reader", "nothing else reads what is between"),
-        ],
-        exact: false,
-        operators: &["Add"],
-        apply: add,
-    },
-    Rule {
-        name: "transpose-into-gemm",
-        law: "Gemm(Aᵀ, B, C) = Gemm(A, B, C; transA = 1), and so for B",
-        sentence: "Merges a Transpose of an operand into Gemm.",
-        premises: &[
-            ("swaps", "the Transpose swaps the two axes of a matrix"),
-            ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
-            ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
-            ("no-c", "a MatMul has operand set 11, since which a Gemm does without C"),
-            ("one-reader", "nothing else reads what is between"),
-        ],
-        exact: false,
-        operators: &["Gemm", "MatMul"],
-        apply: transpose,
-    },
-];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "matmul-add-to-gemm",
+    law: "A·B + C = Gemm(A, B, C)",
+    sentence: "Merges MatMul and Add into Gemm.",
+    premises: &[
+        ("matrices", "A and B have two axes"),
+        ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
+        ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
+        ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
+        (
+            "not-normalized",
+            "A is no Reshape of the result of a layer normalization: a transformer optimizer treats such a Gemm and the following Reshape as a product of the whole tensor, for any Reshape",
+        ),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: &["Add"],
+    apply: add,
+}];
 
 /// Whether both operands of a MatMul have rank 2, and there is something to sum: of nothing, runtimes make this and that.
 fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
@@ -81,39 +60,4 @@ fn broadcasts_to(place: &Place<'_>, value: ValueId, product: ValueId) -> Option<
     let (from, to) = (place.shape(value)?, place.shape(product)?);
     let mut pairs = from.iter().rev().zip(to.iter().rev());
     Some(from.len() <= to.len() && pairs.all(|(from, to)| from.is_const(1) || place.scope().eq(from, to).is_yes()))
-}
-
-/// Looks at the product.
-fn transpose(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let is_gemm = node.is("Gemm");
-    // Before opset 11 a Gemm needs its `C`.
-    if !is_gemm
-        && (!place.opset.gemm_without_bias() || !is_flat(place, node)? || !has_gemm(place, place.only_output()?))
-    {
-        return None;
-    }
-    let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot))?;
-    let name = if slot == 0 { "transA" } else { "transB" };
-    let flag = node.int(name, 0)?;
-    let mut attributes = node.attributes.clone();
-    attributes.retain(|attribute| attribute.name != name);
-    if flag == 0 {
-        attributes.push(NamedAttribute::new(name, Attribute::Int(1)));
-    }
-    let value = |(at, &value): (usize, &Option<ValueId>)| if at == slot { Some(matrix) } else { value };
-    let operands = node.inputs().iter().enumerate().map(value).map(Into::into).collect();
-    let remove = vec![id, place.id];
-    Fusion { remove, like: place.id, operator: "Gemm", attributes, operands }.edit(place)
-}
-
-/// The node that transposes operand `slot` for this product only, and what it transposes.
-fn transposed(place: &Place<'_>, node: &Node, slot: usize) -> Option<(usize, NodeId, ValueId)> {
-    let value = node.input(slot)?;
-    let (id, inner) = place.producer(value, "Transpose")?;
-    let swaps = place.read(inner).permutation(2)? == [1, 0];
-    let once = node.times_read(value) == 1;
-    let flat = place.shape(value)?.len() == 2;
-    let fits = swaps && once && flat && place.is_internal(value, &[place.id]);
-    Some((slot, id, inner.input(0).filter(|_| fits)?))
 }

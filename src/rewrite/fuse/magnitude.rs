@@ -78,19 +78,6 @@ pub(super) fn may_move(dtype: DType, factor: f64) -> bool {
     limits(dtype).is_some_and(|Limits { factors: [least, most], .. }| (least..=most).contains(&factor.abs()))
 }
 
-/// Whether these numbers, added to the operand of a node with weights, may be added to its result instead. Types of 16 bits have too few
-/// digits for that: of an `x` near `−t` hardly any would be left.
-pub(super) fn may_shift(dtype: DType, shifts: &[f64]) -> bool {
-    let has_digits = matches!(dtype, DType::Float | DType::Double);
-    shifts.iter().all(|shift| *shift == 0.0 || has_digits && shift.abs() <= 1.0)
-}
-
-/// Whether weights that are added to others, the largest of all and of their sums of this magnitude, give results in the type's range with
-/// operands of ordinary size.
-pub(super) fn may_sum(dtype: DType, largest: f64) -> bool {
-    limits(dtype).is_some_and(|Limits { largest: end, most, .. }| largest <= end / most)
-}
-
 /// Whether a number that is computed anew keeps its digits in a type: 0, or a normal number. The subnormal numbers of float16 are let
 /// pass, as they are among weights and biases wherever these are small.
 pub(super) fn keeps_digits(dtype: DType, number: f64) -> bool {

@@ -10,7 +10,6 @@
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
 //! | [`pooled`] | which Pads may come to stand before a pool |
 //! | [`chain`] | two multiplications with constants, two additions of constants |
-//! | [`clamp`] | cuts at constant bounds |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
 //! | [`divided`] | a normalization that stays spelled out, as runtimes know it |
 //! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
@@ -18,20 +17,15 @@
 //! | [`magnitude`] | how far a factor or a shift may move |
 //! | [`ordinary`] | whether a value may be of the size that takes for granted |
 //! | [`parallel`] | products of one operand with several weights |
-//! | [`summed`] | products of one operand that are added |
 //! | [`attention`] | which products are queries, keys and values |
 //! | [`mask`] | the mask of an attention, in the spelling that tools know |
-//! | [`row_channels`] | a BatchNormalization of the rows of a product |
 //! | [`residual`] | constants that are added before a normalization |
 //! | [`rows`] | products with a bias, in rows |
 //! | [`stream`] | sums and normalizations between them, in rows |
-//! | [`table`] | a row added to what is looked up, and the table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`rotary`] | a rotary embedding spelled out, where the operator set has one |
 //! | [`quick_gelu`] | the activation that CLIP is known by |
-//! | [`quotient`] | a product with an inverse |
 //! | [`token`] | constant rows in front of others, and what is added to all of them |
-//! | [`quantized`] | a dequantization and the quantization that undoes it |
 //!
 //! All of them answer with fewer nodes and never with more bytes: what is taken away, and what only it reads, is weighed
 //! against the constants that are added ([`Fusion::edit`]). Constants are computed in binary64 and rounded once.
@@ -41,7 +35,6 @@ mod affine;
 pub(super) mod apart;
 mod attention;
 pub(super) mod chain;
-pub(super) mod clamp;
 pub(super) mod divided;
 pub(super) mod embedded;
 pub(super) mod factor;
@@ -59,19 +52,14 @@ pub(super) mod pad;
 pub(super) mod parallel;
 mod pattern;
 pub(super) mod pooled;
-pub(super) mod quantized;
 mod quick_gelu;
-pub(super) mod quotient;
 mod range;
 pub(super) mod residual;
 pub(super) mod rotary;
-pub(super) mod row_channels;
 pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
 pub(super) mod stream;
-pub(super) mod summed;
-pub(super) mod table;
 pub(super) mod token;
 pub(super) mod weights;
 
@@ -263,16 +251,6 @@ impl Place<'_> {
         let fewer = nodes.len().saturating_sub(1).saturating_mul(NODE_BYTES);
         bytes.fold(fewer, |sum, tensor| sum.saturating_add(tensor.byte_len()))
     }
-}
-
-/// Whether a convolution or pooling adds nothing around its operand.
-fn is_unpadded(node: &Node) -> Option<bool> {
-    let none = node.ints("pads")?.iter().all(|&pad| pad == 0);
-    Some(match node.text("auto_pad", b"NOTSET")? {
-        b"NOTSET" | b"" => none,
-        b"VALID" => true,
-        _ => false,
-    })
 }
 
 /// The real numbers as a tensor, each rounded to nearest; `None` if one is out of the type's range.

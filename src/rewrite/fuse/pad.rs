@@ -2,7 +2,6 @@
 //!
 //! Laws, for pads that are not negative:
 //!
-//! * `Pad(Pad(x, p), q) = Pad(x, p + q)`, both with one constant
 //! * `Conv(Pad(x, p), W; q) = Conv(x, W; p + q)`, padded with 0 along the spatial axes
 //! * `AveragePool(Pad(x, p)) = AveragePool(x; p)` that counts the padding, likewise
 //! * `MaxPool(Pad(x, p)) = MaxPool(x; p)`, padded with a number that no element of `x` is below
@@ -14,48 +13,31 @@
 use super::range::range;
 use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
-use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
+use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::Number;
-use crate::rewrite::build::Build;
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "pad-pad",
-        law: "Pad(Pad(x, p), q) = Pad(x, p + q)",
-        sentence: "Merges two Pads.",
-        premises: &[
-            ("same-number", "both pad with the same number"),
-            ("constant-mode", "both pad with a number, and nothing of x"),
-            ("pads-known", "all pads are known, and none is negative"),
-            ("one-reader", "nothing else reads what is between"),
-        ],
-        exact: true,
-        operators: &["Pad"],
-        apply: pad_pad,
-    },
-    Rule {
-        name: "pad-into-window",
-        law: "Conv(Pad(x, p)) = Conv(x; pads = p), AveragePool(Pad(x, p)) = AveragePool(x; pads = p), \
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "pad-into-window",
+    law: "Conv(Pad(x, p)) = Conv(x; pads = p), AveragePool(Pad(x, p)) = AveragePool(x; pads = p), \
             MaxPool(Pad(x, p)) = MaxPool(x; pads = p)",
-        sentence: "Merges a Pad into a convolution or pool.",
-        premises: &[
-            ("spatial", "the Pad leaves the first two axes as they are"),
-            ("fill", "the padding is 0; before a MaxPool it is a lower bound of x, and all elements of x are above −∞"),
-            ("pads-known", "all pads are known, and none is negative"),
-            ("short-pads", "before a pool every pad is shorter than the window"),
-            ("plain-pool", "the taps of a pool lie side by side, and every window is whole"),
-            ("fixed-pads", "the window's own pads are fixed"),
-            ("counted", "an AveragePool that pads itself counts its own padding as well"),
-            ("no-indices", "a MaxPool gives no indices"),
-            ("not-empty", "before a pool x has an element along each spatial axis"),
-            ("one-reader", "nothing else reads what is between"),
-        ],
-        exact: false,
-        operators: &["Conv", "AveragePool", "MaxPool"],
-        apply: pad_into_window,
-    },
-];
+    sentence: "Merges a Pad into a convolution or pool.",
+    premises: &[
+        ("spatial", "the Pad leaves the first two axes as they are"),
+        ("fill", "the padding is 0; before a MaxPool it is a lower bound of x, and all elements of x are above −∞"),
+        ("pads-known", "all pads are known, and none is negative"),
+        ("short-pads", "before a pool every pad is shorter than the window"),
+        ("plain-pool", "the taps of a pool lie side by side, and every window is whole"),
+        ("fixed-pads", "the window's own pads are fixed"),
+        ("counted", "an AveragePool that pads itself counts its own padding as well"),
+        ("no-indices", "a MaxPool gives no indices"),
+        ("not-empty", "before a pool x has an element along each spatial axis"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: &["Conv", "AveragePool", "MaxPool"],
+    apply: pad_into_window,
+}];
 
 /// A Pad that puts a constant around its operand.
 struct Padding {
@@ -95,45 +77,6 @@ impl Padding {
             [(0, 0), (0, 0), spatial @ ..] => Some(spatial),
             _ => None,
         }
-    }
-}
-
-fn pad_pad(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (id, first) = place.producer(node.input(0)?, "Pad")?;
-    let (inner, outer) = (Padding::of(place, first)?, Padding::of(place, node)?);
-    let alike = match (inner.fill, outer.fill) {
-        (Number::Operand(a), Number::Operand(b)) => a == b || place.tensor(a)?.same(place.tensor(b)?),
-        // What is left out is the zero of whatever type.
-        (_, Number::Operand(value)) | (Number::Operand(value), _) => is_zero(place.tensor(value)?),
-        (a, b) => number_bits(a) == number_bits(b),
-    };
-    if !alike || inner.pads.len() != outer.pads.len() || !place.is_internal(node.input(0)?, &[place.id]) {
-        return None;
-    }
-    let sum = |(a, b): (&(i64, i64), &(i64, i64))| Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?));
-    let pads: Vec<(i64, i64)> = inner.pads.iter().zip(&outer.pads).map(sum).collect::<Option<_>>()?;
-    // Each pad is a number as an operand or as an attribute.
-    let bytes = pads.len().checked_mul(2 * size_of::<i64>())?;
-    let bytes = if node.input(1).is_some() { bytes } else { 0 };
-    let fill = node.input(2).or(first.input(2));
-    let reads: Vec<ValueId> = fill.into_iter().chain([inner.input]).collect();
-    let mut edit = place.fuse(vec![id, place.id], &reads, bytes)?;
-    let mut pad = NewNode::like(node).reading(0, inner.input);
-    if let Some(fill) = fill {
-        pad = pad.reading(2, fill);
-    }
-    let name = node.input(1).map(|pads| place.fused_name(pads)).unwrap_or_default();
-    let pad = Build::named(&mut edit, place.opset, name).padded(pad, &pads)?;
-    Some(edit.inserting(pad.output(place.output(0)?)))
-}
-
-/// A number that is no operand, bit for bit.
-fn number_bits(number: Number) -> Option<u32> {
-    match number {
-        Number::Absent => Some(0.0f32.to_bits()),
-        Number::Attribute(number) => Some(number.to_bits()),
-        Number::Operand(_) => None,
     }
 }
 

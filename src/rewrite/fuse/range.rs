@@ -1,29 +1,12 @@
 //! Between which numbers the elements of a value lie.
 
 use super::Place;
-use crate::ir::{NodeId, ValueId};
+use crate::ir::ValueId;
 use crate::ops::traits::ValueRange;
 use crate::tensor::DType;
 
 /// How many nodes up it is looked for what bounds a value.
 const REACH: usize = 16;
-
-/// A Relu or a Clip.
-#[derive(Clone, Copy)]
-pub(super) struct Clamp {
-    pub input: ValueId,
-    pub low: f64,
-    pub high: f64,
-}
-
-impl Clamp {
-    /// The bounds are those that its operator says its results lie between, whatever it is given.
-    pub fn of(place: &Place<'_>, id: NodeId) -> Option<Clamp> {
-        let view = place.view(id).filter(|view| view.node.is("Relu") || view.node.is("Clip"))?;
-        let ValueRange { low, high, .. } = view.traits().range?(&view, &|_| None)?;
-        Some(Clamp { input: view.input(0)?, low, high })
-    }
-}
 
 /// The largest finite number of the types these rules know.
 pub(super) fn last_finite(dtype: DType) -> Option<f64> {

@@ -277,14 +277,6 @@ fn read_elements<T: Number>(tensor: &Tensor, first: usize, out: &mut [T]) -> Opt
     Some(())
 }
 
-/// As many elements of a tensor from number `first` on, if it has them.
-pub(super) fn elements<T: Number>(tensor: &Tensor, first: usize, len: usize) -> Option<Vec<T>> {
-    first.checked_add(len).filter(|&end| end <= tensor.len())?;
-    let mut out = vec![T::zeroed(); len];
-    read_elements(tensor, first, &mut out)?;
-    Some(out)
-}
-
 /// Weights in a type that holds all of them: their own, or `float` for those of 16 bits.
 fn widened<'w, T: Number, R: Number>(weights: &'w [T], wide: &'w mut Vec<R>) -> Option<&'w [R]> {
     if T::DTYPE == R::DTYPE {
@@ -336,65 +328,6 @@ impl<T: Number> Recipe for Products<T> {
         });
     }
 }
-
-/// For each of `count` channels the sum of `weight · of block`, where `place` says of a block, by its number, which channel it
-/// adds to and which of `factors` belongs to it.
-pub(super) fn sums(
-    budget: &Budget,
-    weight: &Tensor,
-    inner: usize,
-    count: usize,
-    place: impl Fn(usize) -> Option<(usize, f64)>,
-) -> Option<Vec<f64>> {
-    let mut sums = vec![0.0; count];
-    let nothing: f64 = [0.0; 0].iter().sum();
-    let inner = inner.max(1);
-    let (mut at, mut sum) = (0usize, nothing);
-    in_parts(budget, weight, |mut rest| {
-        while !rest.is_empty() {
-            let (run, tail) = rest.split_at((inner - at % inner).min(rest.len()));
-            sum = run.iter().fold(sum, |sum, value| sum + value);
-            at = at.checked_add(run.len())?;
-            if at.is_multiple_of(inner) || at == weight.len() {
-                let (channel, factor) = place((at - 1) / inner)?;
-                *sums.get_mut(channel)? += factor * std::mem::replace(&mut sum, nothing);
-            }
-            rest = tail;
-        }
-        Some(())
-    })?;
-    Some(sums)
-}
-
-/// The largest magnitude of a weight's numbers; NaN if one is.
-pub(super) fn largest(budget: &Budget, weight: &Tensor) -> Option<f64> {
-    let mut largest = 0.0f64;
-    in_parts(budget, weight, |part| {
-        let greater = |most: f64, x: &f64| if most.is_nan() || most > x.abs() { most } else { x.abs() };
-        largest = part.iter().fold(largest, greater);
-        Some(())
-    })?;
-    Some(largest)
-}
-
-/// Reads a large weight a part at a time: it may be one that is computed, or lie in a file.
-fn in_parts(budget: &Budget, weight: &Tensor, mut each: impl FnMut(&[f64]) -> Option<()>) -> Option<()> {
-    budget.take_work(weight.len() as u64).ok()?;
-    let width = weight.dtype().byte_len(1).filter(|_| !weight.dtype().is_packed())?;
-    let mut part = vec![0; width.checked_mul(weight.len().min(SUMMED))?];
-    let mut at = 0usize;
-    while at < weight.len() {
-        let len = (weight.len() - at).min(SUMMED);
-        let bytes = part.get_mut(..len.checked_mul(width)?)?;
-        weight.read(at.checked_mul(width)?, bytes);
-        each(&Tensor::from_bytes(weight.dtype(), &[len], bytes.to_vec().into()).ok()?.to_f64s()?)?;
-        at = at.checked_add(len)?;
-    }
-    Some(())
-}
-
-/// Elements that are summed at a time.
-const SUMMED: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

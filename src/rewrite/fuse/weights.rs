@@ -1,82 +1,50 @@
-//! A scaling and shifting of channels beside a node with weights goes into the weights.
+//! Merges a scale and shift of channels into the weights of the node before them.
 //!
-//! Laws, for a node that is linear in `x` but for its bias, `L(x) = W·x + b`, and `A(y) = s·y + t` on each channel:
+//! Law, for a node that is linear in `x` but for its bias, `L(x) = W·x + b`, and `A(y) = s·y + t` on each channel:
+//! `A(L(x)) = (s·W)·x + (s·b + t)`.
 //!
-//! * `A(L(x)) = (s·W)·x + (s·b + t)`
-//! * `L(A(x)) = (W·s)·x + (b + W·t)`; where `L` pads `x` with zeros, only for `t = 0`
-//!
-//! `W`, where it changes, is an initializer that nothing else reads. How large and how small its new numbers may be, and `t` in the second law,
-//! is said in [`magnitude`](super::magnitude).
+//! `W`, where it changes, is an initializer that nothing else reads. [`magnitude`](super::magnitude) limits its new numbers.
 
 use super::affine::{AFFINE, Affine, Channels, per_channel, tensor_slots};
-use super::magnitude::{has_room, is_bounded, keeps_digits, may_add, may_move, may_scale, may_shift};
+use super::magnitude::{has_room, keeps_digits, may_add, may_move, may_scale};
 use super::normalized::is_of_normalized_rows;
 use super::ordinary::is_ordinary;
-use super::scaled::{Blocks, largest, scaled, sums};
-use super::{Fusion, Operand, Place, Rule, has_arithmetic, is_unpadded, rounded};
+use super::scaled::{Blocks, scaled};
+use super::{Fusion, Operand, Place, Rule, has_arithmetic, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::tensor::{DType, Tensor};
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "affine-after-weights",
-        law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
-        sentence: "Merges a scale and shift of channels into the weights before it.",
-        premises: &[
-            ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
-            ("inference", "a BatchNormalization does not train"),
-            ("known-bias", "an existing bias that changes is constant"),
-            (
-                "takes-shift",
-                "the node before can take a shift: a MatMul does where it can be a Gemm, and does not multiply what a layer \
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "affine-after-weights",
+    law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
+    sentence: "Merges a scale and shift of channels into the weights before it.",
+    premises: &[
+        ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
+        ("inference", "a BatchNormalization does not train"),
+        ("known-bias", "an existing bias that changes is constant"),
+        (
+            "takes-shift",
+            "the node before can take a shift: a MatMul does where it can be a Gemm, and does not multiply what a layer \
                     normalization gives",
-            ),
-            (
-                "in-range",
-                "the old and the new weights, times operands of ordinary size, are normal numbers of the type, as far as the \
+        ),
+        (
+            "in-range",
+            "the old and the new weights, times operands of ordinary size, are normal numbers of the type, as far as the \
                     factor would hide that they are not",
-            ),
-            ("no-cancelling", "the sum of bias and shift keeps half of its digits"),
-            (
-                "signs-of-zero",
-                "each factor is positive, or it is negative and the bias is not 0, or all consumers of the result add to it: otherwise 0 could become −0, which a division would show",
-            ),
-            ("own-weights", "nothing else reads the weights, if they change"),
-            ("one-reader", "nothing else reads what is between"),
-        ],
-        exact: false,
-        operators: AFFINE,
-        apply: after,
-    },
-    Rule {
-        name: "affine-before-weights",
-        law: "W·(s·x + t) + b = (W·s)·x + (b + W·t)",
-        sentence: "Merges a scale and shift of channels into the weights after it.",
-        premises: &[
-            ("per-channel", "the constants are the same throughout each channel of x, and do not enlarge it"),
-            (
-                "unpadded-shift",
-                "where zeros are padded around what is shifted, or the node has no bias to take it, the shift is 0",
-            ),
-            (
-                "small-shift",
-                "the shift is at most 1, and 0 in a type of 16 bits: x + t is exact for x near −t, and W·x + W·t is not",
-            ),
-            ("known-bias", "an existing bias that changes is constant"),
-            (
-                "in-range",
-                "the new weights, and the factor, times operands of ordinary size, are normal numbers of the type",
-            ),
-            ("no-cancelling", "the sum of bias and shift keeps half of its digits"),
-            ("own-weights", "nothing else reads the weights"),
-            ("one-reader", "nothing else reads what is between"),
-        ],
-        exact: false,
-        operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
-        apply: before,
-    },
-];
+        ),
+        ("no-cancelling", "the sum of bias and shift keeps half of its digits"),
+        (
+            "signs-of-zero",
+            "each factor is positive, or it is negative and the bias is not 0, or all consumers of the result add to it: otherwise 0 could become −0, which a division would show",
+        ),
+        ("own-weights", "nothing else reads the weights, if they change"),
+        ("one-reader", "nothing else reads what is between"),
+    ],
+    exact: false,
+    operators: AFFINE,
+    apply: after,
+}];
 
 /// A node with weights, as the rules see it.
 struct Linear {
@@ -375,107 +343,5 @@ fn set(operands: &mut Vec<Operand>, slot: usize, operand: Operand) {
     }
     if let Some(place) = operands.get_mut(slot) {
         *place = operand;
-    }
-}
-
-/// `L(A(x))`: looks at `L`.
-fn before(place: &Place<'_>) -> Option<Edit> {
-    before_at(place)?.edit(place)
-}
-
-fn before_at(place: &Place<'_>) -> Option<Fusion> {
-    let node = place.node()?;
-    let result = place.only_output()?;
-    let between = node.input(0)?;
-    let id = place.model.value(between).producer()?;
-    let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
-    let once = node.times_read(between) == 1;
-    if !AFFINE.iter().any(|operator| inner.is(operator)) || !once || !place.is_internal(between, &[place.id]) {
-        return None;
-    }
-    let linear = Linear::of(place, node, result).filter(|linear| linear.weight == 1)?;
-    let (value, weight) = linear.own_weight(place, node, place.id)?;
-    let shape = weight.shape();
-    let (channels, blocks) = match linear.operator {
-        "Conv" => {
-            let groups = groups(node)?;
-            let count = shape.get(1)?.checked_mul(groups)?;
-            (Channels { rank: shape.len(), axis: 1, count }, Blocks::grouped(shape, groups)?)
-        }
-        "ConvTranspose" => (Channels { rank: shape.len(), axis: 1, count: *shape.first()? }, Blocks::along(shape, 0)?),
-        "Gemm" => {
-            let rows = usize::from(node.int("transB", 0)? != 0);
-            let axis = usize::from(node.int("transA", 0)? == 0);
-            (Channels { rank: 2, axis, count: *shape.get(rows)? }, Blocks::along(shape, rows)?)
-        }
-        _ => {
-            let (rank, rows) = (place.shape(between)?.len(), shape.len().checked_sub(2)?);
-            (Channels { rank, axis: rank.checked_sub(1)?, count: *shape.get(rows)? }, Blocks::along(shape, rows)?)
-        }
-    };
-    let (input, affine, like) = tensor_slots(inner).iter().find_map(|&slot| {
-        let input = inner.input(slot)?;
-        // The constant may not stretch what it meets: the weights are for what comes out.
-        let affine = Affine::of(place, inner, slot, channels).filter(|_| place.same_shape(input, between))?;
-        Some((input, affine, node.input(2).or(shift_of(inner, slot))?))
-    })?;
-    if !is_ordinary(place, input) {
-        return None;
-    }
-    let mut operands: Vec<Operand> = node.inputs().iter().map(|&value| value.into()).collect();
-    let mut attributes = node.attributes.clone();
-    if !affine.only_scales() {
-        if !may_shift(weight.dtype(), &affine.shift) || !is_bounded(weight.dtype(), [largest(place.budget, weight)?]) {
-            return None;
-        }
-        let added = shifted(place, node, &linear, weight, &affine.shift)?;
-        let pairs = linear.bias(place, node)?.into_iter().zip(&added);
-        let sum = |(bias, &added)| may_add(weight.dtype(), bias, added).then_some(bias + added);
-        let bias = pairs.map(sum).collect::<Option<Vec<_>>>()?;
-        let bias = bias_operand(place, &linear, &bias, weight.dtype(), like)?;
-        set(&mut operands, 2, bias);
-        attributes = without_beta(node);
-    }
-    let remove = vec![id, place.id];
-    if !affine.only_shifts() {
-        let dtype = weight.dtype();
-        if linear.operator == "Gemm" && !has_plain_factor(node, dtype)
-            || !affine.scale.iter().all(|&scale| has_room(dtype, scale))
-        {
-            return None;
-        }
-        affordable(place, &remove, &operands, weight)?;
-        let tensor = scaled(place.budget, weight, blocks, &affine.scale)?;
-        set(&mut operands, 1, Operand::Constant(tensor, value));
-    }
-    set(&mut operands, 0, Operand::Value(input));
-    let (like, operator) = (place.id, linear.operator);
-    Some(Fusion { remove, like, operator, attributes, operands })
-}
-
-/// `W·t` for each channel of the result.
-fn shifted(place: &Place<'_>, node: &Node, linear: &Linear, weight: &Tensor, shift: &[f64]) -> Option<Vec<f64>> {
-    let (shape, count) = (weight.shape(), linear.channels.count);
-    match linear.operator {
-        "Conv" if is_unpadded(node)? => {
-            let (columns, rows) = (shape.get(1)?.max(&1), shape.first()? / groups(node)?);
-            let inner = crate::tensor::product(shape.get(2..)?)?;
-            sums(place.budget, weight, inner, count, |block| {
-                let (channel, column) = (block / columns, block % columns);
-                let at = (channel / rows.max(1)).checked_mul(*columns)?.checked_add(column)?;
-                Some((channel, *shift.get(at)?))
-            })
-        }
-        "Gemm" => {
-            let alpha = f64::from(node.float("alpha", 1.0)?);
-            let columns = *shape.get(1)?.max(&1);
-            let transposed = node.int("transB", 0)? != 0;
-            sums(place.budget, weight, 1, count, |element| {
-                let (row, column) = (element / columns, element % columns);
-                let (channel, at) = if transposed { (row, column) } else { (column, row) };
-                Some((channel, alpha * shift.get(at)?))
-            })
-        }
-        _ => None,
     }
 }

@@ -8,10 +8,9 @@
 use super::counting::{Counting, columns, counting};
 use super::uniform;
 use crate::dim::Dim;
-use crate::ir::{Edit, NewNode, Node, ValueId};
+use crate::ir::{Edit, Node, ValueId};
 use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
-use crate::tensor::DType;
 
 /// One assignment: the axis, the range of it, and what is written.
 struct Written {
@@ -139,41 +138,6 @@ fn whole(place: &Place<'_>, node: &Node, columns: &[Counting]) -> Option<Edit> {
 fn covers(place: &Place<'_>, column: &Counting, axis: usize, dim: &Dim) -> bool {
     let size = column.shape.get(axis);
     column.offset.is_const(0) && size.is_some_and(|size| place.scope().eq(size, dim).is_yes())
-}
-
-/// Law: writing a block `u` into a tensor of one number `v` is `Pad(u, v)` to that tensor's size.
-pub(super) fn into_filled(place: &Place<'_>) -> Option<Edit> {
-    use DType::{Double, Float, Int32, Int64};
-    let node = place.node()?;
-    let (into, updates, output) = (node.input(0)?, node.input(2)?, node.output(0)?);
-    let padded = matches!(place.dtype(output)?, Float | Double | Int32 | Int64);
-    if !place.opset.pad_and_clip_have_operands() || !padded || place.constant(updates).is_some() {
-        return None;
-    }
-    let number = uniform(place, into).filter(|number| Some(number.dtype()) == place.dtype(output))?;
-    let columns = block(place, node)?;
-    let shape = place.shape(into)?.to_vec();
-    let scope = place.scope();
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for (axis, (column, dim)) in columns.iter().zip(&shape).enumerate() {
-        let size = column.shape.get(axis)?;
-        // Places may be counted from the end.
-        let first = column.offset.as_const()?;
-        let start = if first < 0 { scope.add(dim, &column.offset) } else { column.offset.clone() };
-        let end = scope.add(&start, size);
-        let (front, back) = (start.as_const()?, scope.sub(dim, &end).as_const()?);
-        if front < 0 || back < 0 || first < 0 && first.checked_add(size.as_const()?)? > 0 {
-            return None;
-        }
-        before.push(front);
-        after.push(back);
-    }
-    let mut edit = place.edit()?;
-    let mut build = place.build(&mut edit, output);
-    let pad = NewNode::new("Pad", [Some(updates)]);
-    let pad = build.padded(pad, &before.into_iter().zip(after).collect::<Vec<_>>())?;
-    let value = build.constant("value", number);
-    place.instead(edit, pad.reading(2, value))
 }
 
 /// The places a ScatterND writes to, axis by axis, if each axis of the updates is written in order to the same axis.

@@ -212,29 +212,6 @@ pub(super) fn in_rows(place: &Place<'_>) -> Option<Edit> {
     place.instead(edit, node)
 }
 
-/// `GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)`: both take row `i` of `x`, counted from the end where it is negative, and fail where there
-/// is none. Of empty rows GatherND looks nothing up, whatever the indices are, where Gather fails: rows are proved to hold something.
-pub(super) fn by_column(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (data, indices) = (node.input(0)?, node.input(1)?);
-    let [lead @ .., columns] = place.shape(indices)? else { return None };
-    let [_, row @ ..] = place.shape(data)? else { return None };
-    let has_elements = row.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
-    if node.int("batch_dims", 0)? != 0 || !columns.is_const(1) || !has_elements {
-        return None;
-    }
-    let mut edit = place.edit()?;
-    if let Some(tensor) = place.constant(indices) {
-        let [dims @ .., _] = tensor.shape() else { return None };
-        let gather = place.build(&mut edit, data).gather_at(data, tensor.reshape(dims).ok()?, 0usize);
-        return place.instead(edit, gather);
-    }
-    let rows = place.layout(indices)?.1.input(0)?;
-    let own = place.shape(rows)?;
-    let same = own.len() == lead.len() && own.iter().zip(lead).all(|(a, b)| place.scope().eq(a, b).is_yes());
-    same.then(|| place.instead(edit, Build::gather(data, rows, 0usize))).flatten()
-}
-
 /// Whether every place along this axis of the indices is looked up: no other axis of them is empty.
 fn is_looked_up(scope: &Scope, shape: &[Dim], axis: usize) -> bool {
     let mut others = shape.iter().enumerate().filter(|(other, _)| *other != axis);

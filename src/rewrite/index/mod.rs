@@ -7,29 +7,20 @@
 //! before an operator that broadcasts ([`spread`]).
 
 mod assign;
-mod clipped;
 mod columns;
 mod counting;
-mod elements;
 mod few;
 mod filled;
 mod front;
 mod lookup;
 mod narrow;
-mod nonzero;
-mod number;
 mod outer;
-mod periodic;
 mod positional;
 mod positions;
 mod repeated;
 mod reverse;
-mod rows;
 mod saturated;
-mod shifted;
 mod spread;
-mod tiled;
-mod triangle;
 mod uniform;
 mod wider;
 
@@ -38,8 +29,6 @@ use crate::ops::traits;
 
 pub(super) use few::flag;
 pub use positions::{Positions, positions};
-pub(super) use shifted::STEP_RULES;
-pub(super) use spread::spread_from;
 pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
@@ -103,19 +92,6 @@ pub(super) const RULES: &[Rule] = &[
         apply: assign::in_order,
     },
     Rule {
-        name: "triangle-masked-again",
-        law: "Trilu(x, k) · Cast(m) = Trilu(x, k) where m is true at every place that is kept",
-        sentence: "Removes the product of a triangle with a mask that is 1 on the triangle.",
-        premises: &[
-            ("compares-places", "m compares two tensors that count, whose difference is the same along each diagonal"),
-            ("true-where-kept", "it is proved to be true at the outermost diagonal that is kept, and more so beyond"),
-            ("same-shape", "the product has the shape of the triangle"),
-        ],
-        exact: true,
-        operators: &["Mul"],
-        apply: triangle::masked_again,
-    },
-    Rule {
         name: "spread-before-broadcast",
         law: "f(Expand(w), y) = f(w, y)",
         sentence: "Delays a broadcast until another operand has the axis, so that less is computed.",
@@ -150,19 +126,6 @@ pub(super) const RULES: &[Rule] = &[
         apply: filled::fill,
     },
     Rule {
-        name: "positions-to-constant",
-        law: "Range(0, n, 1)[: 4] = [0, 1, 2, 3] where n ≥ 4",
-        sentence: "Replaces a short row of positions by a constant.",
-        premises: &[
-            ("counts", "the elements are proved to count from a number in steps that are numbers"),
-            ("few", "how many there are is known, and at most 64"),
-            ("no-output", "they are no graph output"),
-        ],
-        exact: true,
-        operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
-        apply: positions::written,
-    },
-    Rule {
         name: "part-of-outer",
         law: "f(x, c)[r] = f(x, c[r]) where x has size 1 along the axes cut",
         sentence: "Computes a part of an outer product from a part of its constant.",
@@ -189,82 +152,6 @@ pub(super) const RULES: &[Rule] = &[
         apply: outer::join,
     },
     Rule {
-        name: "transpose-of-lookup",
-        law: "Transpose(Gather(x, i), p) = Gather(Transpose(x, q), i) for a constant x",
-        sentence: "Moves a Transpose of gathered rows into the constant.",
-        premises: &[
-            ("axes-together", "the Transpose keeps the axes of the indices adjacent and in order"),
-            ("constant", "the data is a constant of at most 1 MiB without other consumers"),
-            ("one-reader", "nothing else reads the rows"),
-        ],
-        exact: true,
-        operators: &["Transpose"],
-        apply: rows::turned,
-    },
-    Rule {
-        name: "slice-of-lookup",
-        law: "Gather(x, i)[r] = Gather(x[r], i) for a constant x and an r that cuts none of the axes of i",
-        sentence: "Moves a Slice of gathered rows into the constant.",
-        premises: &[
-            ("other-axes", "the Slice does not cut the axes of the indices"),
-            ("known-cut", "the bounds are constants"),
-            ("constant", "the data is a constant of at most 1 MiB without other consumers"),
-            ("one-reader", "nothing else reads the rows"),
-        ],
-        exact: true,
-        operators: &["Slice"],
-        apply: rows::cut,
-    },
-    Rule {
-        name: "lookup-in-repeats",
-        law: "Gather(Reshape(Expand(c)), i) = Gather(c, i mod k) for a row c of k elements that is repeated",
-        sentence: "Replaces a lookup in a repeated constant by a lookup of the index modulo its length.",
-        premises: &[
-            (
-                "row",
-                "the repeated tensor is a constant whose only axis above size 1 is the last; this axis is not repeated, but may be cut",
-            ),
-            ("in-order", "the rows are laid out as one vector, which is looked up"),
-            ("integers", "the operator set has a Mod for the indices' type"),
-            ("one-reader", "nothing else reads the repeated rows"),
-        ],
-        exact: true,
-        operators: &["Gather"],
-        apply: periodic::by_remainder,
-    },
-    Rule {
-        name: "lookup-by-one-column",
-        law: "GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)",
-        sentence: "Replaces GatherND with indices of one column by a Gather along the first axis.",
-        premises: &[
-            ("one-column", "the indices have one column, which a layout put behind their axes or which is constant"),
-            ("no-batch", "no axes are looked up in turn"),
-            (
-                "looked-up",
-                "rows are proved to hold something: of empty ones GatherND looks nothing up, and Gather still fails",
-            ),
-        ],
-        exact: true,
-        operators: &["GatherND"],
-        apply: lookup::by_column,
-    },
-    Rule {
-        name: "elements-of-rows",
-        law: "GatherElements(x, Expand(i), a) = Gather(x, i, a)",
-        sentence: "Replaces GatherElements with equal indices along all other axes by a Gather of rows.",
-        premises: &[
-            ("one-row", "the index is spread from numbers along the axis alone"),
-            ("whole-rows", "the data have the sizes of the index along all other axes"),
-            (
-                "looked-up",
-                "each of those is proved to hold something: of empty rows no element is looked up, and Gather still fails",
-            ),
-        ],
-        exact: true,
-        operators: &["GatherElements"],
-        apply: elements::of_rows,
-    },
-    Rule {
         name: "positions-in-64-bits",
         law: "g(f(Cast(n, int32))) = g(f(n)) for a Cast g, or a lookup by indices, where no number leaves 32 bits",
         sentence: "Computes positions in 64 bits instead of casting them.",
@@ -280,19 +167,6 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
         apply: wider::cast_late,
-    },
-    Rule {
-        name: "places-in-order",
-        law: "NonZero(x) = [[0, 1, …, n − 1]] where no element of the vector x is 0",
-        sentence: "Replaces NonZero of a vector without zeros by a Range.",
-        premises: &[
-            ("no-zero", "the vector holds one number that is not 0"),
-            ("laid-out", "all readers of the places only lay them out"),
-            ("one-reader", "nothing else reads the vector"),
-        ],
-        exact: true,
-        operators: &["NonZero"],
-        apply: nonzero::in_order,
     },
     Rule {
         name: "spread-before-product",
@@ -324,20 +198,6 @@ pub(super) const RULES: &[Rule] = &[
 /// of them is moved.
 pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
-        name: "assignment-to-filled",
-        law: "ScatterND(x filled with v, places of a block, u) = Pad(u, v)",
-        sentence: "Replaces a block written into a filled tensor by a Pad.",
-        premises: &[
-            ("filled", "all elements of the data are one number"),
-            ("block", "u is written to one block, along each axis in order"),
-            ("known-margins", "how much is free before and behind the block is known in numbers"),
-            ("plain", "the written values replace the old values (reduction is none)"),
-        ],
-        exact: true,
-        operators: &["ScatterND"],
-        apply: assign::into_filled,
-    },
-    Rule {
         name: "part-in-order",
         law: "GatherND(x, grid in order of [n, …]) = Reshape(x[: n], [n, …])",
         sentence: "Replaces a lookup of the first rows in order by a part of the data with stated dims.",
@@ -352,28 +212,6 @@ pub(super) const LATE_RULES: &[Rule] = &[
         exact: true,
         operators: &["GatherND"],
         apply: lookup::by_sizes,
-    },
-    Rule {
-        name: "assignment-of-number",
-        law: "ScatterND(x, i, c) = Where(m, c, x), or Concat(x[: o], Where(m, c, x[o : e]), x[e :]), for a number c",
-        sentence: "Replaces one number written to a block by a Where with a mask.",
-        premises: &[
-            (
-                "one-number",
-                "all written elements are one number other than −0, of a type for which runtimes implement Where",
-            ),
-            ("block", "the written positions are a product of positions along each axis"),
-            (
-                "all-or-fixed",
-                "along each axis all is written, or places that are numbers, or along one what a Slice between numbers takes",
-            ),
-            ("some-fixed", "along an axis the places are numbers, and not all"),
-            ("computed", "the places are computed, and for nothing else"),
-            ("plain", "the written values replace the old values (reduction is none)"),
-        ],
-        exact: true,
-        operators: &["ScatterND"],
-        apply: number::assigned,
     },
     Rule {
         name: "saturated-lookup",
@@ -394,42 +232,10 @@ pub(super) const LATE_RULES: &[Rule] = &[
         operators: &["Gather"],
         apply: saturated::lookup,
     },
-    Rule {
-        name: "lookups-by-one-clip",
-        law: "Gather(x, min(max(d, a), b)) = Gather(x′, min(max(d, c), e)) with x′ₖ = row min(max(k, a), b) of x, where c ≤ a ≤ b ≤ e",
-        sentence: "Replaces lookups with different Clips of one value by lookups with the widest Clip.",
-        premises: &[
-            ("of-one", "the same integers are clipped, each time between two numbers"),
-            ("contained", "one interval lies in the other"),
-            ("only-lookups", "only lookups consume the narrower Clip, and it is no graph output"),
-            ("known-rows", "the data is constant"),
-            ("has-rows", "all numbers that occur name a row: none is refused"),
-            ("small", "the new constants take at most 64 KiB more than the old ones"),
-        ],
-        exact: true,
-        operators: &["Clip"],
-        apply: clipped::by_one,
-    },
-    Rule {
-        name: "range-and-sum",
-        law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
-        sentence: "Merges a sum with a number into the start of a Range.",
-        premises: &[
-            ("read-once", "only the sum reads the Range"),
-            ("open-length", "how many numbers there are depends on a size"),
-            ("64-bits", "the numbers have 64 bits"),
-            ("known-step", "the step is a number other than 0"),
-            ("ends-known", "where it starts and ends is a number, or a value computes it already"),
-            ("no-circle", "that value is not computed from the sum"),
-        ],
-        exact: true,
-        operators: &["Add", "Sub"],
-        apply: shifted::shift,
-    },
 ];
 
 /// A Concat of columns is what lookups and assignments are recognised by, and a spread axis what attentions that share heads are.
-pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE, tiled::TILED];
+pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE];
 
 const REPEATS: Rule = Rule {
     name: "repeats-to-lookup",

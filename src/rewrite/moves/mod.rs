@@ -7,10 +7,8 @@
 //! A lookup is written only where something was looked up or cut before: what runtimes do best with a Transpose stays one.
 
 mod blocks;
-mod shuffled;
 
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
-use self::shuffled::turns_weights;
 use super::slices::cuts::{Cut, cuts_of, part};
 use super::{Build, Place, Rule};
 use crate::dim::{Dim, greatest_common_divisor};
@@ -18,7 +16,7 @@ use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, REORDERING, traits_of};
 use crate::tensor::{Tensor, counted_in, product};
 
-pub(super) const RULES: &[Rule] = &[AS_ONE, shuffled::RULE];
+pub(super) const RULES: &[Rule] = &[AS_ONE];
 
 const AS_ONE: Rule = Rule {
     name: "moves-as-one",
@@ -38,7 +36,10 @@ const AS_ONE: Rule = Rule {
             "of-its-kind",
             "a lookup takes the place of one or of what cuts, and moves rows of 8 elements or more; so does a Transpose that takes the place of none",
         ),
-        ("no-convolution", "a lookup is not read by a Conv, as for `shuffled-axis`"),
+        (
+            "no-convolution",
+            "no Conv of one group reads a lookup, by way of functions and of Convs of several groups: OpenVINO would permute its weights instead, wrongly",
+        ),
         ("turned-last", "a Transpose at the end remains at the end, because runtimes fuse it into a product"),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
@@ -503,4 +504,27 @@ fn added<'a>(place: &Place<'a>, value: ValueId) -> Option<&'a [Dim]> {
 
 fn dim(size: usize) -> Option<Dim> {
     i64::try_from(size).ok().map(Dim::constant)
+}
+
+/// How many values are followed to a convolution.
+const FOLLOWED: usize = 32;
+
+/// Whether OpenVINO (2026.4) would turn the weights of a convolution in the place of the channels of a value. More than it follows is followed here:
+/// it wants all readers to be such, and single numbers or one for each channel as other operands.
+fn turns_weights(place: &Place<'_>, value: ValueId) -> bool {
+    let (mut values, mut at) = (vec![value], 0);
+    while let Some(&value) = values.get(at) {
+        for (id, slot) in place.model.users(value) {
+            let Some(node) = place.model.node(id) else { continue };
+            let is_grouped = || node.int("group", 1) != Some(1);
+            if node.is("Conv") && slot == 0 && !is_grouped() || values.len() > FOLLOWED {
+                return true;
+            }
+            if node.is("Conv") && slot == 0 || traits_of(place.model, node).pointwise.is_some() {
+                values.extend(node.output(0).filter(|result| !values.contains(result)));
+            }
+        }
+        at += 1;
+    }
+    false
 }

@@ -1,7 +1,6 @@
-//! Slices of slices, slices of everything, and equal slices.
+//! Slices of slices, and slices of whole axes.
 
-use super::cuts::{Cuts, READING, cuts_of, ranges_of, same_cut};
-use super::{can_precede, siblings};
+use super::cuts::{Cuts, READING, cuts_of, ranges_of};
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{self, Bound, Range};
@@ -9,10 +8,10 @@ use crate::slicing::{self, Bound, Range};
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-nothing",
-        law: "x[0 : dim] = x",
-        sentence: "Removes a Slice that takes all of every axis.",
+        law: "x[0 : dim] = x, x[0 : dim on a, r on b] = x[r on b]",
+        sentence: "Removes axes that a Slice takes whole from its operands; without axes, the Slice.",
         premises: &[
-            ("whole", "every axis is proved to be taken whole"),
+            ("whole", "an axis that is named is proved to be taken whole"),
             (
                 "read-right",
                 "the operand is no reduction, with axes counted from the end, of a tensor that may be empty: ONNX Runtime computes another shape for it",
@@ -21,19 +20,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Slice"],
         apply: slice_nothing,
-    },
-    Rule {
-        name: "equal-slices",
-        law: "x[r] = x[q] where r and q take the same elements",
-        sentence: "Merges equivalent Slices of one value.",
-        premises: &[
-            ("same-elements", "both take the same of every axis; of a tensor that holds one number, as much"),
-            ("can-precede", "the other operands of the other node are constants, inputs, or operands of this node"),
-            ("one-name", "not both results are graph outputs"),
-        ],
-        exact: true,
-        operators: &["Slice"],
-        apply: equal_slices,
     },
     Rule {
         name: "slice-slice",
@@ -47,53 +33,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         operators: &["Slice"],
         apply: slice_slice,
     },
-    Rule {
-        name: "slice-fewer-axes",
-        law: "x[0 : dim on a, r on b] = x[r on b]",
-        sentence: "Removes axes that a Slice takes whole from its operands.",
-        premises: &[
-            ("one-whole", "an axis that is named is proved to be taken whole"),
-            ("one-cut", "another one is cut"),
-        ],
-        exact: true,
-        operators: &["Slice"],
-        apply: slice_fewer_axes,
-    },
 ];
 
-/// `x[0:dim] = x`, on every axis.
+/// `x[0:dim] = x`: an axis that is taken whole need not be named, and a Slice of no axis is its operand.
 fn slice_nothing(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    if cuts_of(place, place.id)?.axes.iter().any(Option::is_some) {
-        return None;
+    let data = place.input(0)?;
+    let cuts = cuts_of(place, place.id)?;
+    match cuts.cut().count() {
+        0 => place.forward(data),
+        count if count == cuts.named => None,
+        _ => replaced(place, data, &ranges_of(&cuts.axes)),
     }
-    place.forward(value)
-}
-
-/// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
-/// `x[-8:5]` where `x` has 8 elements. Of a tensor of one value repeated, slices of equal shape are one.
-fn equal_slices(place: &Place<'_>) -> Option<Edit> {
-    let (data, output) = (place.input(0)?, place.output(0)?);
-    let others = siblings(place, data, &["Slice"]);
-    if others.is_empty() {
-        return None;
-    }
-    let own = cuts_of(place, place.id)?;
-    let is_uniform = place.producer(data, "ConstantOfShape").is_some();
-    let equal = |id| {
-        let other = cuts_of(place, id)?;
-        let mut pairs = own.axes.iter().zip(&other.axes);
-        let result = place.model.node(id)?.output(0)?;
-        let same = (is_uniform && place.same_shape(output, result))
-            || pairs.all(|(a, b)| same_cut(place.scope(), a.as_ref(), b.as_ref()));
-        let node = place.model.node(id).filter(|node| can_precede(place, node))?;
-        let value = node.output(0)?;
-        // Two names would need an Identity.
-        let is_free = !place.model.is_named(output) || !place.model.is_named(value);
-        (is_free && same).then_some(value)
-    };
-    let first = others.into_iter().find_map(equal)?;
-    place.forward(first)
 }
 
 /// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
@@ -140,17 +90,6 @@ fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Ra
         (None, None) => Some(None),
     });
     both.collect()
-}
-
-/// An axis that is taken whole need not be named.
-fn slice_fewer_axes(place: &Place<'_>) -> Option<Edit> {
-    let data = place.input(0)?;
-    let cuts = cuts_of(place, place.id)?;
-    let kept = cuts.cut().count();
-    if kept == 0 || kept == cuts.named {
-        return None;
-    }
-    replaced(place, data, &ranges_of(&cuts.axes))
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.

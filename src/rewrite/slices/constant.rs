@@ -1,8 +1,7 @@
-//! What is done to a part of a constant, done to the constant.
+//! Data movement of a part of a constant.
 //!
-//! Law: where `f` moves elements and keeps the axis that is cut, `f(C[r]) = f(C)[r]`, with the axis where `f` puts it. For a constant `C` that is
-//! a part of another constant: exporters take the sines and cosines of the first positions apart and repeat them, layer by layer. A product
-//! with rows of a constant is those rows of a product: `C[r]·W + b = (C·W + b)[r]`, as for positions relative to each other.
+//! Law: `f(C[r]) = f(C)[r]` for a constant `C` and an `f` that moves elements and leaves the cut axis apart from others. Exporters take the sines
+//! and cosines of the first positions apart and repeat them, layer by layer.
 
 use super::cuts::cuts_of;
 use crate::dim::Dim;
@@ -13,46 +12,27 @@ use crate::rewrite::{Place, Rule};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "function-of-part",
-        law: "f(C[r]) = f(C)[r] for a constant C and an f that moves elements",
-        sentence: "Applies data movement of a part of a constant to the constant.",
-        premises: &[
-            (
-                "one-axis",
-                "the part is cut out of one axis, by a size that is computed, and f keeps this axis apart from others",
-            ),
-            ("constant", "all other operands of f are constants"),
-            ("one-reader", "nothing else reads the part, and f has two results at most"),
-            (
-                "no-embedding",
-                "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
-            ),
-            ("small", "the new constants take at most 256 KiB more than the removed ones"),
-        ],
-        exact: true,
-        operators: &["Gather", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Tile", "Expand", "Split"],
-        apply: of_part,
-    },
-    Rule {
-        name: "product-of-part",
-        law: "C[r] · W + b = (C · W + b)[r] for constants C, W and b",
-        sentence: "Folds a product with selected rows of a constant into the constant.",
-        premises: &[
-            (
-                "rows",
-                "the part is cut out of one axis, by a size that is computed, and not of the one that is summed over",
-            ),
-            ("constant", "all other operands are constants, and the addend is the same for all rows"),
-            ("one-reader", "nothing else reads the part"),
-            ("small", "the new constants take at most 256 KiB more than the removed ones"),
-        ],
-        exact: false,
-        operators: &["MatMul", "Gemm"],
-        apply: of_part,
-    },
-];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "function-of-part",
+    law: "f(C[r]) = f(C)[r] for a constant C and an f that moves elements",
+    sentence: "Applies data movement of a part of a constant to the constant.",
+    premises: &[
+        (
+            "one-axis",
+            "the part is cut out of one axis, by a size that is computed, and f keeps this axis apart from others",
+        ),
+        ("constant", "all other operands of f are constants"),
+        ("one-reader", "nothing else reads the part, and f has two results at most"),
+        (
+            "no-embedding",
+            "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
+        ),
+        ("small", "the new constants take at most 256 KiB more than the removed ones"),
+    ],
+    exact: true,
+    operators: &["Gather", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Tile", "Expand", "Split"],
+    apply: of_part,
+}];
 
 /// How many bytes the constants may take more than those that go.
 const MAX_ADDED: usize = 256 << 10;
@@ -136,7 +116,7 @@ fn of_part(place: &Place<'_>) -> Option<Edit> {
     let size = i64::try_from(*whole.shape().get(axis)?).ok()?;
     let mut edit = place.edit()?.removing(id).removing(place.id);
     for (output, result) in outputs.into_iter().zip(results) {
-        // Along the axis all of the constant takes the place of the part, and nothing else is another.
+        // The new table has the constant's full size along `kept` and the result's size on every other axis.
         let expected = place.shape(output)?.iter().enumerate();
         let expected = expected.map(|(at, dim)| if at == kept { Some(size) } else { dim.as_const() });
         let own = result.shape().iter().map(|&dim| i64::try_from(dim).ok());
@@ -165,14 +145,6 @@ fn kept_axis(place: &Place<'_>, node: &Node, value: ValueId, output: ValueId, ax
     }
     if node.is("Split") {
         return Some(axis).filter(|axis| place.read(node).axis(from.len()) != Some(*axis)).filter(is_kept);
-    }
-    if node.is("MatMul") || node.is("Gemm") {
-        // The last axis is summed over, and what is added to a row must not depend on which it is.
-        let same =
-            |slot: usize| node.input(slot).is_none_or(|added| place.shape(added).is_some_and(|dims| dims.len() <= 1));
-        let is_row = axis.checked_add(1)? < from.len() && place.shape(node.input(1)?)?.len() == 2;
-        let plain = !node.flag("transA", false)? && same(2);
-        return Some(axis).filter(|_| is_row && plain).filter(is_kept);
     }
     match traits_of(place.model, node).moves? {
         // Axes that are spread are the last ones of the result.

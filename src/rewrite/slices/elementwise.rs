@@ -6,50 +6,22 @@ use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
 use crate::rewrite::{Place, Rule};
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    // Where a function is approximated, what is beside it in the chain goes with it: so this one is tried first.
-    Rule {
-        name: "slice-of-function",
-        law: "f(x, y)[r] = f(x[r], y), up to rounding",
-        sentence: "Moves a Slice before element-wise functions that runtimes approximate, so that less is computed.",
-        premises: &[
-            (
-                "pointwise",
-                "each node that it moves over computes an element from those at its place, up to rounding wherever that is",
-            ),
-            ("approximated", "one of them may be rounded otherwise in another place"),
-            ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
-            ("one-reader", "nothing else reads the values in between"),
-            (
-                "not-fused",
-                "what comes before is no product or normalization, with which runtimes compute the rest at once",
-            ),
-            ("movable-type", "every runtime slices the element type"),
-        ],
-        exact: false,
-        operators: &["Slice"],
-        apply: slice_of_function,
-    },
-    Rule {
-        name: "slice-of-elementwise",
-        law: "f(x, y)[r] = f(x[r], y)",
-        sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
-        premises: &[
-            ("pointwise", "each node that it moves over computes an element from those at its place"),
-            ("same-bits", "the operator computes the same bits at every position and for every shape"),
-            ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
-            ("one-reader", "nothing else reads the values in between"),
-            (
-                "not-fused",
-                "what comes before is no product or normalization, with which runtimes compute the rest at once",
-            ),
-            ("movable-type", "every runtime slices the element type"),
-        ],
-        exact: true,
-        operators: &["Slice"],
-        apply: slice_of_elementwise,
-    },
-];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-elementwise",
+    law: "f(x, y)[r] = f(x[r], y)",
+    sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
+    premises: &[
+        ("pointwise", "each node that it moves over computes an element from those at its place"),
+        ("same-bits", "the operator computes the same bits at every position and for every shape"),
+        ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
+        ("one-reader", "nothing else reads the values in between"),
+        ("not-fused", "what comes before is no product or normalization, with which runtimes compute the rest at once"),
+        ("movable-type", "every runtime slices the element type"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slice_of_elementwise,
+}];
 
 /// A chain longer than this is moved in several goes.
 const MOST_STEPS: usize = 64;
@@ -59,24 +31,12 @@ struct Link {
     id: NodeId,
     node: NewNode,
     slots: Vec<usize>,
-    /// Whether results may be rounded otherwise in another place.
-    varies: bool,
-}
-
-/// Results stay as they are bit for bit.
-fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
-    sliced_before(place, Variation::None)
-}
-
-/// Some function of the chain is computed in another way for some places, as kernels do in vectors.
-fn slice_of_function(place: &Place<'_>) -> Option<Edit> {
-    sliced_before(place, Variation::Rounding)
 }
 
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
+fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
     let output = place.output(0)?;
     let mut value = place.input(0)?;
     let mut chain: Vec<Link> = Vec::new();
@@ -92,22 +52,18 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
         return None;
     }
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
-        let Some((link, data)) = link(place, value, (rank, &axes), most) else { break };
+        let Some((link, data)) = link(place, value, (rank, &axes)) else { break };
         chain.push(link);
         value = data;
     }
-    let varies = chain.iter().any(|link| link.varies);
-    if chain.is_empty()
-        || varies != (most == Variation::Rounding)
-        || place.producer_with(value, |own| own.fused_with_next).is_some()
-    {
+    if chain.is_empty() || place.producer_with(value, |own| own.fused_with_next).is_some() {
         return None;
     }
     let mut edit = place.edit()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some)?;
     let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
-    while let Some(Link { id, mut node, slots, .. }) = chain.pop() {
+    while let Some(Link { id, mut node, slots }) = chain.pop() {
         for slot in slots {
             node = node.reading(slot, part);
         }
@@ -119,12 +75,7 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
 }
 
 /// The elementwise node that computes a value, and the one operand that has its axes.
-fn link(
-    place: &Place<'_>,
-    value: ValueId,
-    (rank, axes): (usize, &[usize]),
-    most: Variation,
-) -> Option<(Link, ValueId)> {
+fn link(place: &Place<'_>, value: ValueId, (rank, axes): (usize, &[usize])) -> Option<(Link, ValueId)> {
     let id = place.model.value(value).producer()?;
     let node = place.model.node(id)?;
     if node.graph() != place.node()?.graph() || node.outputs().len() != 1 || !node.canonical_domain().is_empty() {
@@ -143,7 +94,7 @@ fn link(
         // Quantized groups are recognised by runtimes as they stand.
         _ => return None,
     };
-    if variation > most {
+    if variation > Variation::None {
         return None;
     }
     let is_constant = matches!(place.model.value(data).definition(), Definition::Initializer(_));
@@ -154,7 +105,7 @@ fn link(
     }
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Some((Link { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
+    Some((Link { id, node: NewNode::like(node), slots }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.

@@ -1,6 +1,6 @@
 //! Gathers that are slices, and slices that are gathers.
 
-use super::cuts::{Cut, cuts_of, range_of};
+use super::cuts::{Cut, cuts_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
@@ -9,22 +9,6 @@ use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "gather-to-slice",
-        law: "Gather(x, [s, s + t, s + 2·t, …]) = x[s : … : t]",
-        sentence: "Replaces a Gather with evenly spaced indices by a Slice.",
-        premises: &[
-            ("progression", "the indices are known, and a fixed step apart"),
-            (
-                "inside",
-                "every index is proved to lie in the axis: outside of it a Gather fails, and a slice takes less",
-            ),
-            ("vector", "the indices have one axis"),
-        ],
-        exact: true,
-        operators: &["Gather"],
-        apply: gather_to_slice,
-    },
     Rule {
         name: "gather-of-concat",
         law: "Gather(Concat(p₀, …, pₙ), i) = Gather(pₖ, i − the sizes of p₀ … pₖ₋₁)",
@@ -78,80 +62,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
-    name: "size-unsqueeze-to-gather",
-    law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
-    sentence: "Replaces a scalar lookup of a dim and Unsqueeze by a lookup with a vector.",
-    premises: &[
-        ("single-index", "the index is one constant number without axes"),
-        ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
-        ("one-reader", "nothing else reads what is between"),
-    ],
-    exact: true,
-    operators: &["Unsqueeze"],
-    apply: size_unsqueeze,
-}];
-
 /// More constant indices than this are not looked at one by one.
 const MOST_INDICES: i64 = 4096;
-
-/// Indices as `start + k·step` for `k < len`, counted from the front.
-///
-/// Premise: all of them are known, and so is the dim. That the axis must be long enough for the Gather to run would do for a proof,
-/// but the slice would run where the Gather fails.
-fn progression(scope: &Scope, dim: &Dim, indices: &[Dim]) -> Option<(Dim, i64, Dim)> {
-    dim.as_const()?;
-    let zero = Dim::constant(0);
-    let count = |index: &Dim| {
-        if scope.ge(index, &zero).is_yes() {
-            return Some(index.clone());
-        }
-        scope.lt(index, &zero).is_yes().then(|| scope.add(index, dim))
-    };
-    let (first, second) = (count(indices.first()?)?, count(indices.get(1)?)?);
-    let step = scope.sub(&second, &first).as_const().filter(|&step| step != 0)?;
-    let mut expected = first.clone();
-    for index in indices {
-        if !scope.eq(&count(index)?, &expected).is_yes() {
-            return None;
-        }
-        expected = scope.add(&expected, &Dim::constant(step));
-    }
-    Some((first, step, Dim::constant(i64::try_from(indices.len()).ok()?)))
-}
-
-/// `Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t]`, and `Gather(x, Range(a, b, t)) = x[a:b:t]`.
-///
-/// Premise: every index lies in the axis. Outside of it Gather fails, and a slice takes less.
-fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
-    let (data, indices) = (place.input(0)?, place.input(1)?);
-    let dims = place.shape(data)?;
-    let axis = place.this()?.axis(dims.len())?;
-    let dim = dims.get(axis)?;
-    let [count] = place.shape(indices)? else { return None };
-    if count.as_const().is_some_and(|count| count > MOST_INDICES) {
-        return None;
-    }
-    let scope = place.scope();
-    let (start, step, len) = match place.fact(indices).and_then(|fact| fact.ints()) {
-        Some(indices) => progression(scope, dim, &indices)?,
-        None => {
-            let (_, range) = place.producer(indices, "Range")?;
-            let scalar = |i: usize| place.fact(range.input(i)?)?.ints()?.into_iter().next();
-            (scalar(0)?, scalar(2)?.as_const().filter(|&step| step != 0)?, count.clone())
-        }
-    };
-    let ranges: Vec<Option<Range>> = {
-        let range = range_of(scope, dim, &start, step, &len)?;
-        (0..dims.len()).map(|at| range.clone().filter(|_| at == axis)).collect()
-    };
-    if ranges.iter().all(Option::is_none) {
-        return place.forward(data);
-    }
-    let mut edit = place.edit()?;
-    let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
-    place.instead(edit, slice)
-}
 
 /// `Gather(Concat(p₀, …), i)` looks places up in one piece, where all of them lie in it; if they are all of its places in order, it is the piece.
 fn gather_of_concat(place: &Place<'_>) -> Option<Edit> {
@@ -244,11 +156,6 @@ fn slice_squeeze(place: &Place<'_>) -> Option<Edit> {
 fn gather_unsqueeze(place: &Place<'_>) -> Option<Edit> {
     let is_size = place.fact(place.output(0)?).is_some_and(|fact| fact.elements().is_some());
     if is_size { None } else { vector_of_index(place) }
-}
-
-/// The same for sizes that are read off a shape. They are numbered by what they are first: the scalar may be needed elsewhere.
-fn size_unsqueeze(place: &Place<'_>) -> Option<Edit> {
-    vector_of_index(place)
 }
 
 fn vector_of_index(place: &Place<'_>) -> Option<Edit> {

@@ -5,13 +5,11 @@
 //! end. A value that something else reads as well stays, and a slice is moved across it only where that costs no node.
 
 pub(super) mod apart;
-pub(super) mod cast;
 pub(super) mod compose;
 pub(super) mod concat;
 pub(super) mod constant;
 pub(super) mod cuts;
 pub(super) mod elementwise;
-pub(super) mod expand;
 pub(super) mod gather;
 pub(super) mod pad;
 pub(super) mod places;
@@ -47,13 +45,6 @@ fn siblings(place: &Place<'_>, data: ValueId, operators: &[&str]) -> Vec<NodeId>
 fn fewest_parts(place: &Place<'_>, data: ValueId) -> usize {
     let are_sizes = |fact: &Fact| fact.dtype().is_some_and(DType::is_integer) && fact.content.is_some();
     if place.fact(data).is_some_and(are_sizes) { 3 } else { 2 }
-}
-
-/// Whether a node can be computed before this one: what it reads beside its data is given, or read by this one as well.
-fn can_precede(place: &Place<'_>, other: &Node) -> bool {
-    let own = place.node().map(Node::inputs).unwrap_or_default();
-    let mut rest = other.inputs().iter().skip(1).flatten();
-    rest.all(|&value| place.model.value(value).producer().is_none() || own.contains(&Some(value)))
 }
 
 /// The Slice `id` on other data of which axis `a` is axis `to(a)`, with operands as they are, known or not.

@@ -1,26 +1,13 @@
 //! Splits and the slices they stand for.
 
-use super::cuts::{Cut, cuts_of, part, same_cut};
-use super::{can_precede, fewest_parts, siblings};
-use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use super::cuts::{cuts_of, part};
+use super::{fewest_parts, siblings};
+use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::build::Build;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "slice-of-split-data",
-        law: "x[r] = part i of Split(x) where r takes that part",
-        sentence: "Replaces a Slice by an equal output of a Split.",
-        premises: &[
-            ("same-elements", "both are proved to take the same of every axis"),
-            ("can-precede", "the other operands of the other node are constants, inputs, or operands of this node"),
-            ("one-name", "not both results are graph outputs"),
-        ],
-        exact: true,
-        operators: &["Slice"],
-        apply: slice_is_part,
-    },
     Rule {
         name: "slices-to-split",
         law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
@@ -53,29 +40,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         apply: split_to_slice,
     },
 ];
-
-/// A slice that takes what a Split of the same data has as a result is that result.
-fn slice_is_part(place: &Place<'_>) -> Option<Edit> {
-    let (data, output) = (place.input(0)?, place.output(0)?);
-    let splits = siblings(place, data, &["Split"]);
-    if splits.is_empty() {
-        return None;
-    }
-    let cuts = cuts_of(place, place.id)?;
-    let equal = |node: &Node, value: ValueId| {
-        let (axis, cut) = part(place, node, value)?;
-        let same = |(at, own): (usize, &Option<Cut>)| {
-            same_cut(place.scope(), own.as_ref(), cut.as_ref().filter(|_| at == axis))
-        };
-        cuts.axes.iter().enumerate().all(same).then_some(value)
-    };
-    let found = splits.into_iter().find_map(|id| {
-        let node = place.model.node(id).filter(|node| can_precede(place, node))?;
-        let free = |value: &ValueId| !place.model.is_named(output) || !place.model.is_named(*value);
-        node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
-    })?;
-    place.forward(found)
-}
 
 /// A Split of which one result is read is a slice.
 fn split_to_slice(place: &Place<'_>) -> Option<Edit> {

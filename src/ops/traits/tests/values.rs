@@ -100,21 +100,6 @@ pub(super) fn ordered(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-pub(super) fn twice(operator: &Operator) -> Result<usize, String> {
-    let (mut numbers, mut done) = (Numbers(5), 0);
-    for dtype in TYPES {
-        let sample = operands(operator, &mut numbers, dtype, &|_| vec![40]);
-        let Some(once) = sample.eval() else { continue };
-        let again = sample.with_operand(0, once.clone()).eval().ok_or("not evaluated again")?;
-        let wanted = if operator.traits.twice == Some(Twice::Once) { &once } else { sample.operand(0) };
-        if !equal(&again, wanted, Variation::None) {
-            return Err(format!("{dtype}: applied twice it is something else"));
-        }
-        done += 1;
-    }
-    Ok(done)
-}
-
 pub(super) fn neutral(operator: &Operator) -> Result<usize, String> {
     let neutral = operator.traits.neutral.unwrap();
     let (mut numbers, mut done) = (Numbers(6), 0);
