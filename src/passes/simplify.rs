@@ -11,7 +11,7 @@ use super::untouched::Untouched;
 use crate::dim::count;
 use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
 use crate::ops::{Budget, Operator, Opset, newest_opset, operator, operator_of};
-use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken, is_read_right};
+use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, RULES, Rule, Taken, check};
 
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
@@ -115,12 +115,12 @@ fn recognised(model: &Model, facts: &Facts, rules: &RuleSet) -> Idioms {
 }
 
 /// What a rule offers at a place.
-fn offered(rule: &Rule, place: &Place<'_>) -> Option<Edit> {
+fn offered(rule: &Rule, place: &Place<'_>) -> Result<Edit, Miss> {
     #[cfg(feature = "seeded-faults")]
     {
         let believes = crate::ir::faults::believes(rule.name);
         let (edit, believed) = crate::dim::believing(believes, || (rule.apply)(place));
-        if edit.is_some() && believed > 0 {
+        if edit.is_ok() && believed > 0 {
             crate::ir::faults::note_belief();
         }
         edit
@@ -147,16 +147,13 @@ fn at_node(
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
         let is_permitted = |edit: &Edit| {
             let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
-            idioms.permits(edit)
-                && is_read_right(&place, edit)
-                && model.leaves_no_reader_behind(edit)
-                && model.leaves_one_definition(edit)
+            check(&place, edit, idioms).is_ok()
         };
         agenda.listen(model, facts);
         let mut is_refused = false;
         let found = candidates.iter().find_map(|rule| {
             count(10);
-            let edit = offered(rule, &place)?;
+            let edit = offered(rule, &place).ok()?;
             agenda.pause(model, facts);
             let edit = Some(edit).filter(is_permitted);
             is_refused |= edit.is_none();

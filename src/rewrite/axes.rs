@@ -5,8 +5,10 @@
 //! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where that is a part of a Split
 //! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and vice versa for Squeeze
 
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[
@@ -21,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Squeeze"],
-        apply: split_squeeze,
+        apply: |place| split_squeeze(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "reduction-keeping-axes",
@@ -35,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Unsqueeze", "Squeeze"],
-        apply: reduction,
+        apply: |place| reduction(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

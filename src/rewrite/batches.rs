@@ -4,10 +4,12 @@
 //! of that tensor, with these axes merged. A product of matrices, what is computed element by element, and a normalization of the last axis do
 //! not care how many batch axes there are. So `[batch, heads, …]` need not become `[batch·heads, …]`, for which exporters compute sizes.
 
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "batches-apart",
@@ -29,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Reshape"],
-    apply: apart,
+    apply: |place| apart(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many nodes may lie one behind the other between the Reshapes.

@@ -4,7 +4,7 @@
 //! and results, for whoever makes it to complete, but the constants that are its operands are in the edit already. `None` means that
 //! the operator set cannot say it.
 
-use super::Place;
+use super::place::Place;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, ValueId};
 use crate::ops::{Opset, size_operand};
@@ -363,7 +363,7 @@ impl Place<'_> {
         let output = self.output(0)?;
         for _ in 0..REACH {
             if self.same_shape(source, output) && !self.model.is_named(output) {
-                return self.forward(source);
+                return self.forward_opt(source);
             }
             let mut edit = self.edit()?;
             let (from, to) = (self.shape(source)?, self.shape(output)?);

@@ -2,10 +2,12 @@
 //! arguments around, and few runtimes know these types.
 
 use super::build::Build;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, Type, ValueId};
 use crate::ops::axis_in;
+use crate::rewrite::miss::Miss;
 use crate::tensor::counted_in;
 
 pub(super) const RULES: &[Rule] = &[
@@ -16,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("decided-index", "the index is a constant, and the sequence has such an element")],
         exact: true,
         operators: &["SequenceAt"],
-        apply: element_of_sequence,
+        apply: |place| element_of_sequence(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "element-of-parts",
@@ -29,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceAt"],
-        apply: element_of_parts,
+        apply: |place| element_of_parts(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "part-of-split",
@@ -48,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceAt"],
-        apply: part_of_split,
+        apply: |place| part_of_split(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "parts-together",
@@ -61,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ConcatFromSequence"],
-        apply: parts_together,
+        apply: |place| parts_together(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "insert-into-known",
@@ -74,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceInsert"],
-        apply: insert_into_known,
+        apply: |place| insert_into_known(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "erase-from-known",
@@ -87,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceErase"],
-        apply: erase_from_known,
+        apply: |place| erase_from_known(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "concat-of-sequence",
@@ -103,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ConcatFromSequence"],
-        apply: concat_of_sequence,
+        apply: |place| concat_of_sequence(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "element-of-optional",
@@ -115,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         )],
         exact: true,
         operators: &["OptionalGetElement"],
-        apply: element_of_optional,
+        apply: |place| element_of_optional(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -128,7 +130,7 @@ fn element_of_sequence(place: &Place<'_>) -> Option<Edit> {
     let elements = made_of(place, "SequenceConstruct")?.inputs();
     let [index] = place.const_ints(place.input(1)?)?.try_into().ok()?;
     let element = elements.get(counted_in(index, elements.len())?)?;
-    place.forward((*element)?)
+    place.forward_opt((*element)?)
 }
 
 fn element_of_parts(place: &Place<'_>) -> Option<Edit> {
@@ -227,7 +229,7 @@ fn parts_together(place: &Place<'_>) -> Option<Edit> {
             !list.is_empty() && place.scope().eq(size, &Dim::constant(sum)).is_yes()
         }
     };
-    if whole { place.forward(parts.data) } else { None }
+    if whole { place.forward_opt(parts.data) } else { None }
 }
 
 /// Longer sequences are left alone: each tensor that is put in or taken out writes the whole list anew.
@@ -300,5 +302,5 @@ fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {
 fn element_of_optional(place: &Place<'_>) -> Option<Edit> {
     let element = made_of(place, "Optional")?.input(0)?;
     let is_tensor = matches!(place.fact(element)?.ty, Some(Type::Tensor(_)));
-    if is_tensor { place.forward(element) } else { None }
+    if is_tensor { place.forward_opt(element) } else { None }
 }

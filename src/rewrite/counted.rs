@@ -7,8 +7,10 @@
 //! The condition before the first iteration becomes the constant true. The standard allows an absent operand there, but not every consumer
 //! reads that as true (`introduced`).
 
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Attribute, Definition, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
 use crate::tensor::{Bool, DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -24,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Loop"],
-        apply: counted,
+        apply: |place| counted(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "goes-on",
@@ -40,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Less", "Greater"],
-        apply: goes_on,
+        apply: |place| goes_on(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

@@ -7,11 +7,13 @@
 //! So weights are transposed, reshaped and cut as integers, and the dequantization stays beside the node that computes with it,
 //! where runtimes look for it.
 
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{self, AxisSource, traits_of};
 use crate::ops::{Environment, axis_in, evaluate_node, has_kernel_for_narrow};
+use crate::rewrite::miss::Miss;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
@@ -26,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: traits::MOVING,
-    apply: move_before,
+    apply: |place| move_before(place).ok_or(Miss::new("unnamed")),
 }];
 
 pub(super) const LATE_RULES: &[Rule] = &[Rule {
@@ -49,7 +51,7 @@ pub(super) const LATE_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: traits::CARRYING_QUANTIZATION,
-    apply: dequantize_last,
+    apply: |place| dequantize_last(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// Longer ways to a body are not looked for.

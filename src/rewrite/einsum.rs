@@ -5,9 +5,11 @@
 //! Positions that XLNet spreads over the batch are multiplied with weights so, and then with queries of the batch.
 
 use super::index::spread_from;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::Movement;
+use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "repeats-in-einsum",
@@ -25,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Einsum"],
-    apply: repeats,
+    apply: |place| repeats(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// An equation without ellipses, whose terms name each letter once.

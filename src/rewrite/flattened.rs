@@ -8,10 +8,12 @@
 
 use std::collections::VecDeque;
 
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
+use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "merge-behind-functions",
@@ -31,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: LAYOUTS,
-    apply: merge_behind,
+    apply: |place| merge_behind(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many nodes are computed anew at most, and how many readers of one value are looked at.

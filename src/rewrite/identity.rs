@@ -3,11 +3,13 @@
 //! outer value) and its output an Identity is needed still: the output's name is its own.
 
 use super::build::{Build, rebuilt};
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
 use crate::ops::may_be_misread;
 use crate::ops::traits::{IN_ORDER, VARIADIC};
+use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -26,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Identity"],
-        apply: identity,
+        apply: |place| identity(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "dropout-inference",
@@ -42,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Dropout"],
-        apply: dropout,
+        apply: |place| dropout(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "cast-same-type",
@@ -51,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-type", "the operand is proved to have the type")],
         exact: true,
         operators: &["Cast", "CastLike"],
-        apply: cast,
+        apply: |place| cast(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "same-shape",
@@ -66,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: IN_ORDER,
-        apply: same_shape,
+        apply: |place| same_shape(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "transpose-nothing",
@@ -75,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("axes-in-order", "perm leaves every axis where it is")],
         exact: true,
         operators: &["Transpose"],
-        apply: transpose,
+        apply: |place| transpose(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "pad-nothing",
@@ -84,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("pads-zero", "every pad is known to be 0")],
         exact: true,
         operators: &["Pad"],
-        apply: pad,
+        apply: |place| pad(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "single-concat",
@@ -93,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("one-operand", "there is one operand")],
         exact: true,
         operators: VARIADIC,
-        apply: single,
+        apply: |place| single(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "concat-of-nothing",
@@ -108,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Concat"],
-        apply: concat_of_nothing,
+        apply: |place| concat_of_nothing(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "single-split",
@@ -117,20 +119,20 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("one-part", "there is one part")],
         exact: true,
         operators: &["Split"],
-        apply: split,
+        apply: |place| split(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
 /// `Identity(x) = x`.
 fn identity(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// `Dropout(x) = x` when not training: always before opset 12 (`is_test` aside), from then on unless `training_mode` may be true.
 fn dropout(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
-    if place.this()?.dropout_is_inference()? { place.forward(value) } else { None }
+    if place.this()?.dropout_is_inference()? { place.forward_opt(value) } else { None }
 }
 
 /// `Cast(x, to) = x` when `x` has type `to`.
@@ -140,7 +142,7 @@ fn cast(place: &Place<'_>) -> Option<Edit> {
     if place.dtype(value)? != place.dtype(output)? {
         return None;
     }
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// A reshape, broadcast or repetition to the shape `x` has is `x`: all of them keep the elements in order and, when the number of
@@ -151,14 +153,14 @@ fn same_shape(place: &Place<'_>) -> Option<Edit> {
     if !place.same_shape(value, output) || may_be_misread(place.model, place.facts, value) {
         return None;
     }
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// `Transpose(x, perm) = x` where `perm` moves nothing.
 fn transpose(place: &Place<'_>) -> Option<Edit> {
     let value = place.input(0)?;
     let perm = place.this()?.permutation(place.shape(value)?.len())?;
-    if perm.is_sorted() { place.forward(value) } else { None }
+    if perm.is_sorted() { place.forward_opt(value) } else { None }
 }
 
 /// `Pad(x, 0) = x`.
@@ -168,7 +170,7 @@ fn pad(place: &Place<'_>) -> Option<Edit> {
     if pads.iter().any(|&pad| pad != 0) || !place.same_shape(value, place.output(0)?) {
         return None;
     }
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// A concatenation, sum, maximum, minimum or mean of one operand is that operand.
@@ -178,7 +180,7 @@ fn single(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let value = node.input(0)?;
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// A split into one piece is the whole.
@@ -188,7 +190,7 @@ fn split(place: &Place<'_>) -> Option<Edit> {
     if node.outputs().len() != 1 || !place.same_shape(value, place.output(0)?) {
         return None;
     }
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// The operands of a Concat that hold something; the first, if none is known to.
@@ -210,7 +212,7 @@ fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
     };
     let left: Vec<ValueId> = (0..).zip(&inputs).filter(|(at, _)| !goes(*at)).map(|(_, &input)| input).collect();
     match left.as_slice() {
-        [one] => return place.forward(*one),
+        [one] => return place.forward_opt(*one),
         _ if left.len() == inputs.len() => return None,
         _ => {}
     }

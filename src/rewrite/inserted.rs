@@ -11,10 +11,12 @@
 use std::collections::VecDeque;
 
 use super::build::axes;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
+use crate::rewrite::miss::Miss;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -36,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: LAYOUTS,
-    apply: before_functions,
+    apply: |place| before_functions(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How a layout changes axes of size 1: for each axis of what it gives the axis of what it reads, or none for one that it puts in. Axes

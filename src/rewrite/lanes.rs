@@ -12,11 +12,13 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::{Build, rebuilt_alike};
+use super::place::Place;
+use super::rule::Rule;
 use super::slices::cuts::cuts_of;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::miss::Miss;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -32,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Concat"],
-    apply: concat_of_functions,
+    apply: |place| concat_of_functions(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many values may be put side by side.

@@ -5,8 +5,10 @@
 
 use super::build::rebuilt;
 use super::fuse::normalized::is_result as is_normalized;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
 use crate::tensor::{StridedView, Tensor, gather_later};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -30,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Reshape"],
-    apply: product_of_rows,
+    apply: |place| product_of_rows(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// A product of flattened rows: what is flattened, the weights, and what is added.

@@ -1,10 +1,12 @@
 //! Chains of data movement that one node can do.
 
 use super::build::Build;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::traits::{BROADCASTING, LAYOUTS, Movement, Variation, traits_of};
+use crate::rewrite::miss::Miss;
 use crate::tensor::DType;
 
 pub(super) const RULES: &[Rule] = &[
@@ -15,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("rank-known", "how many axes x has is known")],
         exact: true,
         operators: &["Transpose"],
-        apply: transpose_transpose,
+        apply: |place| transpose_transpose(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "transpose-as-reshape",
@@ -28,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Transpose"],
-        apply: transpose_as_reshape,
+        apply: |place| transpose_as_reshape(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "reshape-reshape",
@@ -40,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         )],
         exact: true,
         operators: LAYOUTS,
-        apply: reshape_reshape,
+        apply: |place| reshape_reshape(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "reshape-of-transpose",
@@ -56,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape", "Flatten"],
-        apply: reshape_of_transpose,
+        apply: |place| reshape_of_transpose(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "cast-cast",
@@ -68,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Cast"],
-        apply: cast_cast,
+        apply: |place| cast_cast(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "least-of-cast",
@@ -86,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Cast"],
-        apply: least_of_cast,
+        apply: |place| least_of_cast(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "concat-concat",
@@ -95,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-axis", "both are along the same axis"), ("one-reader", "nothing else reads the inner one")],
         exact: true,
         operators: &["Concat"],
-        apply: concat_concat,
+        apply: |place| concat_concat(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "expand-into-broadcast",
@@ -108,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: BROADCASTING,
-        apply: expand_into_broadcast,
+        apply: |place| expand_into_broadcast(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "expand-into-function",
@@ -124,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: BROADCASTING,
-        apply: expand_into_function,
+        apply: |place| expand_into_function(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -179,7 +181,7 @@ fn reshape_reshape(place: &Place<'_>) -> Option<Edit> {
     let input = place.layout(middle)?.1.input(0)?;
     // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_named(output) {
-        return place.forward(input);
+        return place.forward_opt(input);
     }
     reshape(place, input)
 }
@@ -243,7 +245,7 @@ fn cast_cast(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     if from == to {
-        return place.forward(input);
+        return place.forward_opt(input);
     }
     // How the outer one rounds and saturates is its own.
     let node = NewNode::like(place.node()?).reading(0, input);

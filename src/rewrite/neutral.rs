@@ -1,8 +1,11 @@
 //! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
 
-use super::{Place, Rule, index};
+use super::index;
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Edit, NewNode, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Commutes, IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
+use crate::rewrite::miss::Miss;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -23,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: WITH_NEUTRAL,
-        apply: neutral,
+        apply: |place| neutral(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "zero-before-softmax",
@@ -39,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Add"],
-        apply: zero_before_softmax,
+        apply: |place| zero_before_softmax(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "decided-where",
@@ -55,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Where"],
-        apply: decided_where,
+        apply: |place| decided_where(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "decided-where-of-floats",
@@ -68,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Where"],
-        apply: decided_where_of_floats,
+        apply: |place| decided_where_of_floats(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "double-not",
@@ -77,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: INVOLUTIONS,
-        apply: double,
+        apply: |place| double(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "negated-difference",
@@ -89,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Neg"],
-        apply: negated_difference,
+        apply: |place| negated_difference(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "idempotent",
@@ -98,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: IDEMPOTENT,
-        apply: idempotent,
+        apply: |place| idempotent(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "negated-comparison",
@@ -114,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Not"],
-        apply: negated_comparison,
+        apply: |place| negated_comparison(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "comparison-of-casts",
@@ -130,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"],
-        apply: comparison_of_casts,
+        apply: |place| comparison_of_casts(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -146,7 +149,7 @@ fn neutral(place: &Place<'_>) -> Option<Edit> {
         let Some(dtype) = place.dtype(value).filter(|dtype| place.dtype(output) == Some(*dtype)) else { continue };
         let is_neutral = index::uniform(place, other).is_some_and(|number| (neutral.is)(dtype, &number));
         if is_neutral && place.same_shape(value, output) {
-            return place.forward(value);
+            return place.forward_opt(value);
         }
     }
     None
@@ -177,7 +180,7 @@ fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
     } else {
         return None;
     };
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
@@ -203,7 +206,7 @@ impl Choice {
     /// What is selected, in the place of the Where.
     fn instead(&self, place: &Place<'_>) -> Option<Edit> {
         let is_alike = place.same_shape(self.value, place.output(0)?);
-        if is_alike { place.forward(self.value) } else { place.reshape_instead(self.value) }
+        if is_alike { place.forward_opt(self.value) } else { place.reshape_instead(self.value) }
     }
 }
 
@@ -227,7 +230,7 @@ fn double(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let (_, inner) = place.producer(place.input(0)?, &operator)?;
     let value = inner.input(0)?;
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// `−(a − b) = b − a`.
@@ -333,5 +336,5 @@ fn idempotent(place: &Place<'_>) -> Option<Edit> {
     let operator = place.node()?.op_type.clone();
     let value = place.input(0)?;
     place.producer(value, &operator)?;
-    place.forward(value)
+    place.forward_opt(value)
 }

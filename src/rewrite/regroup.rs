@@ -6,9 +6,11 @@
 
 use super::build::Build;
 use super::groups::groups;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::Dim;
 use crate::ir::Edit;
+use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "transpose-around-reshape",
@@ -21,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Transpose"],
-    apply: around_reshape,
+    apply: |place| around_reshape(place).ok_or(Miss::new("unnamed")),
 }];
 
 fn around_reshape(place: &Place<'_>) -> Option<Edit> {

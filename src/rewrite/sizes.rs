@@ -4,10 +4,12 @@
 use std::cmp::Ordering;
 
 use super::build::Build;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::{axis_in, size_operand};
+use crate::rewrite::miss::Miss;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -28,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape"],
-        apply: reshape,
+        apply: |place| reshape(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "reshape-to-squeeze",
@@ -40,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape"],
-        apply: reshape_to_squeeze,
+        apply: |place| reshape_to_squeeze(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "reshape-to-flatten",
@@ -57,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape"],
-        apply: reshape_to_flatten,
+        apply: |place| reshape_to_flatten(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "expand-to-constant",
@@ -69,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Expand"],
-        apply: expand,
+        apply: |place| expand(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "tile-to-constant",
@@ -84,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Tile"],
-        apply: tile,
+        apply: |place| tile(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "slice-bound-to-constant",
@@ -100,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slice_bounds,
+        apply: |place| slice_bounds(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "product-to-size",
@@ -112,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ReduceProd"],
-        apply: size_of_all,
+        apply: |place| size_of_all(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "resize-to-scales",
@@ -131,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Resize"],
-        apply: resize,
+        apply: |place| resize(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

@@ -3,8 +3,10 @@
 //! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
 
 use super::parts::Parts;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Edit, ValueId};
+use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -27,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Split"],
-        apply: behind,
+        apply: |place| behind(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "split-behind-function",
@@ -40,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Split"],
-        apply: behind_function,
+        apply: |place| behind_function(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

@@ -9,10 +9,12 @@
 //! the whole, too ([`super::parts`]).
 
 use super::parts::is_arithmetic;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Variation, traits_of};
+use crate::rewrite::miss::Miss;
 use std::collections::BTreeSet;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -36,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Add", "Sub", "Mul", "Div", "Pow"],
-    apply: function_of_steps,
+    apply: |place| function_of_steps(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many steps are looked at.

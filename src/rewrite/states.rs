@@ -11,8 +11,10 @@
 //! | tract 0.23 | ends its process if the size of the batch is open, allocates zeros if it is a number |
 //! | OpenCV 4, and the classic engine of 5 | refuses a GRU of fewer than six operands, allocates zeros for an LSTM |
 
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Edit, ValueId};
+use crate::rewrite::miss::Miss;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -26,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["LSTM", "RNN"],
-    apply: zero_state,
+    apply: |place| zero_state(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// Leaves out `initial_h` and `initial_c` where they are zero. That they have the shape they must have, a run that gives a

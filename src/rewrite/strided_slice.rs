@@ -10,10 +10,12 @@
 //! Bounds that are known only at run time are passed on, element by element where the masks leave only some of them in force.
 
 use super::build::Build;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops;
+use crate::rewrite::miss::Miss;
 use crate::slicing::{self, Bound, Entry, Floor, Range, Reading, SliceSpec};
 use crate::tensor::{DType, Tensor};
 
@@ -33,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         "ai.intel.openvino.StridedSlice",
         "ai.intel.openvino.Slice",
     ],
-    apply: lower,
+    apply: |place| lower(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// The operands that hold where ranges begin and end, in every dialect lowered here.

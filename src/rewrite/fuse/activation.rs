@@ -14,8 +14,11 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::kernels::{as_attribute, has_kernel};
 use super::pattern::{Product, Reader};
-use super::{Fusion, Operand, Place, Rule};
+use super::{Fusion, Operand};
 use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -36,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Mul", "Div"],
-    apply: activation,
+    apply: |place| activation(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// An activation function, spelled out.

@@ -10,11 +10,13 @@
 //! That is for operator sets without a LayerNormalization: the operator, where there is one, is not taken apart.
 
 use super::normalized::{is_normalized, normalized};
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::Edit;
 use crate::rewrite::build::Build;
 use crate::rewrite::groups::groups;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -29,7 +31,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Transpose"],
-        apply: before_flattening,
+        apply: |place| before_flattening(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "transpose-behind-normalization",
@@ -43,7 +45,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Transpose"],
-        apply: behind_normalization,
+        apply: |place| behind_normalization(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

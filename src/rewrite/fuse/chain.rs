@@ -6,10 +6,13 @@
 
 use super::magnitude::may_scale;
 use super::ordinary::is_ordinary;
-use super::{Fusion, Operand, Place, Rule, has_arithmetic};
+use super::{Fusion, Operand, has_arithmetic};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::index;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -30,7 +33,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul", "Div", "Add", "Sub"],
-        apply: floats,
+        apply: |place| floats(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "integer-constant-chain",
@@ -43,7 +46,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Mul", "Add", "Sub"],
-        apply: integers,
+        apply: |place| integers(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "zero-term",
@@ -56,7 +59,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Add", "Sub"],
-        apply: zero_term,
+        apply: |place| zero_term(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "zero-that-spreads",
@@ -69,7 +72,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Add"],
-        apply: zero_that_spreads,
+        apply: |place| zero_that_spreads(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -92,7 +95,7 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
     if !place.same_shape(x, result) || place.model.users(result).iter().any(|user| shows_zero_sign(place, user)) {
         return None;
     }
-    place.forward(x)
+    place.forward_opt(x)
 }
 
 fn zero_that_spreads(place: &Place<'_>) -> Option<Edit> {

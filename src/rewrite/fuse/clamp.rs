@@ -9,10 +9,13 @@
 //! gives 1 + 2⁻²³. A cut keeps what is equal to a bound, so of bounds 0 and −0 the first cut's is the one that is seen.
 
 use super::range::{Clamp, last_finite, range};
-use super::{Place, Rule, rounded};
+use super::rounded;
 use crate::ir::{Edit, NewNode};
 use crate::ops::traits::ValueRange;
 use crate::rewrite::build::{Build, ClipBound};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -26,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         )],
         exact: true,
         operators: &["Relu", "Clip"],
-        apply: needless,
+        apply: |place| needless(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "cut-of-cut",
@@ -39,7 +42,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Relu", "Clip"],
-        apply: cut_of_cut,
+        apply: |place| cut_of_cut(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -50,7 +53,7 @@ fn needless(place: &Place<'_>) -> Option<Edit> {
     if low < cut.low || high > cut.high {
         return None;
     }
-    place.forward(cut.input)
+    place.forward_opt(cut.input)
 }
 
 fn cut_of_cut(place: &Place<'_>) -> Option<Edit> {

@@ -10,8 +10,11 @@
 //! The nodes of a normalization are an idiom, so all of them are written anew, most as they were.
 
 use super::pattern::Reader;
-use super::{Place, Rule, normalization, rounded};
+use super::{normalization, rounded};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -35,7 +38,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Mul", "Div"],
-    apply: quotient,
+    apply: |place| quotient(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// What of a normalization is spelled otherwise than runtimes know it.

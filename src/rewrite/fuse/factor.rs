@@ -12,13 +12,16 @@
 //! before it: exporters store equal biases of several products once.
 
 use super::attention::{scales_known_scores, scales_unmasked_heads};
+use super::has_arithmetic;
 use super::magnitude::{has_room, is_bounded, may_move};
 use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, scaled};
 use super::weights::has_plain_factor;
-use super::{Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -48,7 +51,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul", "Div"],
-        apply: upstream,
+        apply: |place| upstream(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "factor-downstream",
@@ -76,7 +79,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul", "Div"],
-        apply: downstream,
+        apply: |place| downstream(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -155,7 +158,7 @@ impl Scaling {
         if copied.checked_mul(SMALL_BESIDE)? > replaced || place.is_of_sizes(self.result) {
             return None;
         }
-        let mut edit = place.forward(self.value)?;
+        let mut edit = place.forward_opt(self.value)?;
         for (change, like, tensor) in tensors {
             let constant = edit.constant_named(place.fused_name(like), tensor);
             edit.rewire.push((change.node, change.slot, Some(constant)));

@@ -7,11 +7,14 @@
 //!
 //! Results stay equal up to rounding: how a kernel sums is its own business.
 
+use super::Fusion;
 use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
-use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -31,7 +34,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Add"],
-        apply: add,
+        apply: |place| add(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "transpose-into-gemm",
@@ -46,7 +49,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Gemm", "MatMul"],
-        apply: transpose,
+        apply: |place| transpose(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

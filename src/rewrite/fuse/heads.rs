@@ -7,9 +7,11 @@
 //! * `join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x))` where `part` also makes an axis of three before the heads
 //! * `Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)` where each head stands several times in a row
 
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -30,7 +32,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Transpose"],
-        apply: heads,
+        apply: |place| heads(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "attention-of-parts",
@@ -48,7 +50,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Transpose"],
-        apply: stacked,
+        apply: |place| stacked(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "attention-groups",
@@ -60,7 +62,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Attention"],
-        apply: groups,
+        apply: |place| groups(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

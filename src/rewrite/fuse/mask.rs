@@ -17,9 +17,12 @@
 
 use super::attention::{is_normalized, masked};
 use super::magnitude::keeps_digits;
-use super::{Place, Rule, rounded};
+use super::rounded;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -41,7 +44,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Where"],
-    apply: mask,
+    apply: |place| mask(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// Looks at the Where.

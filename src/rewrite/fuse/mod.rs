@@ -75,7 +75,8 @@ pub(super) mod table;
 pub(super) mod token;
 pub(super) mod weights;
 
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::Rule;
 use crate::ir::{Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};

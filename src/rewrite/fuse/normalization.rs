@@ -14,10 +14,13 @@
 
 use super::kernels::as_attribute;
 use super::pattern::Reader;
-use super::{Fusion, Operand, Place, Rule, rounded};
+use super::{Fusion, Operand, rounded};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, Tensor, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -36,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul"],
-        apply: normalization,
+        apply: |place| normalization(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "bare-normalization",
@@ -54,7 +57,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Div", "Mul"],
-        apply: bare,
+        apply: |place| bare(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

@@ -3,7 +3,7 @@
 use super::normalization::{self, Normalization};
 use super::pattern::Reader;
 use crate::ir::{Node, NodeId, ValueId};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 
 /// How many nodes are looked at between a normalization and what it is the operand of.
 const MOST_BEHIND: usize = 3;

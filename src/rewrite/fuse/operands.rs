@@ -7,8 +7,11 @@
 
 use super::magnitude::{has_room, keeps_digits, may_move};
 use super::ordinary::is_ordinary;
-use super::{Place, Rule, has_arithmetic, rounded};
+use super::{has_arithmetic, rounded};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "factors-of-operands",
@@ -31,7 +34,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["MatMul"],
-    apply: of_product,
+    apply: |place| of_product(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// `factor·x`, computed by a node that only the product reads.

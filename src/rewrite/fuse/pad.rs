@@ -11,12 +11,15 @@
 //! empty: runtimes refuse to pool over an empty axis, padded or not. And the elements of `x` are known to be above −∞: a kernel
 //! that pads starts from the lowest finite number, and gives that for a window of nothing but −∞. NaN aside.
 
+use super::Fusion;
 use super::range::range;
-use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::Number;
 use crate::rewrite::build::Build;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -32,7 +35,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Pad"],
-        apply: pad_pad,
+        apply: |place| pad_pad(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "pad-into-window",
@@ -53,7 +56,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Conv", "AveragePool", "MaxPool"],
-        apply: pad_into_window,
+        apply: |place| pad_into_window(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

@@ -9,10 +9,13 @@
 //! blocks of channels, for which it has no Split, so it would bring the whole into another order before that, and every part back behind it.
 //! And so do two products of rows where an activation follows one of them, with which the runtime computes it.
 
-use super::{Place, Rule, attention};
+use super::attention;
 use crate::ir::{Edit, Name, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::miss::Miss;
 use crate::rewrite::parts::Parts;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -37,7 +40,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["MatMul", "Gemm", "Conv"],
-    apply: parallel,
+    apply: |place| parallel(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many products are looked at.

@@ -5,8 +5,10 @@
 //! whole numbers then gives `n`. So it is for integers of 16 bits and fewer, and binary32 scales `s > 0` for which neither
 //! `s` nor `n·s` leaves the numbers that have all digits.
 
-use super::{Place, Rule};
 use crate::ir::{Edit, Node};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -20,7 +22,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["QuantizeLinear"],
-    apply: quantize,
+    apply: |place| quantize(place).ok_or(Miss::new("unnamed")),
 }];
 
 fn quantize(place: &Place<'_>) -> Option<Edit> {
@@ -43,7 +45,7 @@ fn quantize(place: &Place<'_>) -> Option<Edit> {
     if !scale.elements::<f32>()?.iter().all(digits) {
         return None;
     }
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// The type that the standard gives the result: the zero point's, else the attribute's, else `uint8`.

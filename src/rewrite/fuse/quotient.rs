@@ -2,8 +2,11 @@
 //!
 //! Law: `x·(1/y) = x/y`, up to one rounding.
 
-use super::{Fusion, Place, Rule, has_arithmetic};
+use super::{Fusion, has_arithmetic};
 use crate::ir::{Edit, NodeId, ValueId};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -31,7 +34,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Mul"],
-    apply: quotient,
+    apply: |place| quotient(place).ok_or(Miss::new("unnamed")),
 }];
 
 fn quotient(place: &Place<'_>) -> Option<Edit> {

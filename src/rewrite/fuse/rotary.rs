@@ -10,11 +10,13 @@
 //! all sizes are numbers each place names its row. ONNX Runtime computes it for empty batches and sequences as well.
 
 use super::kernels::has_kernel;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Operands, traits_of};
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::rewrite::slices::cuts::{cuts_of, part};
 use crate::tensor::{StridedView, Tensor, gather};
 
@@ -34,7 +36,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Add"],
-        apply: spelled,
+        apply: |place| spelled(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "rotary-of-part",
@@ -47,7 +49,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Concat"],
-        apply: of_part,
+        apply: |place| of_part(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "rotary-heads",
@@ -63,7 +65,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["RotaryEmbedding"],
-        apply: heads,
+        apply: |place| heads(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

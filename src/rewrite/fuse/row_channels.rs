@@ -9,10 +9,13 @@
 use super::affine::{Affine, Channels};
 use super::magnitude::keeps_digits;
 use super::ordinary::is_ordinary;
+use super::rounded;
 use super::scaled::{Blocks, scaled};
-use super::{Place, Rule, rounded};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalized-rows",
@@ -27,7 +30,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["BatchNormalization"],
-    apply: of_rows,
+    apply: |place| of_rows(place).ok_or(Miss::new("unnamed")),
 }];
 
 fn of_rows(place: &Place<'_>) -> Option<Edit> {

@@ -14,11 +14,13 @@
 use super::attention::{follows_known, is_known, is_recognised, projection};
 use super::kernels::has_gemm;
 use super::quick_gelu::is_quick;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Traits, traits_of};
 use crate::rewrite::Build;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
@@ -45,7 +47,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Add"],
-    apply: in_rows,
+    apply: |place| in_rows(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many nodes may be between two products.

@@ -18,10 +18,12 @@
 
 use super::kernels::{as_attribute, has_kernel};
 use super::magnitude::has_room;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::Build;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -45,7 +47,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["MatMul"],
-    apply: attention,
+    apply: |place| attention(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many masks may be added to the scores.

@@ -10,11 +10,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
 use crate::rewrite::Build;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "stream-in-rows",
@@ -31,7 +33,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: LAYOUTS,
-    apply: in_rows,
+    apply: |place| in_rows(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many nodes may be computed in rows at once.

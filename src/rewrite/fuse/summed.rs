@@ -14,9 +14,12 @@ use super::magnitude::{may_add, may_sum};
 use super::ordinary::is_ordinary;
 use super::scaled::elements;
 use super::weights::has_plain_factor;
-use super::{Fusion, Operand, Place, Rule, has_arithmetic, rounded};
+use super::{Fusion, Operand, has_arithmetic, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::Budget;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{Number, Recipe, Tensor, dispatch_numeric, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -39,7 +42,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Add", "Sub"],
-    apply: summed,
+    apply: |place| summed(place).ok_or(Miss::new("unnamed")),
 }];
 
 fn summed(place: &Place<'_>) -> Option<Edit> {

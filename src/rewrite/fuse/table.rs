@@ -6,9 +6,12 @@
 //! third one, of segments that are all the same.
 
 use super::magnitude::may_shift;
-use super::{Place, Rule, has_arithmetic, rounded};
+use super::{has_arithmetic, rounded};
 use crate::ir::{Edit, NewNode};
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "row-into-table",
@@ -24,7 +27,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Add"],
-    apply: row_into_table,
+    apply: |place| row_into_table(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// Looks at the sum with what is looked up.

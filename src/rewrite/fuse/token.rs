@@ -6,7 +6,9 @@
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::concat;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -27,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Add"],
-    apply: rows_before_sum,
+    apply: |place| rows_before_sum(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// Constant rows in front of a tensor.

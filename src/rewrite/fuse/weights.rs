@@ -13,9 +13,12 @@ use super::magnitude::{has_room, is_bounded, keeps_digits, may_add, may_move, ma
 use super::normalized::is_of_normalized_rows;
 use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, largest, scaled, sums};
-use super::{Fusion, Operand, Place, Rule, has_arithmetic, is_unpadded, rounded};
+use super::{Fusion, Operand, has_arithmetic, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -47,7 +50,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: AFFINE,
-        apply: after,
+        apply: |place| after(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "affine-before-weights",
@@ -74,7 +77,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
-        apply: before,
+        apply: |place| before(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

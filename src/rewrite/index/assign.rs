@@ -9,8 +9,8 @@ use super::counting::{Counting, columns, counting};
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
 /// One assignment: the axis, the range of it, and what is written.
@@ -132,7 +132,7 @@ fn whole(place: &Place<'_>, node: &Node, columns: &[Counting]) -> Option<Edit> {
     let (into, updates) = (node.input(0)?, node.input(2)?);
     let is_whole = |(axis, (column, dim)): (usize, (&Counting, &Dim))| covers(place, column, axis, dim);
     let all = columns.iter().zip(place.shape(into)?).enumerate().all(is_whole);
-    (all && place.same_shape(into, updates)).then(|| place.forward(updates))?
+    (all && place.same_shape(into, updates)).then(|| place.forward_opt(updates))?
 }
 
 /// Whether a column of places writes all of an axis of size `dim`, from the first on.

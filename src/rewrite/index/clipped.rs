@@ -8,7 +8,7 @@
 
 use crate::ir::{Data, Edit, NodeId, ValueId};
 use crate::ops::{Environment, evaluate_node};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many columns are looked at.

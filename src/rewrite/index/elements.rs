@@ -7,8 +7,8 @@
 use crate::dim::Dim;
 use crate::ir::Edit;
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::Place;
 use crate::rewrite::build::Build;
+use crate::rewrite::place::Place;
 
 /// How far back an index is followed through what spreads it and lays it out.
 const MAX_DEPTH: usize = 8;

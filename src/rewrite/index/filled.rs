@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::uniform;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::Build;
+use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
 /// How far back a tensor is followed to what filled it.

@@ -13,8 +13,8 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::ops::{Environment, evaluate_node};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 

@@ -9,8 +9,8 @@
 use super::counting::{columns, counting};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
 /// How many values are looked at for one of a size.
@@ -91,7 +91,7 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
     }
     let same = place.same_dims(&shape, to);
     if same && parts.is_empty() {
-        return place.forward(data);
+        return place.forward_opt(data);
     }
     let mut edit = place.edit()?;
     let [part] = parts.as_slice() else {

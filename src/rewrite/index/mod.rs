@@ -33,8 +33,9 @@ mod triangle;
 mod uniform;
 mod wider;
 
-use super::Rule;
+use super::rule::Rule;
 use crate::ops::traits;
+use crate::rewrite::miss::Miss;
 
 pub(super) use few::flag;
 pub use positions::{Positions, positions};
@@ -58,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather", "GatherND"],
-        apply: lookup::in_order,
+        apply: |place| lookup::in_order(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "lookup-in-rows",
@@ -71,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: lookup::in_rows,
+        apply: |place| lookup::in_rows(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "reverse-whole",
@@ -83,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ReverseSequence"],
-        apply: reverse::reverse,
+        apply: |place| reverse::reverse(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "assignment-in-order",
@@ -100,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ScatterND"],
-        apply: assign::in_order,
+        apply: |place| assign::in_order(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "triangle-masked-again",
@@ -113,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Mul"],
-        apply: triangle::masked_again,
+        apply: |place| triangle::masked_again(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "spread-before-broadcast",
@@ -134,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: traits::SPREADING,
-        apply: spread::spread,
+        apply: |place| spread::spread(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "filled-by-size",
@@ -147,7 +148,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: traits::FILLING,
-        apply: filled::fill,
+        apply: |place| filled::fill(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "positions-to-constant",
@@ -160,7 +161,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
-        apply: positions::written,
+        apply: |place| positions::written(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "part-of-outer",
@@ -173,7 +174,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: outer::part,
+        apply: |place| outer::part(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "concat-of-outer",
@@ -186,7 +187,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Concat"],
-        apply: outer::join,
+        apply: |place| outer::join(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "transpose-of-lookup",
@@ -199,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Transpose"],
-        apply: rows::turned,
+        apply: |place| rows::turned(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "slice-of-lookup",
@@ -213,7 +214,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: rows::cut,
+        apply: |place| rows::cut(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "lookup-in-repeats",
@@ -230,7 +231,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: periodic::by_remainder,
+        apply: |place| periodic::by_remainder(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "lookup-by-one-column",
@@ -246,7 +247,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["GatherND"],
-        apply: lookup::by_column,
+        apply: |place| lookup::by_column(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "elements-of-rows",
@@ -262,7 +263,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["GatherElements"],
-        apply: elements::of_rows,
+        apply: |place| elements::of_rows(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "positions-in-64-bits",
@@ -279,7 +280,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
-        apply: wider::cast_late,
+        apply: |place| wider::cast_late(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "places-in-order",
@@ -292,7 +293,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["NonZero"],
-        apply: nonzero::in_order,
+        apply: |place| nonzero::in_order(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "spread-before-product",
@@ -316,7 +317,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: traits::SPREADING,
-        apply: spread::spread_before_product,
+        apply: |place| spread::spread_before_product(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -335,7 +336,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ScatterND"],
-        apply: assign::into_filled,
+        apply: |place| assign::into_filled(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "part-in-order",
@@ -351,7 +352,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["GatherND"],
-        apply: lookup::by_sizes,
+        apply: |place| lookup::by_sizes(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "assignment-of-number",
@@ -373,7 +374,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ScatterND"],
-        apply: number::assigned,
+        apply: |place| number::assigned(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "saturated-lookup",
@@ -392,7 +393,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Gather"],
-        apply: saturated::lookup,
+        apply: |place| saturated::lookup(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "lookups-by-one-clip",
@@ -408,7 +409,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Clip"],
-        apply: clipped::by_one,
+        apply: |place| clipped::by_one(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "range-and-sum",
@@ -424,7 +425,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Add", "Sub"],
-        apply: shifted::shift,
+        apply: |place| shifted::shift(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -454,7 +455,7 @@ const REPEATS: Rule = Rule {
     ],
     exact: true,
     operators: &["Reshape"],
-    apply: repeated::lookup,
+    apply: |place| repeated::lookup(place).ok_or(Miss::new("unnamed")),
 };
 
 const CHOICE: Rule = Rule {
@@ -470,7 +471,7 @@ const CHOICE: Rule = Rule {
     // ONNX Runtime's kernel makes 0 of the −0 of floats that a true flag selects.
     exact: false,
     operators: &["Concat"],
-    apply: columns::choose,
+    apply: |place| columns::choose(place).ok_or(Miss::new("unnamed")),
 };
 
 /// What is computed of positions is looked at as a whole, when nothing makes it smaller any more.
@@ -492,7 +493,7 @@ pub(super) const FRONT_RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Range"],
-        apply: front::of_table,
+        apply: |place| front::of_table(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "front-of-longer",
@@ -512,6 +513,6 @@ pub(super) const FRONT_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Range"],
-        apply: front::of_longer,
+        apply: |place| front::of_longer(place).ok_or(Miss::new("unnamed")),
     },
 ];

@@ -6,8 +6,8 @@ use super::uniform;
 use crate::ir::{Edit, NewNode};
 use crate::ops::size_operand::reshape_codes;
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
 pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {

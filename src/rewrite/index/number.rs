@@ -8,8 +8,8 @@ use super::counting::{Counting, columns};
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
 
 /// How many places a mask may tell apart.

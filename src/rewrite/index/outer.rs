@@ -6,7 +6,7 @@
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, traits_of};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather};
 

@@ -7,8 +7,8 @@
 use crate::ir::{Data, Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::Movement;
 use crate::ops::{Environment, axis_in, evaluate_node};
-use crate::rewrite::Place;
 use crate::rewrite::build::Build;
+use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 

@@ -3,7 +3,7 @@
 use super::counting::counting;
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
 
 /// How many elements a tensor has at most that is written out because its size turns out to be known.

@@ -8,7 +8,7 @@ use super::spread::spread_from;
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
 use crate::ops::traits::Movement;
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
 /// How many places the result may have along the axis.

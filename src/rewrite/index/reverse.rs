@@ -5,7 +5,7 @@
 
 use super::counting::counting;
 use crate::ir::Edit;
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
 /// More places than this are not listed.

@@ -4,8 +4,8 @@
 //! `i` side by side and in order, and `Gather(x, i)[r] = Gather(x[r], i)` where `r` cuts other axes than those of `i`.
 
 use crate::ir::{Edit, Node, NodeId, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::Build;
+use crate::rewrite::place::Place;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather, gather_later};
 

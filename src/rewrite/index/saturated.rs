@@ -14,8 +14,8 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NodeId, ValueId};
 use crate::ops::traits::{Operands, Ordered};
 use crate::ops::{Environment, evaluate_node, operator};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, ClipBound};
+use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 

@@ -8,7 +8,9 @@
 use super::positions::positions;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, Tensor};
 
 /// Ranges from a number on in steps of one are what rules for positions look for, so this waits for them.
@@ -28,7 +30,7 @@ pub(in crate::rewrite) const STEP_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Mul"],
-    apply: multiply,
+    apply: |place| multiply(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// The most that a Range is multiplied by.

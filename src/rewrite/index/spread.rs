@@ -12,8 +12,8 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Commutes, Movement, traits_of};
-use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.

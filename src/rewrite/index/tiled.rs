@@ -13,7 +13,9 @@ use crate::ir::{Data, Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::{Movement, Operands, traits_of};
 use crate::ops::{Environment, evaluate_node};
 use crate::rewrite::build::Build;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
@@ -33,7 +35,7 @@ pub(super) const TILED: Rule = Rule {
     ],
     exact: false,
     operators: &["Reshape", "Tile"],
-    apply: tile,
+    apply: |place| tile(place).ok_or(Miss::new("unnamed")),
 };
 
 /// How many bytes the new constant may have more than the old one.

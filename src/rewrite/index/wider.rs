@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::counting::counting;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
 
 /// How many nodes may lie between the casts.

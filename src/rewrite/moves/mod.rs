@@ -11,11 +11,14 @@ mod shuffled;
 
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
 use self::shuffled::turns_weights;
+use super::Build;
+use super::place::Place;
+use super::rule::Rule;
 use super::slices::cuts::{Cut, cuts_of, part};
-use super::{Build, Place, Rule};
 use crate::dim::{Dim, greatest_common_divisor};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, REORDERING, traits_of};
+use crate::rewrite::miss::Miss;
 use crate::tensor::{Tensor, counted_in, product};
 
 pub(super) const RULES: &[Rule] = &[AS_ONE, shuffled::RULE];
@@ -44,7 +47,7 @@ const AS_ONE: Rule = Rule {
     ],
     exact: true,
     operators: REORDERING,
-    apply: as_one,
+    apply: |place| as_one(place).ok_or(Miss::new("unnamed")),
 };
 
 /// How many nodes are looked at.

@@ -8,7 +8,9 @@ use super::{FEWEST_IN_ROW, MOST_BLOCKS};
 use crate::dim::Dim;
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, traits_of};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::Tensor;
 
 pub(super) const RULE: Rule = Rule {
@@ -31,7 +33,7 @@ pub(super) const RULE: Rule = Rule {
     ],
     exact: true,
     operators: LAYOUTS,
-    apply: shuffled,
+    apply: |place| shuffled(place).ok_or(Miss::new("unnamed")),
 };
 
 fn shuffled(place: &Place<'_>) -> Option<Edit> {

@@ -7,7 +7,9 @@
 use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;
 use crate::rewrite::build::{Build, axes as axes_of, rebuilt};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -22,7 +24,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Slice"],
-    apply: together,
+    apply: |place| together(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many pairs of values are compared at most.

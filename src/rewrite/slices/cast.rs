@@ -1,7 +1,9 @@
 //! Casts there and back around data movement.
 
 use crate::ir::{Edit, NewNode, NodeId};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "cast-sandwich",
@@ -17,7 +19,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Cast"],
-    apply: cast_sandwich,
+    apply: |place| cast_sandwich(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// More movements in a row than this are not looked through.

@@ -3,7 +3,9 @@
 use super::cuts::{Cuts, READING, cuts_of, ranges_of, same_cut};
 use super::{can_precede, siblings};
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -20,7 +22,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slice_nothing,
+        apply: |place| slice_nothing(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "equal-slices",
@@ -33,7 +35,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: equal_slices,
+        apply: |place| equal_slices(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "slice-slice",
@@ -45,7 +47,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slice_slice,
+        apply: |place| slice_slice(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "slice-fewer-axes",
@@ -57,7 +59,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slice_fewer_axes,
+        apply: |place| slice_fewer_axes(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -67,7 +69,7 @@ fn slice_nothing(place: &Place<'_>) -> Option<Edit> {
     if cuts_of(place, place.id)?.axes.iter().any(Option::is_some) {
         return None;
     }
-    place.forward(value)
+    place.forward_opt(value)
 }
 
 /// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
@@ -93,7 +95,7 @@ fn equal_slices(place: &Place<'_>) -> Option<Edit> {
         (is_free && same).then_some(value)
     };
     let first = others.into_iter().find_map(equal)?;
-    place.forward(first)
+    place.forward_opt(first)
 }
 
 /// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
@@ -106,7 +108,7 @@ fn slice_slice(place: &Place<'_>) -> Option<Edit> {
     let first = cuts_of(place, first)?;
     let both = composed(place, &first, place.id)?;
     if both.iter().all(Option::is_none) {
-        return place.forward(data);
+        return place.forward_opt(data);
     }
     let composes = |(id, slot): (NodeId, usize)| {
         let is_slice = place.model.node(id).is_some_and(|node| node.is("Slice") && node.graph() == graph);

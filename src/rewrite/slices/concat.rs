@@ -6,7 +6,9 @@ use super::cuts::{Cut, READING, cuts_of, part, range_of, ranges_of, same_cut};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::build::{Build, rebuilt};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -20,7 +22,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slice_of_concat,
+        apply: |place| slice_of_concat(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "concat-of-slices",
@@ -34,7 +36,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Concat"],
-        apply: concat_of_slices,
+        apply: |place| concat_of_slices(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -91,7 +93,7 @@ fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
     let mut edit = place.edit()?;
     if let [piece] = *reached.as_slice() {
         if is_whole {
-            return place.forward(piece);
+            return place.forward_opt(piece);
         }
         let slice = place.build(&mut edit, piece).slice_of_ranges(piece, &ranges)?;
         return place.instead(edit, slice);
@@ -230,7 +232,7 @@ fn concat_of_slices(place: &Place<'_>) -> Option<Edit> {
     let is_whole = run.axes.iter().all(Option::is_none);
     let alone = run.operands == values.len();
     if alone && is_whole {
-        return place.forward(run.data);
+        return place.forward_opt(run.data);
     }
     let mut edit = place.edit()?;
     let part = if is_whole {

@@ -9,7 +9,9 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{Environment, evaluate_node};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
@@ -33,7 +35,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Tile", "Expand", "Split"],
-        apply: of_part,
+        apply: |place| of_part(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "product-of-part",
@@ -50,7 +52,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["MatMul", "Gemm"],
-        apply: of_part,
+        apply: |place| of_part(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

@@ -4,7 +4,9 @@ use super::cuts::cuts_of;
 use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     // Where a function is approximated, what is beside it in the chain goes with it: so this one is tried first.
@@ -28,7 +30,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Slice"],
-        apply: slice_of_function,
+        apply: |place| slice_of_function(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "slice-of-elementwise",
@@ -47,7 +49,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slice_of_elementwise,
+        apply: |place| slice_of_elementwise(place).ok_or(Miss::new("unnamed")),
     },
 ];
 

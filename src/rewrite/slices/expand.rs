@@ -4,7 +4,9 @@ use super::cuts::{cuts_of, ranges_of};
 use crate::dim::Dim;
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -18,7 +20,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Slice"],
-    apply: slice_of_expand,
+    apply: |place| slice_of_expand(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// `Expand(x)[r]`: along an axis that `x` has to itself it is `Expand(x[r])`; along one that is broadcast all elements are the
@@ -59,7 +61,7 @@ fn slice_of_expand(place: &Place<'_>) -> Option<Edit> {
     }
     let is_sliced = ranges.iter().any(Option::is_some);
     if !is_broadcast && !is_sliced {
-        return place.forward(data);
+        return place.forward_opt(data);
     }
     let alone = place.has_one_reader(middle);
     if is_broadcast && is_sliced && !alone {

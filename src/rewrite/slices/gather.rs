@@ -4,7 +4,9 @@ use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
 
@@ -23,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: gather_to_slice,
+        apply: |place| gather_to_slice(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "gather-of-concat",
@@ -39,7 +41,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: gather_of_concat,
+        apply: |place| gather_of_concat(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "slice-squeeze-to-gather",
@@ -57,7 +59,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Squeeze"],
-        apply: slice_squeeze,
+        apply: |place| slice_squeeze(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "gather-unsqueeze-to-gather",
@@ -74,7 +76,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Unsqueeze"],
-        apply: gather_unsqueeze,
+        apply: |place| gather_unsqueeze(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -89,7 +91,7 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Unsqueeze"],
-    apply: size_unsqueeze,
+    apply: |place| size_unsqueeze(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// More constant indices than this are not looked at one by one.
@@ -146,7 +148,7 @@ fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
         (0..dims.len()).map(|at| range.clone().filter(|_| at == axis)).collect()
     };
     if ranges.iter().all(Option::is_none) {
-        return place.forward(data);
+        return place.forward_opt(data);
     }
     let mut edit = place.edit()?;
     let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
@@ -183,7 +185,7 @@ fn gather_of_concat(place: &Place<'_>) -> Option<Edit> {
         }
         let own: Vec<i64> = places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>()?;
         if tensor.rank() == 1 && count == size && own.iter().copied().eq(0..size) {
-            return place.forward(piece);
+            return place.forward_opt(piece);
         }
         let mut edit = place.edit()?;
         let own = Tensor::vector(own).reshape(tensor.shape()).ok()?;

@@ -4,7 +4,9 @@ use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode};
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -23,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Slice"],
-    apply: slice_of_pad,
+    apply: |place| slice_of_pad(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// What a cut of a padded axis leaves: of the data, and of the pads.
@@ -96,7 +98,7 @@ fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
     let is_padded = pads.iter().any(|&pads| pads != (0, 0));
     let name = place.node()?.name.clone();
     if !is_padded && !is_sliced {
-        return place.forward(data);
+        return place.forward_opt(data);
     }
     let alone = place.has_one_reader(middle);
     let is_empty = |cut: &Cut| cut.exact.as_ref().is_none_or(|(_, len)| !scope.ge(len, &Dim::constant(1)).is_yes());

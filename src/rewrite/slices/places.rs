@@ -6,7 +6,10 @@
 use super::MOST_READERS;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId};
-use crate::rewrite::{Build, Place, Rule};
+use crate::rewrite::build::Build;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "places-to-parts",
@@ -24,7 +27,7 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Gather"],
-    apply: places,
+    apply: |place| places(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// Runtimes make a Split and a Squeeze for each place of such lookups, and then move the Transpose behind each of them.

@@ -7,7 +7,9 @@ use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
 use crate::ops::traits::{AxisSource, Movement, traits_of};
 use crate::rewrite::build::{axes, rebuilt};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-reshape",
@@ -24,7 +26,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Slice"],
-    apply: slice_of_reshape,
+    apply: |place| slice_of_reshape(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// `Reshape(x)[r] = Reshape(x[r])` where the axis cut is an axis of `x`: as long, with as many elements before it and behind it.

@@ -3,7 +3,9 @@
 use super::cuts::{cuts_of, part};
 use super::{fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -23,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Concat"],
-    apply: selections,
+    apply: |place| selections(place).ok_or(Miss::new("unnamed")),
 }];
 
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
@@ -42,7 +44,7 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Gather"],
-    apply: gathers,
+    apply: |place| gathers(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// How many indices a list may have, and how many bytes a value takes in a file that is no longer there: its name and type.

@@ -4,7 +4,9 @@ use super::cuts::{Cut, cuts_of, part, same_cut};
 use super::{can_precede, fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::build::Build;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -19,7 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slice_is_part,
+        apply: |place| slice_is_part(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "slices-to-split",
@@ -38,7 +40,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: slices_to_split,
+        apply: |place| slices_to_split(place).ok_or(Miss::new("unnamed")),
     },
     Rule {
         name: "split-to-slice",
@@ -50,7 +52,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Split"],
-        apply: split_to_slice,
+        apply: |place| split_to_slice(place).ok_or(Miss::new("unnamed")),
     },
 ];
 
@@ -74,7 +76,7 @@ fn slice_is_part(place: &Place<'_>) -> Option<Edit> {
         let free = |value: &ValueId| !place.model.is_named(output) || !place.model.is_named(*value);
         node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
     })?;
-    place.forward(found)
+    place.forward_opt(found)
 }
 
 /// A Split of which one result is read is a slice.

@@ -2,7 +2,9 @@
 
 use super::moved;
 use crate::ir::{Edit, NewNode};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::Rule;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-transpose",
@@ -14,7 +16,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Slice"],
-    apply: slice_of_transpose,
+    apply: |place| slice_of_transpose(place).ok_or(Miss::new("unnamed")),
 }];
 
 /// `Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p)`: axis `i` of the transposed data is axis `p[i]` of `x`. Less is transposed, and

@@ -1,0 +1,79 @@
+//! The list of all rules, in the order they are tried. It stands above the rules: no rule knows it.
+
+use super::rule::Rule;
+use super::{
+    axes, batches, containers, counted, dequantized, einsum, flattened, fuse, identity, index, inserted, lanes, lift,
+    merge, moves, neutral, regroup, sizes, slices, split, stacked, states, strided_slice,
+};
+
+/// Every rule, in the order they are tried at a node.
+#[rustfmt::skip]
+pub const RULES: &[&[Rule]] = &[
+    identity::RULES,
+    neutral::RULES,
+    containers::RULES,
+    index::RULES,
+    sizes::RULES,
+    slices::compose::RULES,
+    slices::apart::RULES,
+    slices::select::RULES,
+    slices::concat::RULES,
+    slices::split::RULES,
+    slices::gather::RULES,
+    slices::pad::RULES,
+    slices::expand::RULES,
+    slices::transpose::RULES,
+    slices::reshape::RULES,
+    slices::elementwise::RULES,
+    slices::cast::RULES,
+    slices::constant::RULES,
+    merge::RULES,
+    regroup::RULES,
+    axes::RULES,
+    inserted::RULES,
+    flattened::RULES,
+    dequantized::RULES,
+    states::RULES,
+    counted::RULES,
+    lift::RULES,
+    einsum::RULES,
+    batches::RULES,
+    strided_slice::RULES,
+    fuse::clamp::RULES,
+    fuse::activation::RULES,
+    fuse::normalization::RULES,
+    fuse::divided::RULES,
+    fuse::scaled_attention::RULES,
+    fuse::rotary::RULES,
+    fuse::heads::RULES,
+    fuse::chain::RULES,
+    fuse::quotient::RULES,
+    fuse::operands::RULES,
+    fuse::gemm::RULES,
+    fuse::pad::RULES,
+    fuse::quantized::RULES,
+    fuse::table::RULES,
+    fuse::weights::RULES,
+    fuse::summed::RULES,
+    fuse::row_channels::RULES,
+];
+
+/// The rules that wait until no other has anything left to do, in the order they are let loose: they take apart, or hide,
+/// what those before them look for.
+#[rustfmt::skip]
+pub const LATE_RULES: &[&[&[Rule]]] = &[
+    &[slices::gather::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
+    &[dequantized::LATE_RULES, split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
+      fuse::rows::RULES],
+    &[index::FRONT_RULES, moves::RULES, fuse::stream::RULES],
+    &[index::STEP_RULES],
+];
+
+/// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but
+/// not every consumer of that operator set has a kernel for it.
+pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-of-parts", "attention-groups"];
+
+/// Every rule.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    RULES.iter().chain(LATE_RULES.iter().copied().flatten()).flat_map(|family| family.iter())
+}
