@@ -71,7 +71,7 @@ fn split_squeeze(place: &Place<'_>) -> Option<Edit> {
     }
     let mut edit = place.edit()?;
     let node = place.build(&mut edit, place.output(0)?).gather_at(data, Tensor::scalar(begin), axis);
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 /// Whether all that reads a value takes this axis of it away.

@@ -141,7 +141,7 @@ fn element_of_parts(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let axis = split.int("axis", 0)?;
-    place.instead(place.edit()?, Build::gather(data, index, axis))
+    place.instead_opt(place.edit()?, Build::gather(data, index, axis))
 }
 
 /// What a SplitToSequence takes apart, along which axis, and the sizes of the parts: a number for each, or one for all.
@@ -210,7 +210,7 @@ fn part_of_split(place: &Place<'_>) -> Option<Edit> {
     let axis = i64::try_from(parts.axis).ok()?;
     let node =
         place.build(&mut edit, place.output(0)?).slice(parts.data, vec![begin], vec![end], vec![axis], vec![1])?;
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 fn parts_together(place: &Place<'_>) -> Option<Edit> {
@@ -263,7 +263,7 @@ fn insert_into_known(place: &Place<'_>) -> Option<Edit> {
     let at = if at < 0 { at.checked_add(i64::try_from(count).ok()?)? } else { at };
     let at = usize::try_from(at).ok().filter(|&at| at <= count)?;
     elements.insert(at, Some(place.input(1)?));
-    place.instead(place.edit()?, NewNode::new("SequenceConstruct", elements))
+    place.instead_opt(place.edit()?, NewNode::new("SequenceConstruct", elements))
 }
 
 fn erase_from_known(place: &Place<'_>) -> Option<Edit> {
@@ -272,7 +272,7 @@ fn erase_from_known(place: &Place<'_>) -> Option<Edit> {
     elements.remove(at);
     // An empty one would have to say of what type its elements are.
     (!elements.is_empty()).then_some(())?;
-    place.instead(place.edit()?, NewNode::new("SequenceConstruct", elements))
+    place.instead_opt(place.edit()?, NewNode::new("SequenceConstruct", elements))
 }
 
 fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {
@@ -296,7 +296,7 @@ fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {
     if sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other))) {
         return None;
     }
-    place.instead(place.edit()?, Build::concat(parts, axis))
+    place.instead_opt(place.edit()?, Build::concat(parts, axis))
 }
 
 fn element_of_optional(place: &Place<'_>) -> Option<Edit> {

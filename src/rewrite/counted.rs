@@ -100,7 +100,7 @@ fn goes_on(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let goes_on = NewNode::new("Identity", [graph.inputs().get(1).copied()]);
-    place.instead(place.edit()?, goes_on)
+    place.instead_opt(place.edit()?, goes_on)
 }
 
 /// What a Loop counts up to from 0, if its body gives `i + 1 < limit` as the condition.

@@ -126,7 +126,7 @@ fn directly(place: &Place<'_>, equation: &Equation, slot: usize, value: ValueId)
     edit.insert.push(squeeze.output(less));
     let node =
         NewNode::like(place.node()?).reading(slot, less).set("equation", equation.without(slot, &letters).attribute());
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 fn through_another(place: &Place<'_>, equation: &Equation, slot: usize, value: ValueId) -> Option<Edit> {
@@ -156,6 +156,6 @@ fn through_another(place: &Place<'_>, equation: &Equation, slot: usize, value: V
         smaller.result.retain(|letter| !inner_letters.contains(letter));
         edit.insert.push(NewNode::like(inner).reading(at, less).set("equation", smaller.attribute()).output(product));
         let outer = NewNode::like(place.node()?).reading(slot, product);
-        place.instead(edit, outer.set("equation", equation.without(slot, &letters).attribute()))
+        place.instead_opt(edit, outer.set("equation", equation.without(slot, &letters).attribute()))
     })
 }

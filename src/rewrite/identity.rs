@@ -216,5 +216,5 @@ fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
         _ if left.len() == inputs.len() => return None,
         _ => {}
     }
-    place.instead(place.edit()?, rebuilt(node, Build::concat(left, axis)))
+    place.instead_opt(place.edit()?, rebuilt(node, Build::concat(left, axis)))
 }

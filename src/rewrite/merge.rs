@@ -139,7 +139,7 @@ fn transpose_transpose(place: &Place<'_>) -> Option<Edit> {
     let q = place.this()?.permutation(rank)?;
     let both: Vec<usize> = q.iter().map(|&axis| p.get(axis).copied()).collect::<Option<_>>()?;
     // Two readers of the inner result would keep it alive: then nothing is gained, but nothing is lost either.
-    place.instead(place.edit()?, Build::transpose(input, both))
+    place.instead_opt(place.edit()?, Build::transpose(input, both))
 }
 
 /// A transpose that only moves axes of size 1 keeps the elements in order; when it is next to a reshape, they are one reshape.
@@ -172,7 +172,7 @@ fn reshape(place: &Place<'_>, input: ValueId) -> Option<Edit> {
     let (from, to) = (place.shape(input)?, place.shape(output)?);
     let mut edit = place.edit()?;
     let node = place.build(&mut edit, output).reshape_to(place.scope(), input, from, to)?;
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 /// Reshapes keep the elements in order, so of two in a row only the last counts.
@@ -230,7 +230,7 @@ fn reshape_of_transpose(place: &Place<'_>) -> Option<Edit> {
     }
     let both: Vec<usize> =
         (0..groups.len()).map(|group| order.iter().position(|&other| other == group)).collect::<Option<_>>()?;
-    place.instead(place.edit()?, Build::transpose(input, both))
+    place.instead_opt(place.edit()?, Build::transpose(input, both))
 }
 
 /// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
@@ -249,7 +249,7 @@ fn cast_cast(place: &Place<'_>) -> Option<Edit> {
     }
     // How the outer one rounds and saturates is its own.
     let node = NewNode::like(place.node()?).reading(0, input);
-    place.instead(place.edit()?, node)
+    place.instead_opt(place.edit()?, node)
 }
 
 /// Casts of integers to floats round, but never turn an order round.
@@ -269,7 +269,7 @@ fn least_of_cast(place: &Place<'_>) -> Option<Edit> {
         let node = place.model.node(id).filter(|node| node.is("Cast") && Some(node.graph()) == place.graph())?;
         node.output(0).filter(|&cast| place.dtype(cast) == Some(to))
     })?;
-    place.instead(place.edit()?.removing(id), NewNode::like(reduce).reading(0, cast))
+    place.instead_opt(place.edit()?.removing(id), NewNode::like(reduce).reading(0, cast))
 }
 
 /// `Concat(…, Concat(a, b), …) = Concat(…, a, b, …)` along one axis.
@@ -292,7 +292,7 @@ fn concat_concat(place: &Place<'_>) -> Option<Edit> {
     if !merged {
         return None;
     }
-    place.instead(place.edit()?, Build::concat(inputs, axis))
+    place.instead_opt(place.edit()?, Build::concat(inputs, axis))
 }
 
 /// Kernels that look at whether an operand is a single number give the same bits.

@@ -31,6 +31,8 @@ pub struct Miss {
 pub const SHARED: &[(&str, &str)] = &[
     ("name-is-free", "the result is no graph output, or another node can compute it under that name"),
     ("results-unread", "no consumer reads the other results of a node that the edit removes"),
+    ("one-reader", "no remaining node reads a value that the edit removes"),
+    ("no-larger", "the new constants take no more bytes than the removed nodes and constants"),
     ("expressible", "the operator set in force can express the new node"),
     ("computable", "the rule computes the new constants and axes without overflow and within the budget"),
 ];
@@ -42,6 +44,10 @@ impl Miss {
     pub const NAME: Miss = Miss::new("name-is-free");
     /// Another result of a removed node is read.
     pub const RESULTS: Miss = Miss::new("results-unread");
+    /// A remaining node reads a value that the edit removes.
+    pub const READ: Miss = Miss::new("one-reader");
+    /// The model would grow.
+    pub const LARGER: Miss = Miss::new("no-larger");
     /// The operator set in force cannot express the new node.
     pub const EXPRESSIBLE: Miss = Miss::new("expressible");
     /// A constant of the edit cannot be computed.

@@ -206,7 +206,7 @@ impl Choice {
     /// What is selected, in the place of the Where.
     fn instead(&self, place: &Place<'_>) -> Option<Edit> {
         let is_alike = place.same_shape(self.value, place.output(0)?);
-        if is_alike { place.forward_opt(self.value) } else { place.reshape_instead(self.value) }
+        if is_alike { place.forward_opt(self.value) } else { place.reshape_opt(self.value) }
     }
 }
 
@@ -244,7 +244,7 @@ fn negated_difference(place: &Place<'_>) -> Option<Edit> {
     {
         return None;
     }
-    place.instead(place.edit()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))
+    place.instead_opt(place.edit()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))
 }
 
 /// `¬(a < b) = a ≥ b`, and so on.
@@ -263,7 +263,7 @@ fn negated_comparison(place: &Place<'_>) -> Option<Edit> {
     if !is_ordered || !place.has_one_reader(found) || !place.opset.has(opposite) {
         return None;
     }
-    place.instead(place.edit()?, NewNode::new(opposite, [Some(a), Some(b)]))
+    place.instead_opt(place.edit()?, NewNode::new(opposite, [Some(a), Some(b)]))
 }
 
 /// A comparison of integers cast to floats is one of the integers, where the floats are the very numbers.
@@ -284,7 +284,7 @@ fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
         });
     }
     let comparison = NewNode { inputs: operands, ..NewNode::like(node) };
-    takes.then(|| place.instead(edit, comparison)).flatten()
+    takes.then(|| place.instead_opt(edit, comparison)).flatten()
 }
 
 /// Returns the integers that a value is cast from, if no other node reads the value, and either `may_round` is set or each integer is proved to

@@ -110,11 +110,16 @@ impl<'a> Place<'a> {
         self.fact(value).and_then(Fact::const_ints)
     }
 
-    /// Whether both values are proved to have the same shape, dimension for dimension.
+    /// Returns `true` if both values are proved to have the same shape, dimension for dimension.
     pub fn same_shape(&self, a: ValueId, b: ValueId) -> bool {
+        self.compare_shapes(a, b).is_yes()
+    }
+
+    /// Compares the shapes of two values.
+    pub fn compare_shapes(&self, a: ValueId, b: ValueId) -> Answer {
         match (self.shape(a), self.shape(b)) {
-            (Some(a), Some(b)) => self.same_dims(a, b),
-            _ => false,
+            (Some(a), Some(b)) => self.compare_dims(a, b),
+            _ => Answer::No,
         }
     }
 
@@ -123,9 +128,18 @@ impl<'a> Place<'a> {
         self.dtype(value).is_some_and(|dtype| dtype != DType::String)
     }
 
-    /// Whether these are as many dims, proved to be equal one by one.
+    /// Returns `true` if these are as many dims, proved to be equal one by one.
     pub fn same_dims(&self, a: &[Dim], b: &[Dim]) -> bool {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.scope().eq(a, b).is_yes())
+        self.compare_dims(a, b).is_yes()
+    }
+
+    /// Compares as many dims one by one. The answer is that of the first pair that is not proved to be equal.
+    pub fn compare_dims(&self, a: &[Dim], b: &[Dim]) -> Answer {
+        if a.len() != b.len() {
+            return Answer::No;
+        }
+        let answers = a.iter().zip(b).map(|(a, b)| self.scope().eq(a, b));
+        answers.into_iter().find(|answer| !answer.is_yes()).unwrap_or(Answer::Yes)
     }
 
     /// A node with what is proved about it.

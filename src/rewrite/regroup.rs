@@ -59,5 +59,5 @@ fn around_reshape(place: &Place<'_>) -> Option<Edit> {
     if stays {
         return Some(edit.removing(place.id).inserting(reshape));
     }
-    place.instead(edit.inserting(reshape), Build::transpose(reached, turns))
+    place.instead_opt(edit.inserting(reshape), Build::transpose(reached, turns))
 }

@@ -178,7 +178,7 @@ fn size_of_all(place: &Place<'_>) -> Option<Edit> {
     if !is_whole || !all || !place.model.is_read_only_by(sizes, &[place.id]) {
         return None;
     }
-    place.instead(place.edit()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
+    place.instead_opt(place.edit()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
 }
 
 /// `Reshape(x, e)` with a constant operand that says the dims of the result by convention.
@@ -189,7 +189,7 @@ fn reshape(place: &Place<'_>) -> Option<Edit> {
     // In the convention 0 copies a dim, so there is no `allowzero`; all else that is said of the node stays.
     let mut edit = place.edit()?;
     let constant = edit.constant(target, "const", Tensor::vector(codes));
-    place.instead(edit, NewNode::like(place.node()?).without("allowzero").reading(1, constant))
+    place.instead_opt(edit, NewNode::like(place.node()?).without("allowzero").reading(1, constant))
 }
 
 /// A reshape that only adds or only drops axes of size 1 is an Unsqueeze or a Squeeze, whose operand is constant.
@@ -205,7 +205,7 @@ fn reshape_to_squeeze(place: &Place<'_>) -> Option<Edit> {
         Ordering::Greater => build.squeeze(input, size_operand::inserted_ones(scope, to, from)?),
         Ordering::Equal => return None,
     };
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 /// `Reshape(x, [Π dims before k, Π dims from k on])` is `Flatten(x, axis = k)`.
@@ -222,7 +222,7 @@ fn reshape_to_flatten(place: &Place<'_>) -> Option<Edit> {
     let split = (0..=from.len()).find(|&k| {
         equal(&scope.product(from.iter().take(k)), rows) && equal(&scope.product(from.iter().skip(k)), columns)
     })?;
-    place.instead(place.edit()?, Build::flatten(input, split))
+    place.instead_opt(place.edit()?, Build::flatten(input, split))
 }
 
 /// `Expand(x, e)` with a constant operand that says the dims of the result by convention.

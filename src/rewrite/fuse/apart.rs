@@ -72,7 +72,7 @@ fn before_flattening(place: &Place<'_>) -> Option<Edit> {
     let middle = edit.new_value(output, "turned");
     edit.insert.push(Build::transpose(x, axes).output(middle));
     let node = place.build(&mut edit, output).reshape_to(place.scope(), middle, &dims, place.shape(output)?)?;
-    place.instead(edit.removing(reshape), node)
+    place.instead_opt(edit.removing(reshape), node)
 }
 
 /// Looks at a Transpose that undoes one before a normalization.
@@ -113,5 +113,5 @@ fn behind_normalization(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(join.output(joined));
     edit.insert.push(Build::transpose(joined, perm).output(turned));
     let part = place.build(&mut edit, output).reshape_to(place.scope(), turned, &turned_dims, place.shape(output)?)?;
-    place.instead(edit, part)
+    place.instead_opt(edit, part)
 }

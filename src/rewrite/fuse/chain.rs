@@ -118,7 +118,7 @@ fn zero_that_spreads(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     let expand = NewNode::new("Expand", [Some(x), filling.input(0)]);
-    place.instead(place.edit()?.removing(id), expand)
+    place.instead_opt(place.edit()?.removing(id), expand)
 }
 
 /// Whether a node makes another number of a negative zero in its operand of this slot: it divides by it, for one.

@@ -97,7 +97,7 @@ fn mask(place: &Place<'_>) -> Option<Edit> {
     for (id, slot) in readers {
         divide_scores(place, &mut edit, id, slot)?;
     }
-    place.instead(edit, NewNode::new("Mul", [Some(masked), Some(lowest)]))
+    place.instead_opt(edit, NewNode::new("Mul", [Some(masked), Some(lowest)]))
 }
 
 /// The integers `m` of `Where(d, l, d)` with `d = 1 − Cast(m)`, the first `d` cast to a flag.

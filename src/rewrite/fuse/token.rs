@@ -90,7 +90,7 @@ fn rows_before_sum(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(pad.output(padded));
     edit.remove.push(place.model.value(joined).producer()?);
     let node = NewNode::like(place.node()?).reading(slot, padded).reading(1 - slot, new);
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 /// What a Concat puts behind constant rows that only repeat, by computed sizes, if nothing but the node looked at reads it.

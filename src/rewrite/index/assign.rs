@@ -62,7 +62,7 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
     }
     let mut pieces = axis_pieces.found;
     pieces.sort_by_key(|&(start, _, _)| start);
-    place.instead(edit, Build::concat(pieces.into_iter().map(|(_, _, updates)| updates), axis))
+    place.instead_opt(edit, Build::concat(pieces.into_iter().map(|(_, _, updates)| updates), axis))
 }
 
 /// What is known to stand at which places of an axis.
@@ -173,7 +173,7 @@ pub(super) fn into_filled(place: &Place<'_>) -> Option<Edit> {
     let pad = NewNode::new("Pad", [Some(updates)]);
     let pad = build.padded(pad, &before.into_iter().zip(after).collect::<Vec<_>>())?;
     let value = build.constant("value", number);
-    place.instead(edit, pad.reading(2, value))
+    place.instead_opt(edit, pad.reading(2, value))
 }
 
 /// The places a ScatterND writes to, axis by axis, if each axis of the updates is written in order to the same axis.

@@ -56,7 +56,7 @@ pub(super) fn fill(place: &Place<'_>) -> Option<Edit> {
         }
     };
     let value = Attribute::from(number.reshape(&[1]).ok()?);
-    place.instead(edit, NewNode::new("ConstantOfShape", [Some(sizes)]).with("value", value))
+    place.instead_opt(edit, NewNode::new("ConstantOfShape", [Some(sizes)]).with("value", value))
 }
 
 /// The node and those before it back to what fills a tensor.

@@ -49,7 +49,7 @@ fn gather(place: &Place<'_>) -> Option<Edit> {
         return None;
     }
     // Nothing but the layout of the axes is between the data and the result.
-    place.reshape_instead(data)
+    place.reshape_opt(data)
 }
 
 fn gather_nd(place: &Place<'_>) -> Option<Edit> {
@@ -99,7 +99,7 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
             return None;
         }
         let node = place.build(&mut edit, output).reshape_to(place.scope(), data, &shape, to)?;
-        return place.instead(edit, node);
+        return place.instead_opt(edit, node);
     };
     let slice = cut(place, &mut edit, data, part)?;
     if same {
@@ -109,7 +109,7 @@ fn gather_nd(place: &Place<'_>) -> Option<Edit> {
     let value = edit.new_value(data, "part");
     edit.insert.push(slice.output(value));
     let node = place.build(&mut edit, output).reshape_to(place.scope(), value, &shape, to)?;
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 /// The same of a part that may be longer than the data: if it is, nothing was looked up, and the result is as empty as the part of the data.
@@ -164,7 +164,7 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Option<Edit> {
     }
     let target = edit.new_value(output, "sizes");
     edit.insert.push(Build::concat(sizes, 0usize).output(target));
-    place.instead(edit, NewNode::new("Reshape", [Some(value), Some(target)]).with("allowzero", 1i64))
+    place.instead_opt(edit, NewNode::new("Reshape", [Some(value), Some(target)]).with("allowzero", 1i64))
 }
 
 /// `Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n]` for `i < a` and `k < n`: the front of every row of `x`, looked up in all rows one behind
@@ -209,7 +209,7 @@ pub(super) fn in_rows(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(slice.output(value));
     let shape = [&[rows.clone(), length.clone()], inner].concat();
     let node = place.build(&mut edit, output).reshape_to(scope, value, &shape, place.shape(output)?)?;
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 /// `GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)`: both take row `i` of `x`, counted from the end where it is negative, and fail where there
@@ -227,12 +227,12 @@ pub(super) fn by_column(place: &Place<'_>) -> Option<Edit> {
     if let Some(tensor) = place.constant(indices) {
         let [dims @ .., _] = tensor.shape() else { return None };
         let gather = place.build(&mut edit, data).gather_at(data, tensor.reshape(dims).ok()?, 0usize);
-        return place.instead(edit, gather);
+        return place.instead_opt(edit, gather);
     }
     let rows = place.layout(indices)?.1.input(0)?;
     let own = place.shape(rows)?;
     let same = own.len() == lead.len() && own.iter().zip(lead).all(|(a, b)| place.scope().eq(a, b).is_yes());
-    same.then(|| place.instead(edit, Build::gather(data, rows, 0usize))).flatten()
+    same.then(|| place.instead_opt(edit, Build::gather(data, rows, 0usize))).flatten()
 }
 
 /// Whether every place along this axis of the indices is looked up: no other axis of them is empty.

@@ -87,7 +87,7 @@ pub(super) fn part(place: &Place<'_>) -> Option<Edit> {
     let tensor = gather(&tensor, &view).ok()?;
     let mut edit = place.edit()?;
     let constant = edit.constant(found.constant, "part", tensor);
-    place.instead(edit, again(place.model.node(found.id)?, found, constant))
+    place.instead_opt(edit, again(place.model.node(found.id)?, found, constant))
 }
 
 pub(super) fn join(place: &Place<'_>) -> Option<Edit> {
@@ -122,5 +122,5 @@ pub(super) fn join(place: &Place<'_>) -> Option<Edit> {
     let found = first?;
     let mut edit = place.edit()?;
     let constant = edit.constant(found.constant, "joined", joined);
-    place.instead(edit, again(place.model.node(found.id)?, found, constant))
+    place.instead_opt(edit, again(place.model.node(found.id)?, found, constant))
 }

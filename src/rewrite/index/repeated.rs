@@ -34,7 +34,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
     }
     let mut edit = place.edit()?.removing(id);
     let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
-    place.instead(edit, gather)
+    place.instead_opt(edit, gather)
 }
 
 /// How many elements lie before the one axis that is spread, and how often that repeats each.

@@ -24,5 +24,5 @@ pub(super) fn reverse(place: &Place<'_>) -> Option<Edit> {
     let places = Tensor::vector((0..length).rev().collect());
     let mut edit = place.edit()?;
     let gather = place.build(&mut edit, output).gather_at(data, places, axis);
-    place.instead(edit, gather)
+    place.instead_opt(edit, gather)
 }

@@ -125,7 +125,7 @@ fn look_up(place: &Place<'_>, argument: ValueId, rows: Tensor, clip: Option<(i64
         edit.insert.push(clip.output(index));
     }
     let axis = node.int("axis", 0)?;
-    place.instead(edit, Build::gather(table, index, axis))
+    place.instead_opt(edit, Build::gather(table, index, axis))
 }
 
 /// The nodes that compute an integer tensor place by place of one that counts.

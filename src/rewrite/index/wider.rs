@@ -63,7 +63,7 @@ pub(super) fn cast_late(place: &Place<'_>) -> Option<Edit> {
     }
     done.remove.extend(nodes.into_iter().filter(|&id| id != place.id));
     done.remove.extend(gone);
-    place.instead(done, NewNode::like(node).reading(slot, wide))
+    place.instead_opt(done, NewNode::like(node).reading(slot, wide))
 }
 
 impl Region<'_, '_> {

@@ -473,18 +473,18 @@ impl Plan {
             data = laid_out;
         }
         let node = match self.does {
-            Does::Nothing => return place.reshape_instead(source),
+            Does::Nothing => return place.reshape_opt(source),
             Does::Lookup { axis, places } => place.build(&mut edit, data).gather_at(data, Tensor::vector(places), axis),
             Does::Turn(perm) => Build::transpose(data, perm),
         };
         let goal = place.shape(result)?;
         if place.same_dims(&self.after, goal) {
-            return place.instead(edit, node);
+            return place.instead_opt(edit, node);
         }
         let moved = edit.new_value(result, "moved");
         edit.insert.push(node.output(moved));
         let reshape = place.build(&mut edit, result).reshape_to(scope, moved, &self.after, goal)?;
-        place.instead(edit, reshape)
+        place.instead_opt(edit, reshape)
     }
 }
 

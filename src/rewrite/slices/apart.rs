@@ -70,7 +70,7 @@ fn together(place: &Place<'_>) -> Option<Edit> {
     let starts = joined(place, &mut edit, starts)?;
     let ends = joined(place, &mut edit, ends)?;
     let slice = place.build(&mut edit, output).slice_between(data, starts, ends, axes_of(axes), steps)?;
-    place.instead(edit.removing(first), rebuilt(node, slice))
+    place.instead_opt(edit.removing(first), rebuilt(node, slice))
 }
 
 /// Two vectors as one.

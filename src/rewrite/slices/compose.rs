@@ -159,7 +159,7 @@ fn slice_fewer_axes(place: &Place<'_>) -> Option<Edit> {
 fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
     let mut edit = place.edit()?;
     let node = place.build(&mut edit, data).slice_of_ranges(data, ranges)?;
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 #[cfg(test)]

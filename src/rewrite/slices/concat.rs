@@ -96,20 +96,20 @@ fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
             return place.forward_opt(piece);
         }
         let slice = place.build(&mut edit, piece).slice_of_ranges(piece, &ranges)?;
-        return place.instead(edit, slice);
+        return place.instead_opt(edit, slice);
     }
     // The shorter concatenation takes the place of the longer one, if nothing else reads that.
     let is_shorter = reached.len() < pieces.len() && place.has_one_reader(middle);
     let joined = rebuilt(node, Build::concat(reached, axis));
     if is_whole {
-        return place.instead(edit, joined);
+        return place.instead_opt(edit, joined);
     }
     if !is_shorter {
         return None;
     }
     let shorter = edit.new_value(middle, "pieces");
     let slice = place.build(&mut edit, shorter).slice_of_ranges(shorter, &ranges)?;
-    place.instead(edit.removing(concat).inserting(joined.output(shorter)), slice)
+    place.instead_opt(edit.removing(concat).inserting(joined.output(shorter)), slice)
 }
 
 /// A value as a part of another: a slice of it, or what a Split makes of it.
@@ -248,7 +248,7 @@ fn concat_of_slices(place: &Place<'_>) -> Option<Edit> {
     }
     let mut operands = values;
     operands.splice(at..at.checked_add(run.operands)?, [part]);
-    place.instead(edit, Build::concat(operands, axis))
+    place.instead_opt(edit, Build::concat(operands, axis))
 }
 
 /// Whether putting one part in the place of a run leaves no more nodes: a slice may be added where a node goes away.

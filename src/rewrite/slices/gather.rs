@@ -152,7 +152,7 @@ fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
     }
     let mut edit = place.edit()?;
     let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
-    place.instead(edit, slice)
+    place.instead_opt(edit, slice)
 }
 
 /// `Gather(Concat(p₀, …), i)` looks places up in one piece, where all of them lie in it; if they are all of its places in order, it is the piece.
@@ -190,7 +190,7 @@ fn gather_of_concat(place: &Place<'_>) -> Option<Edit> {
         let mut edit = place.edit()?;
         let own = Tensor::vector(own).reshape(tensor.shape()).ok()?;
         let gather = place.build(&mut edit, piece).gather_at(piece, own, axis);
-        return place.instead(edit, gather);
+        return place.instead_opt(edit, gather);
     }
     None
 }
@@ -239,7 +239,7 @@ fn slice_squeeze(place: &Place<'_>) -> Option<Edit> {
     }
     let mut edit = place.edit()?.removing(slice);
     let node = place.build(&mut edit, output).gather_at(data, Tensor::scalar(index), axis);
-    place.instead(edit, node)
+    place.instead_opt(edit, node)
 }
 
 /// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
@@ -266,5 +266,5 @@ fn vector_of_index(place: &Place<'_>) -> Option<Edit> {
     }
     let mut edit = place.edit()?.removing(gather);
     let again = place.build(&mut edit, output).gather_at(data, vector, axis);
-    place.instead(edit, rebuilt(node, again))
+    place.instead_opt(edit, rebuilt(node, again))
 }

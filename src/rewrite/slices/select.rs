@@ -90,7 +90,7 @@ fn selections(place: &Place<'_>) -> Option<Edit> {
     let mut edit = place.edit()?;
     edit.remove = remove;
     let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
-    place.instead(edit, gather)
+    place.instead_opt(edit, gather)
 }
 
 /// The indices along an axis of what a Slice or a part of a Split takes, if it takes all of the other axes.
