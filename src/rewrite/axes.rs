@@ -6,9 +6,9 @@
 //! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and vice versa for Squeeze
 
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure};
+use super::rule::{Rule, miss};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::rewrite::miss::Miss;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[
@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Squeeze"],
-        apply: |place| split_squeeze(place).ok_or(Miss::new("unnamed")),
+        apply: split_squeeze,
     },
     Rule {
         name: "reduction-keeping-axes",
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Unsqueeze", "Squeeze"],
-        apply: |place| reduction(place).ok_or(Miss::new("unnamed")),
+        apply: reduction,
     },
 ];
 
@@ -55,23 +55,20 @@ fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<
 }
 
 /// A Split whose parts have one element, or are not read, and lose the axis: each of them is an element of the axis.
-fn split_squeeze(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let middle = node.input(0)?;
-    let (_, split) = place.producer(middle, "Split")?;
-    let data = split.input(0)?;
-    let axis = place.read(split).axis(place.shape(data)?.len())?;
-    if !split.outputs().iter().flatten().all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis))
-    {
-        return None;
-    }
-    let (begin, size) = part(place, split, middle, axis)?;
-    if size != 1 || !place.may_be_looked_up(data) || place.read(node).ones()? != [axis] {
-        return None;
-    }
-    let mut edit = place.edit()?;
-    let node = place.build(&mut edit, place.output(0)?).gather_at(data, Tensor::scalar(begin), axis);
-    place.instead_opt(edit, node)
+fn split_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let middle = node.input(0).ok_or(Miss::ROOT)?;
+    let (_, split) = place.producer(middle, "Split").ok_or(Miss::ROOT)?;
+    let data = split.input(0).ok_or(Miss::ROOT)?;
+    let axis = place.read(split).axis(place.shape(data).ok_or(miss!("one-element").of(data))?.len()).ok_or(Miss::ROOT)?;
+    ensure(split.outputs().iter().flatten().all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis)), miss!("all-squeezed"))?;
+    let (begin, size) = part(place, split, middle, axis).ok_or(miss!("one-element"))?;
+    ensure(size == 1, miss!("one-element"))?;
+    ensure(place.may_be_looked_up(data), miss!("no-strings").of(data))?;
+    ensure(place.read(node).ones().ok_or(miss!("all-squeezed"))? == [axis], miss!("all-squeezed"))?;
+    let mut edit = place.begin()?;
+    let node = place.build(&mut edit, place.result()?).gather_at(data, Tensor::scalar(begin), axis);
+    place.instead(edit, node)
 }
 
 /// Whether all that reads a value takes this axis of it away.
@@ -84,19 +81,17 @@ fn is_only_squeezed(place: &Place<'_>, value: ValueId, axis: usize) -> bool {
 }
 
 /// Axes that are reduced and then put back or taken away: the reduction does it.
-fn reduction(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (middle, output) = (node.input(0)?, node.output(0)?);
+fn reduction(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (middle, output) = (node.input(0).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let keeps = node.is("Unsqueeze");
-    let (id, inner) = place.producer_with(middle, |own| own.reduces.is_some())?;
-    if !place.has_one_reader(middle) {
-        return None;
-    }
-    let view = place.view(id)?;
-    let (axes, now) = (view.traits().reduces?.axes)(&view)?;
-    if now == keeps || axes.is_empty() || place.read(node).ones()? != axes {
-        return None;
-    }
+    let (id, inner) = place.producer_with(middle, |own| own.reduces.is_some()).ok_or(Miss::ROOT)?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
+    let view = place.view(id).ok_or(Miss::ROOT)?;
+    let (axes, now) = (view.traits().reduces.ok_or(miss!("those-axes"))?.axes)(&view).ok_or(miss!("axes-known"))?;
+    ensure(now != keeps, Miss::ROOT)?;
+    ensure(!axes.is_empty(), miss!("those-axes"))?;
+    ensure(place.read(node).ones().ok_or(miss!("those-axes"))? == axes, miss!("those-axes"))?;
     let reduction = NewNode::like(inner).set("keepdims", i64::from(keeps)).output(output);
-    Some(place.edit()?.removing(place.id).inserting(reduction))
+    Ok(place.begin()?.removing(place.id).inserting(reduction))
 }

@@ -3,11 +3,11 @@
 
 use super::build::Build;
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure, prove};
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, Type, ValueId};
 use crate::ops::axis_in;
-use crate::rewrite::miss::Miss;
 use crate::tensor::counted_in;
 
 pub(super) const RULES: &[Rule] = &[
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("decided-index", "the index is a constant, and the sequence has such an element")],
         exact: true,
         operators: &["SequenceAt"],
-        apply: |place| element_of_sequence(place).ok_or(Miss::new("unnamed")),
+        apply: element_of_sequence,
     },
     Rule {
         name: "element-of-parts",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceAt"],
-        apply: |place| element_of_parts(place).ok_or(Miss::new("unnamed")),
+        apply: element_of_parts,
     },
     Rule {
         name: "part-of-split",
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceAt"],
-        apply: |place| part_of_split(place).ok_or(Miss::new("unnamed")),
+        apply: part_of_split,
     },
     Rule {
         name: "parts-together",
@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ConcatFromSequence"],
-        apply: |place| parts_together(place).ok_or(Miss::new("unnamed")),
+        apply: parts_together,
     },
     Rule {
         name: "insert-into-known",
@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceInsert"],
-        apply: |place| insert_into_known(place).ok_or(Miss::new("unnamed")),
+        apply: insert_into_known,
     },
     Rule {
         name: "erase-from-known",
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["SequenceErase"],
-        apply: |place| erase_from_known(place).ok_or(Miss::new("unnamed")),
+        apply: erase_from_known,
     },
     Rule {
         name: "concat-of-sequence",
@@ -105,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ConcatFromSequence"],
-        apply: |place| concat_of_sequence(place).ok_or(Miss::new("unnamed")),
+        apply: concat_of_sequence,
     },
     Rule {
         name: "element-of-optional",
@@ -117,31 +117,31 @@ pub(super) const RULES: &[Rule] = &[
         )],
         exact: true,
         operators: &["OptionalGetElement"],
-        apply: |place| element_of_optional(place).ok_or(Miss::new("unnamed")),
+        apply: element_of_optional,
     },
 ];
 
 /// The node that puts the first operand together.
-fn made_of<'a>(place: &Place<'a>, operator: &str) -> Option<&'a Node> {
-    Some(place.producer(place.input(0)?, operator)?.1)
+fn made_of<'a>(place: &Place<'a>, operator: &str) -> Result<&'a Node, Miss> {
+    Ok(place.producer(place.operand(0)?, operator).ok_or(Miss::ROOT)?.1)
 }
 
-fn element_of_sequence(place: &Place<'_>) -> Option<Edit> {
+fn element_of_sequence(place: &Place<'_>) -> Result<Edit, Miss> {
     let elements = made_of(place, "SequenceConstruct")?.inputs();
-    let [index] = place.const_ints(place.input(1)?)?.try_into().ok()?;
-    let element = elements.get(counted_in(index, elements.len())?)?;
-    place.forward_opt((*element)?)
+    let [index] = place.const_ints(place.operand(1)?).ok_or(miss!("decided-index"))?.try_into().or(Err(miss!("decided-index")))?;
+    let element = elements.get(counted_in(index, elements.len()).ok_or(miss!("decided-index"))?).ok_or(miss!("decided-index"))?;
+    place.forward((*element).ok_or(Miss::ROOT)?)
 }
 
-fn element_of_parts(place: &Place<'_>) -> Option<Edit> {
+fn element_of_parts(place: &Place<'_>) -> Result<Edit, Miss> {
     let split = made_of(place, "SplitToSequence")?;
-    let (data, index) = (split.input(0)?, place.input(1)?);
-    let is_of_rows = split.input(1).is_none() && split.int("keepdims", 1)? == 0;
-    if !is_of_rows || !place.shape(index)?.is_empty() || !place.may_be_looked_up(data) {
-        return None;
-    }
-    let axis = split.int("axis", 0)?;
-    place.instead_opt(place.edit()?, Build::gather(data, index, axis))
+    let (data, index) = (split.input(0).ok_or(Miss::ROOT)?, place.operand(1)?);
+    let is_of_rows = split.input(1).is_none() && split.int("keepdims", 1).ok_or(Miss::ROOT)? == 0;
+    ensure(is_of_rows, miss!("parts-of-one"))?;
+    ensure(place.shape(index).ok_or(miss!("scalar-index").of(index))?.is_empty(), miss!("scalar-index").of(index))?;
+    ensure(place.may_be_looked_up(data), miss!("no-strings").of(data))?;
+    let axis = split.int("axis", 0).ok_or(Miss::ROOT)?;
+    place.instead(place.begin()?, Build::gather(data, index, axis))
 }
 
 /// What a SplitToSequence takes apart, along which axis, and the sizes of the parts: a number for each, or one for all.
@@ -158,15 +158,15 @@ enum Sizes {
 
 impl Parts {
     /// The parts of the sequence that is the first operand, where they keep the axis and their sizes are constants.
-    fn of(place: &Place<'_>) -> Option<Parts> {
+    fn of(place: &Place<'_>, decided: Miss, keeps_axis: Miss) -> Result<Parts, Miss> {
         let split = made_of(place, "SplitToSequence")?;
-        let data = split.input(0)?;
-        let axis = axis_in(split.int("axis", 0)?, place.shape(data)?.len()).ok()?;
-        let keeps = split.int("keepdims", 1)? != 0;
+        let data = split.input(0).ok_or(Miss::ROOT)?;
+        let axis = axis_in(split.int("axis", 0).ok_or(Miss::ROOT)?, place.shape(data).ok_or(decided.of(data))?.len()).or(Err(decided.of(data)))?;
+        let keeps = split.int("keepdims", 1).ok_or(Miss::ROOT)? != 0;
         let sizes = match split.input(1) {
             None => Sizes::Each(1),
-            Some(sizes) => match (place.shape(sizes)?, place.const_ints(sizes)?) {
-                ([], one) => Sizes::Each(*one.first()?),
+            Some(sizes) => match (place.shape(sizes).ok_or(decided.of(sizes))?, place.const_ints(sizes).ok_or(decided.of(sizes))?) {
+                ([], one) => Sizes::Each(*one.first().ok_or(Miss::ROOT)?),
                 (_, list) => Sizes::List(list),
             },
         };
@@ -174,7 +174,8 @@ impl Parts {
             Sizes::Each(size) => *size > 0 && keeps,
             Sizes::List(list) => list.iter().all(|&size| size >= 0),
         };
-        positive.then_some(Parts { data, axis, sizes })
+        ensure(positive, keeps_axis)?;
+        Ok(Parts { data, axis, sizes })
     }
 
     /// Where part `index` begins and ends, were the axis long enough.
@@ -193,114 +194,117 @@ impl Parts {
     }
 }
 
-fn part_of_split(place: &Place<'_>) -> Option<Edit> {
-    let parts = Parts::of(place)?;
-    let [index] = place.const_ints(place.input(1)?)?.try_into().ok()?;
-    let (begin, end) = parts.range(index)?;
-    let size = place.shape(parts.data)?.get(parts.axis)?;
+fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
+    let parts = Parts::of(place, miss!("decided-places"), miss!("keeps-axis"))?;
+    let [index] = place.const_ints(place.operand(1)?).ok_or(miss!("decided-places"))?.try_into().or(Err(miss!("decided-places")))?;
+    let (begin, end) = parts.range(index).ok_or(miss!("decided-places"))?;
+    let size = place.shape(parts.data).ok_or(miss!("is-there").of(parts.data))?.get(parts.axis).ok_or(miss!("is-there").of(parts.data))?;
     // The last of equal parts may be shorter.
     let reaches = match &parts.sizes {
-        Sizes::Each(_) => begin.checked_add(1)?,
+        Sizes::Each(_) => begin.checked_add(1).ok_or(Miss::COMPUTABLE)?,
         Sizes::List(_) => end,
     };
-    if !place.scope().ge(size, &Dim::constant(reaches)).is_yes() {
-        return None;
-    }
-    let mut edit = place.edit()?;
-    let axis = i64::try_from(parts.axis).ok()?;
+    prove(place.scope().ge(size, &Dim::constant(reaches)), miss!("is-there").dim(parts.data, parts.axis))?;
+    let mut edit = place.begin()?;
+    let axis = i64::try_from(parts.axis).or(Err(Miss::COMPUTABLE))?;
     let node =
-        place.build(&mut edit, place.output(0)?).slice(parts.data, vec![begin], vec![end], vec![axis], vec![1])?;
-    place.instead_opt(edit, node)
+        place.build(&mut edit, place.result()?).slice(parts.data, vec![begin], vec![end], vec![axis], vec![1]).ok_or(Miss::EXPRESSIBLE)?;
+    place.instead(edit, node)
 }
 
-fn parts_together(place: &Place<'_>) -> Option<Edit> {
-    let (parts, node) = (Parts::of(place)?, place.node()?);
-    let shape = place.shape(parts.data)?;
+fn parts_together(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (parts, node) = (Parts::of(place, miss!("decided-sizes"), miss!("same-axis"))?, place.root()?);
+    let shape = place.shape(parts.data).ok_or(miss!("same-axis").of(parts.data))?;
     // It has no default.
-    let axis = node.attribute("axis").and(node.int("axis", 0))?;
-    if node.int("new_axis", 0)? != 0 || axis_in(axis, shape.len()).ok()? != parts.axis {
-        return None;
-    }
-    let size = shape.get(parts.axis)?;
-    let whole = match &parts.sizes {
-        Sizes::Each(_) => place.scope().ge(size, &Dim::constant(1)).is_yes(),
-        Sizes::List(list) => {
-            let sum = list.iter().try_fold(0i64, |sum, &size| sum.checked_add(size))?;
-            !list.is_empty() && place.scope().eq(size, &Dim::constant(sum)).is_yes()
+    let axis = node.attribute("axis").and(node.int("axis", 0)).ok_or(miss!("same-axis"))?;
+    ensure(node.int("new_axis", 0).ok_or(Miss::ROOT)? == 0, miss!("same-axis"))?;
+    ensure(axis_in(axis, shape.len()).or(Err(miss!("same-axis")))? == parts.axis, miss!("same-axis"))?;
+    let size = shape.get(parts.axis).ok_or(Miss::ROOT)?;
+    let (some, decided) = (miss!("some-parts"), miss!("decided-sizes"));
+    match &parts.sizes {
+        Sizes::Each(_) => {
+            prove(place.scope().ge(size, &Dim::constant(1)), some.dim(parts.data, parts.axis))?;
         }
-    };
-    if whole { place.forward_opt(parts.data) } else { None }
+        Sizes::List(list) => {
+            ensure(!list.is_empty(), some)?;
+            let sum = list.iter().try_fold(0i64, |sum, &size| sum.checked_add(size)).ok_or(Miss::COMPUTABLE)?;
+            prove(place.scope().eq(size, &Dim::constant(sum)), decided.dim(parts.data, parts.axis))?;
+        }
+    }
+    place.forward(parts.data)
 }
 
 /// Longer sequences are left alone: each tensor that is put in or taken out writes the whole list anew.
 const MOST_ELEMENTS: usize = 256;
 
 /// What the sequence that is the first operand is made of, if nothing else reads it.
-fn elements_of(place: &Place<'_>) -> Option<Vec<Option<ValueId>>> {
-    let sequence = place.input(0)?;
-    if place.model.is_named(sequence) || place.model.users(sequence).len() != 1 {
-        return None;
-    }
+fn elements_of(place: &Place<'_>) -> Result<Vec<Option<ValueId>>, Miss> {
+    let sequence = place.operand(0)?;
+    ensure(!place.model.is_named(sequence), miss!("one-reader").of(sequence))?;
+    ensure(place.model.users(sequence).len() == 1, miss!("one-reader").of(sequence))?;
     let elements = match place.producer(sequence, "SequenceEmpty") {
         Some(_) => Vec::new(),
         None => made_of(place, "SequenceConstruct")?.inputs().to_vec(),
     };
-    (elements.len() <= MOST_ELEMENTS).then_some(elements)
+    ensure(elements.len() <= MOST_ELEMENTS, miss!("known-elements").of(sequence))?;
+    Ok(elements)
 }
 
 /// The number in an operand that may be left out; `None` if it is not known.
-fn told(place: &Place<'_>, slot: usize, otherwise: i64) -> Option<i64> {
+fn told(place: &Place<'_>, slot: usize, otherwise: i64) -> Result<i64, Miss> {
     match place.input(slot) {
-        None => Some(otherwise),
-        Some(value) => <[i64; 1]>::try_from(place.const_ints(value)?).ok().map(|[number]| number),
+        None => Ok(otherwise),
+        Some(value) => match place.const_ints(value).as_deref() {
+            Some(&[number]) => Ok(number),
+            _ => Err(miss!("decided-place").of(value)),
+        },
     }
 }
 
-fn insert_into_known(place: &Place<'_>) -> Option<Edit> {
+fn insert_into_known(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut elements = elements_of(place)?;
     let count = elements.len();
-    let at = told(place, 2, i64::try_from(count).ok()?)?;
-    let at = if at < 0 { at.checked_add(i64::try_from(count).ok()?)? } else { at };
-    let at = usize::try_from(at).ok().filter(|&at| at <= count)?;
-    elements.insert(at, Some(place.input(1)?));
-    place.instead_opt(place.edit()?, NewNode::new("SequenceConstruct", elements))
+    let at = told(place, 2, i64::try_from(count).or(Err(Miss::COMPUTABLE))?)?;
+    let at = if at < 0 { at.checked_add(i64::try_from(count).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)? } else { at };
+    let at = usize::try_from(at).ok().filter(|&at| at <= count).ok_or(miss!("decided-place"))?;
+    elements.insert(at, Some(place.operand(1)?));
+    place.instead(place.begin()?, NewNode::new("SequenceConstruct", elements))
 }
 
-fn erase_from_known(place: &Place<'_>) -> Option<Edit> {
+fn erase_from_known(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut elements = elements_of(place)?;
-    let at = counted_in(told(place, 1, -1)?, elements.len())?;
+    let at = counted_in(told(place, 1, -1)?, elements.len()).ok_or(miss!("decided-place"))?;
     elements.remove(at);
     // An empty one would have to say of what type its elements are.
-    (!elements.is_empty()).then_some(())?;
-    place.instead_opt(place.edit()?, NewNode::new("SequenceConstruct", elements))
+    ensure(!elements.is_empty(), miss!("known-elements"))?;
+    place.instead(place.begin()?, NewNode::new("SequenceConstruct", elements))
 }
 
-fn concat_of_sequence(place: &Place<'_>) -> Option<Edit> {
-    let parts: Vec<ValueId> = made_of(place, "SequenceConstruct")?.inputs().iter().copied().collect::<Option<_>>()?;
-    let node = place.node()?;
-    let shapes: Vec<&[Dim]> = parts.iter().map(|&part| place.shape(part)).collect::<Option<_>>()?;
-    let rank = shapes.first()?.len();
-    if node.int("new_axis", 0)? != 0 || rank == 0 || shapes.iter().any(|shape| shape.len() != rank) {
-        return None;
-    }
+fn concat_of_sequence(place: &Place<'_>) -> Result<Edit, Miss> {
+    let parts: Vec<ValueId> = made_of(place, "SequenceConstruct")?.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    let node = place.root()?;
+    let shapes: Vec<&[Dim]> = parts.iter().map(|&part| place.shape(part)).collect::<Option<_>>().ok_or(miss!("known-ranks"))?;
+    let rank = shapes.first().ok_or(Miss::ROOT)?.len();
+    ensure(node.int("new_axis", 0).ok_or(Miss::ROOT)? == 0, miss!("no-new-axis"))?;
+    ensure(rank != 0, miss!("known-ranks"))?;
+    ensure(!shapes.iter().any(|shape| shape.len() != rank), miss!("known-ranks"))?;
     // It has no default.
-    let axis = node.attribute("axis").and(node.int("axis", 0))?;
-    let joined = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
-    let joined = usize::try_from(joined).ok().filter(|&joined| joined < rank)?;
+    let axis = node.attribute("axis").and(node.int("axis", 0)).ok_or(Miss::ROOT)?;
+    let joined = if axis < 0 { axis.checked_add(i64::try_from(rank).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)? } else { axis };
+    let joined = usize::try_from(joined).ok().filter(|&joined| joined < rank).ok_or(miss!("known-ranks"))?;
     // A size that runtimes know only by name is compared with none.
     let others = |shape: &&[Dim]| {
         shape.iter().enumerate().filter(|&(at, _)| at != joined).map(|(_, dim)| dim.clone()).collect::<Vec<_>>()
     };
     let sizes: Vec<Vec<Dim>> = shapes.iter().map(others).collect();
     let differ = |a: &Vec<Dim>, b: &Vec<Dim>| a.iter().zip(b).any(|(a, b)| place.scope().eq(a, b).is_no());
-    if sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other))) {
-        return None;
-    }
-    place.instead_opt(place.edit()?, Build::concat(parts, axis))
+    ensure(!(sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other)))), miss!("known-ranks"))?;
+    place.instead(place.begin()?, Build::concat(parts, axis))
 }
 
-fn element_of_optional(place: &Place<'_>) -> Option<Edit> {
-    let element = made_of(place, "Optional")?.input(0)?;
-    let is_tensor = matches!(place.fact(element)?.ty, Some(Type::Tensor(_)));
-    if is_tensor { place.forward_opt(element) } else { None }
+fn element_of_optional(place: &Place<'_>) -> Result<Edit, Miss> {
+    let element = made_of(place, "Optional")?.input(0).ok_or(Miss::ROOT)?;
+    let is_tensor = matches!(place.fact(element).ok_or(miss!("a-tensor").of(element))?.ty, Some(Type::Tensor(_)));
+    ensure(is_tensor, miss!("a-tensor").of(element))?;
+    place.forward(element)
 }

@@ -8,12 +8,12 @@
 //! where runtimes look for it.
 
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure};
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{self, AxisSource, traits_of};
 use crate::ops::{Environment, axis_in, evaluate_node, has_kernel_for_narrow};
-use crate::rewrite::miss::Miss;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: traits::MOVING,
-    apply: |place| move_before(place).ok_or(Miss::new("unnamed")),
+    apply: move_before,
 }];
 
 pub(super) const LATE_RULES: &[Rule] = &[Rule {
@@ -51,7 +51,7 @@ pub(super) const LATE_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: traits::CARRYING_QUANTIZATION,
-    apply: |place| dequantize_last(place).ok_or(Miss::new("unnamed")),
+    apply: dequantize_last,
 }];
 
 /// Longer ways to a body are not looked for.
@@ -60,54 +60,49 @@ const MAX_CARRIED: usize = 32;
 /// ONNX Runtime carries a quantization over a node (the trait `carries_quantization`) by writing QuantizeLinear and DequantizeLinear behind it
 /// (measured on 1.31). It writes them before the operand of a reader even if that is a value that a body reads, which is no operand of the
 /// node that has the body. Of int8 since operator set 21 it writes a QuantizeLinear that has a zero point of another type than its result.
-fn dequantize_last(place: &Place<'_>) -> Option<Edit> {
-    let (value, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = place.producer(value, "DequantizeLinear")?;
-    let (quantized, scale) = (node.input(0)?, node.input(1)?);
-    let dtype = place.dtype(quantized)?;
+fn dequantize_last(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (value, output) = (place.operand(0)?, place.result()?);
+    let (id, node) = place.producer(value, "DequantizeLinear").ok_or(Miss::ROOT)?;
+    let (quantized, scale) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let dtype = place.dtype(quantized).ok_or(miss!(LATE_RULES, "one-scale").of(quantized))?;
     let is_covered = matches!(dtype, DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16);
-    let scale = place.constant(scale).filter(|scale| is_one_number(scale))?;
-    if has_blocks(node) || !is_covered {
-        return None;
-    }
-    if !traits_of(place.model, place.node()?).moves_first() && !has_same_largest(place, quantized, scale)? {
-        return None;
-    }
+    let scale = place.constant(scale).filter(|scale| is_one_number(scale)).ok_or(miss!(LATE_RULES, "one-scale").of(scale))?;
+    ensure(!has_blocks(node), miss!(LATE_RULES, "one-scale"))?;
+    ensure(is_covered, miss!(LATE_RULES, "one-scale"))?;
+    ensure(!(!traits_of(place.model, place.root()?).moves_first() && !has_same_largest(place, quantized, scale)?), miss!(LATE_RULES, "same-largest"))?;
     let is_mistyped = dtype == DType::Int8 && place.opset.version() >= 21 && node.input(2).is_some();
     let is_quantized =
         |(reader, _): (NodeId, usize)| place.model.node(reader).is_some_and(|node| node.is("QuantizeLinear"));
     let fails = is_mistyped && !place.model.users(output).into_iter().any(is_quantized);
-    if !fails && !is_read_in_body(place, output) {
-        return None;
-    }
+    ensure(!(!fails && !is_read_in_body(place, output)), miss!(LATE_RULES, "carried"))?;
     moved_first(place, (id, quantized), None)
 }
 
 /// Moves the quantized elements and dequantizes each result, with scales along `axis` if there is one. Removes the dequantization before
 /// if nothing else reads it. Where ONNX Runtime has no kernel that moves elements of the type, the moved constants are computed here.
-fn moved_first(place: &Place<'_>, (id, quantized): (NodeId, ValueId), axis: Option<i64>) -> Option<Edit> {
-    let node = place.node()?;
-    let mut edit = place.edit()?.removing(place.id);
-    if place.has_one_reader(place.input(0)?) {
+fn moved_first(place: &Place<'_>, (id, quantized): (NodeId, ValueId), axis: Option<i64>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let mut edit = place.begin()?.removing(place.id);
+    if place.has_one_reader(place.operand(0)?) {
         edit = edit.removing(id);
     }
     let moved: Vec<Option<ValueId>> =
         node.outputs().iter().map(|output| output.map(|_| edit.new_value(quantized, "moved"))).collect();
-    if has_kernel_for_narrow(&node.op_type, place.dtype(quantized)?, place.opset.version()) {
+    if has_kernel_for_narrow(&node.op_type, place.dtype(quantized).ok_or(Miss::ROOT)?, place.opset.version()) {
         edit.insert.push(NewNode { outputs: moved.clone(), ..NewNode::like(node).reading(0, quantized) });
     } else {
-        let tensors = moved_constant(place, node, quantized)?.into_iter();
+        let tensors = moved_constant(place, node, quantized).ok_or(Miss::ROOT)?.into_iter();
         edit.constants = moved.iter().zip(tensors).filter_map(|(value, tensor)| Some(((*value)?, tensor))).collect();
     }
     for (output, moved) in node.outputs().iter().zip(moved) {
         let (Some(output), Some(moved)) = (*output, moved) else { continue };
-        let mut dequantization = NewNode::like(place.model.node(id)?).reading(0, moved);
+        let mut dequantization = NewNode::like(place.model.node(id).ok_or(Miss::ROOT)?).reading(0, moved);
         if let Some(axis) = axis {
             dequantization = dequantization.set("axis", axis);
         }
         edit.insert.push(dequantization.output(output));
     }
-    Some(edit)
+    Ok(edit)
 }
 
 /// The results of a movement whose first operand is this constant, and the others are constants too.
@@ -129,24 +124,24 @@ fn is_one_number(scale: &Tensor) -> bool {
 }
 
 /// Whether the largest number of each window is the one that the largest integer stands for, bit for bit.
-fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Option<bool> {
-    let node = place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12)?;
+fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Result<bool, Miss> {
+    let node = place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12).ok_or(miss!("same-largest"))?;
     let is_pooled =
-        matches!(place.dtype(quantized)?, DType::Int8 | DType::Uint8) && matches!(node.outputs(), [Some(_)]);
+        matches!(place.dtype(quantized).ok_or(miss!("same-largest").of(quantized))?, DType::Int8 | DType::Uint8) && matches!(node.outputs(), [Some(_)]);
     // A number below the normal ones times a difference may be 0 for several integers, and of either sign. Of −∞ alone runtimes make the
     // least finite number.
     let rising = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX) / 256.0;
-    let is_rising = scale.dtype() == DType::Float && scale.to_f64s()?.iter().all(|scale| rising.contains(scale));
-    let (kernel, pads) = (node.ints("kernel_shape")?, node.ints("pads")?);
+    let is_rising = scale.dtype() == DType::Float && scale.to_f64s().ok_or(Miss::COMPUTABLE)?.iter().all(|scale| rising.contains(scale));
+    let (kernel, pads) = (node.ints("kernel_shape").ok_or(miss!("same-largest"))?, node.ints("pads").ok_or(miss!("same-largest"))?);
     let is_unpadded = pads.iter().all(|&pad| pad == 0);
     let are_shorter = || pads.iter().zip(kernel.iter().cycle()).all(|(&pad, &taps)| 0 <= pad && pad < taps);
     let are_dense = || Some(node.ints("dilations")?.iter().all(|&dilation| dilation == 1));
     let has_elements = |dim: &Dim| place.scope().ge(dim, &Dim::constant(1)).is_yes();
     let are_there = || Some(place.shape(quantized)?.get(2..)?.iter().all(has_elements));
-    let is_filled = !node.flag("ceil_mode", false)?
-        && matches!(node.text("auto_pad", b"NOTSET")?, b"NOTSET" | b"" | b"VALID")
-        && (is_unpadded || are_shorter() && are_dense()? && are_there()?);
-    Some(is_pooled && is_rising && is_filled)
+    let is_filled = !node.flag("ceil_mode", false).ok_or(Miss::ROOT)?
+        && matches!(node.text("auto_pad", b"NOTSET").ok_or(Miss::ROOT)?, b"NOTSET" | b"" | b"VALID")
+        && (is_unpadded || are_shorter() && are_dense().ok_or(miss!("same-largest"))? && are_there().ok_or(miss!("same-largest"))?);
+    Ok(is_pooled && is_rising && is_filled)
 }
 
 /// Whether blocks have scales. These lie as they lie in the tensor, and would have to move with it.
@@ -181,48 +176,46 @@ struct Dequantized {
     axis: Option<usize>,
 }
 
-fn move_before(place: &Place<'_>) -> Option<Edit> {
-    let given = dequantized(place, place.input(0)?)?;
-    let rest = place.node()?.inputs().iter().skip(1).flatten();
-    if !rest.copied().all(|operand| place.constant(operand).is_some()) {
-        return None;
-    }
+fn move_before(place: &Place<'_>) -> Result<Edit, Miss> {
+    let given = dequantized(place, place.operand(0)?)?;
+    let rest = place.root()?.inputs().iter().skip(1).flatten();
+    ensure(rest.copied().all(|operand| place.constant(operand).is_some()), miss!("constant"))?;
     let axis = match given.axis {
         None => None,
-        Some(axis) => Some(i64::try_from(axis_after(place, axis)?).ok()?),
+        Some(axis) => Some(i64::try_from(axis_after(place, axis)?).or(Err(Miss::COMPUTABLE))?),
     };
     moved_first(place, (given.id, given.quantized), axis)
 }
 
 /// What `value` is dequantized from: a constant that nothing else reads, as `value` has no other readers, so that the model does not
 /// grow.
-fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
-    let (id, node) = place.producer(value, "DequantizeLinear")?;
-    let (quantized, scale) = (node.input(0)?, node.input(1)?);
-    let tensor = place.constant(quantized)?;
-    if has_blocks(node) || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
-        return None;
-    }
-    let scale = place.constant(scale)?;
+fn dequantized(place: &Place<'_>, value: ValueId) -> Result<Dequantized, Miss> {
+    let (id, node) = place.producer(value, "DequantizeLinear").ok_or(Miss::ROOT)?;
+    let (quantized, scale) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let tensor = place.constant(quantized).ok_or(miss!("constant").of(quantized))?;
+    ensure(!has_blocks(node), miss!("scale-follows"))?;
+    ensure(place.has_one_reader(value), miss!("one-reader").of(value))?;
+    ensure(place.has_one_reader(quantized), miss!("one-reader").of(quantized))?;
+    let scale = place.constant(scale).ok_or(miss!("constant").of(scale))?;
     let axis = match scale.shape() {
         _ if is_one_number(scale) => None,
         // Before there was an attribute for it, ONNX Runtime took several scales for the axis 1, and no other can be said.
-        [_] if place.opset.version() < 13 => return None,
+        [_] if place.opset.version() < 13 => return Err(miss!("scale-follows")),
         [_] => {
             let named = match node.attribute("axis") {
                 None => 1,
                 Some(Attribute::Int(axis)) => *axis,
-                Some(_) => return None,
+                Some(_) => return Err(miss!("scale-follows")),
             };
-            Some(axis_in(named, tensor.rank()).ok()?)
+            Some(axis_in(named, tensor.rank()).or(Err(miss!("scale-follows")))?)
         }
-        _ => return None,
+        _ => return Err(miss!("scale-follows")),
     };
-    Some(Dequantized { id, quantized, axis })
+    Ok(Dequantized { id, quantized, axis })
 }
 
 /// Where the node puts an axis that it leaves whole and in order.
-fn axis_after(place: &Place<'_>, axis: usize) -> Option<usize> {
-    let view = place.view(place.id)?;
-    view.traits().axes?(&view)?.into_iter().position(|source| source == Some(AxisSource::Whole(axis)))
+fn axis_after(place: &Place<'_>, axis: usize) -> Result<usize, Miss> {
+    let view = place.view(place.id).ok_or(Miss::ROOT)?;
+    view.traits().axes.ok_or(miss!("scale-follows"))?(&view).ok_or(miss!("scale-follows"))?.into_iter().position(|source| source == Some(AxisSource::Whole(axis))).ok_or(miss!("scale-follows"))
 }

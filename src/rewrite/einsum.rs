@@ -6,10 +6,10 @@
 
 use super::index::spread_from;
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure, first_of};
+use super::rule::{Rule, miss};
 use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::Movement;
-use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "repeats-in-einsum",
@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Einsum"],
-    apply: |place| repeats(place).ok_or(Miss::new("unnamed")),
+    apply: repeats,
 }];
 
 /// An equation without ellipses, whose terms name each letter once.
@@ -89,13 +89,12 @@ fn spread(place: &Place<'_>, wide: ValueId) -> Option<Spread> {
     (are_places && !axes.is_empty()).then_some(Spread { id, axes, narrow })
 }
 
-fn repeats(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let equation = Equation::of(node)?;
-    (0..node.inputs().len()).find_map(|slot| {
-        let value = node.input(slot)?;
-        directly(place, &equation, slot, value).or_else(|| through_another(place, &equation, slot, value))
-    })
+fn repeats(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let equation = Equation::of(node).ok_or(miss!("plain"))?;
+    first_of(node.inputs().iter().enumerate().filter_map(|(slot, value)| Some((slot, (*value)?))).flat_map(|operand| {
+        [directly(place, &equation, operand), through_another(place, &equation, operand)]
+    }))
 }
 
 /// Whether another operand tells how long the axis of this letter is.
@@ -112,10 +111,10 @@ fn is_elsewhere(place: &Place<'_>, equation: &Equation, slot: usize, axis: usize
     found.then_some(letter)
 }
 
-fn directly(place: &Place<'_>, equation: &Equation, slot: usize, value: ValueId) -> Option<Edit> {
-    let Spread { id, axes, narrow } = spread(place, value)?;
-    let letters = axes.iter().map(|&axis| is_elsewhere(place, equation, slot, axis)).collect::<Option<Vec<u8>>>()?;
-    let mut edit = place.edit()?;
+fn directly(place: &Place<'_>, equation: &Equation, (slot, value): (usize, ValueId)) -> Result<Edit, Miss> {
+    let Spread { id, axes, narrow } = spread(place, value).ok_or(miss!("spread"))?;
+    let letters = axes.iter().map(|&axis| is_elsewhere(place, equation, slot, axis)).collect::<Option<Vec<u8>>>().ok_or(miss!("spread"))?;
+    let mut edit = place.begin()?;
     if place.model.is_read_only_by(value, &[place.id]) {
         edit.remove.push(id);
     }
@@ -125,17 +124,15 @@ fn directly(place: &Place<'_>, equation: &Equation, slot: usize, value: ValueId)
         .squeeze(narrow, axes.iter().filter_map(|&axis| i64::try_from(axis).ok()).collect());
     edit.insert.push(squeeze.output(less));
     let node =
-        NewNode::like(place.node()?).reading(slot, less).set("equation", equation.without(slot, &letters).attribute());
-    place.instead_opt(edit, node)
+        NewNode::like(place.root()?).reading(slot, less).set("equation", equation.without(slot, &letters).attribute());
+    place.instead(edit, node)
 }
 
-fn through_another(place: &Place<'_>, equation: &Equation, slot: usize, value: ValueId) -> Option<Edit> {
-    let (inner_id, inner) = place.producer(value, "Einsum")?;
-    if !place.model.is_read_only_by(value, &[place.id]) {
-        return None;
-    }
-    let inside = Equation::of(inner)?;
-    (0..inner.inputs().len()).find_map(|at| {
+fn through_another(place: &Place<'_>, equation: &Equation, (slot, value): (usize, ValueId)) -> Result<Edit, Miss> {
+    let (inner_id, inner) = place.producer(value, "Einsum").ok_or(Miss::ROOT)?;
+    ensure(place.model.is_read_only_by(value, &[place.id]), miss!("spread"))?;
+    let inside = Equation::of(inner).ok_or(miss!("spread"))?;
+    let found = (0..inner.inputs().len()).find_map(|at| {
         let Spread { axes, narrow, .. } = spread(place, inner.input(at)?)?;
         let term = inside.terms.get(at)?;
         let inner_letters = axes.iter().map(|&axis| term.get(axis).copied()).collect::<Option<Vec<u8>>>()?;
@@ -156,6 +153,7 @@ fn through_another(place: &Place<'_>, equation: &Equation, slot: usize, value: V
         smaller.result.retain(|letter| !inner_letters.contains(letter));
         edit.insert.push(NewNode::like(inner).reading(at, less).set("equation", smaller.attribute()).output(product));
         let outer = NewNode::like(place.node()?).reading(slot, product);
-        place.instead_opt(edit, outer.set("equation", equation.without(slot, &letters).attribute()))
-    })
+        place.instead(edit, outer.set("equation", equation.without(slot, &letters).attribute())).ok()
+    });
+    found.ok_or(miss!("handed-on").of(value))
 }

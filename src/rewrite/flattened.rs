@@ -9,11 +9,11 @@
 use std::collections::VecDeque;
 
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure};
+use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
-use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "merge-behind-functions",
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: LAYOUTS,
-    apply: |place| merge_behind(place).ok_or(Miss::new("unnamed")),
+    apply: merge_behind,
 }];
 
 /// How many nodes are computed anew at most, and how many readers of one value are looked at.
@@ -53,17 +53,15 @@ struct Region<'p, 'a> {
     leaves: Vec<NodeId>,
 }
 
-fn merge_behind(place: &Place<'_>) -> Option<Edit> {
-    let (source, merged) = (place.input(0)?, place.output(0)?);
-    let (from, to) = (place.shape(source)?, place.shape(merged)?);
-    if !place.opset.everything_broadcasts() {
-        return None;
-    }
-    let runs = runs(place.scope(), from, to)?;
-    let last = runs.iter().rposition(|run| run.len() > 1)?;
-    let behind = runs.len().checked_sub(last)?.checked_sub(1)?;
+fn merge_behind(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (source, merged) = (place.operand(0)?, place.result()?);
+    let (from, to) = (place.shape(source).ok_or(miss!("merges").of(source))?, place.shape(merged).ok_or(miss!("merges").of(merged))?);
+    ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
+    let runs = runs(place.scope(), from, to).ok_or(miss!("merges"))?;
+    let last = runs.iter().rposition(|run| run.len() > 1).ok_or(miss!("merges"))?;
+    let behind = runs.len().checked_sub(last).ok_or(Miss::COMPUTABLE)?.checked_sub(1).ok_or(Miss::COMPUTABLE)?;
     let mut region = Region { place, runs, behind, functions: Vec::new(), members: Vec::new(), leaves: Vec::new() };
-    region.grow(merged)?;
+    region.grow(merged).ok_or(miss!("by-element"))?;
     region.write(source, merged)
 }
 
@@ -146,17 +144,17 @@ impl Region<'_, '_> {
         self.place.shape(operand).is_some_and(front)
     }
 
-    fn write(mut self, source: ValueId, merged: ValueId) -> Option<Edit> {
+    fn write(mut self, source: ValueId, merged: ValueId) -> Result<Edit, Miss> {
         let place = self.place;
-        let mut edit = place.edit()?.removing(place.id);
-        let (from, to) = (place.shape(source)?, self.apart(merged)?);
+        let mut edit = place.begin()?.removing(place.id);
+        let (from, to) = (place.shape(source).ok_or(miss!("laid-out").of(source))?, self.apart(merged).ok_or(miss!("laid-out"))?);
         let mut first = source;
         if !place.same_dims(from, &to) {
             // Behind a function, which may have the axes of size 1 before it.
             let is_function = |traits: &crate::ops::traits::Traits| traits.pointwise.is_some();
-            place.producer_with(source, is_function).filter(|_| place.has_one_reader(source))?;
+            place.producer_with(source, is_function).filter(|_| place.has_one_reader(source)).ok_or(miss!("laid-out").of(source))?;
             first = edit.new_value(merged, "apart");
-            let node = place.build(&mut edit, merged).reshape_to(place.scope(), source, from, &to)?;
+            let node = place.build(&mut edit, merged).reshape_to(place.scope(), source, from, &to).ok_or(Miss::EXPRESSIBLE)?;
             edit.insert.push(node.output(first));
         }
         self.made(merged, first);
@@ -166,10 +164,10 @@ impl Region<'_, '_> {
                 let inputs = place.model.node(*id).map(Node::inputs).unwrap_or_default();
                 inputs.iter().flatten().all(|input| !self.is_member(*input) || self.new_form(*input).is_some())
             };
-            let next = waiting.iter().position(is_ready)?;
+            let next = waiting.iter().position(is_ready).ok_or(miss!("laid-out"))?;
             let id = waiting.remove(next);
-            let node = place.model.node(id)?;
-            let result = node.output(0)?;
+            let node = place.model.node(id).ok_or(Miss::ROOT)?;
+            let result = node.output(0).ok_or(Miss::ROOT)?;
             let mut copy = NewNode::like(node);
             for input in copy.inputs.iter_mut().flatten() {
                 *input = self.new_form(*input).unwrap_or(*input);
@@ -180,19 +178,19 @@ impl Region<'_, '_> {
             self.made(result, new);
         }
         for &leaf in &self.leaves {
-            let node = place.model.node(leaf)?;
-            let (value, output) = (node.input(0)?, node.output(0)?);
-            let (new, from) = (self.new_form(value)?, self.apart(value)?);
-            let to = place.shape(output)?;
+            let node = place.model.node(leaf).ok_or(Miss::ROOT)?;
+            let (value, output) = (node.input(0).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+            let (new, from) = (self.new_form(value).ok_or(miss!("laid-out"))?, self.apart(value).ok_or(miss!("laid-out"))?);
+            let to = place.shape(output).ok_or(miss!("laid-out").of(output))?;
             edit.remove.push(leaf);
             if place.same_dims(&from, to) && !place.model.is_named(output) {
                 edit.replace.push((output, new));
                 continue;
             }
-            let layout = place.build(&mut edit, output).reshape_to(place.scope(), new, &from, to)?;
+            let layout = place.build(&mut edit, output).reshape_to(place.scope(), new, &from, to).ok_or(Miss::EXPRESSIBLE)?;
             edit.insert.push(layout.named(node.name.clone()).output(output));
         }
-        Some(edit)
+        Ok(edit)
     }
 
     fn new_form(&self, value: ValueId) -> Option<ValueId> {

@@ -4,12 +4,12 @@
 
 use super::build::{Build, rebuilt};
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure, prove};
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
 use crate::ops::may_be_misread;
 use crate::ops::traits::{IN_ORDER, VARIADIC};
-use crate::rewrite::miss::Miss;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Identity"],
-        apply: |place| identity(place).ok_or(Miss::new("unnamed")),
+        apply: identity,
     },
     Rule {
         name: "dropout-inference",
@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Dropout"],
-        apply: |place| dropout(place).ok_or(Miss::new("unnamed")),
+        apply: dropout,
     },
     Rule {
         name: "cast-same-type",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-type", "the operand is proved to have the type")],
         exact: true,
         operators: &["Cast", "CastLike"],
-        apply: |place| cast(place).ok_or(Miss::new("unnamed")),
+        apply: cast,
     },
     Rule {
         name: "same-shape",
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: IN_ORDER,
-        apply: |place| same_shape(place).ok_or(Miss::new("unnamed")),
+        apply: same_shape,
     },
     Rule {
         name: "transpose-nothing",
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("axes-in-order", "perm leaves every axis where it is")],
         exact: true,
         operators: &["Transpose"],
-        apply: |place| transpose(place).ok_or(Miss::new("unnamed")),
+        apply: transpose,
     },
     Rule {
         name: "pad-nothing",
@@ -86,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("pads-zero", "every pad is known to be 0")],
         exact: true,
         operators: &["Pad"],
-        apply: |place| pad(place).ok_or(Miss::new("unnamed")),
+        apply: pad,
     },
     Rule {
         name: "single-concat",
@@ -95,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("one-operand", "there is one operand")],
         exact: true,
         operators: VARIADIC,
-        apply: |place| single(place).ok_or(Miss::new("unnamed")),
+        apply: single,
     },
     Rule {
         name: "concat-of-nothing",
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Concat"],
-        apply: |place| concat_of_nothing(place).ok_or(Miss::new("unnamed")),
+        apply: concat_of_nothing,
     },
     Rule {
         name: "single-split",
@@ -119,86 +119,81 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("one-part", "there is one part")],
         exact: true,
         operators: &["Split"],
-        apply: |place| split(place).ok_or(Miss::new("unnamed")),
+        apply: split,
     },
 ];
 
 /// `Identity(x) = x`.
-fn identity(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    place.forward_opt(value)
+fn identity(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    place.forward(value)
 }
 
 /// `Dropout(x) = x` when not training: always before opset 12 (`is_test` aside), from then on unless `training_mode` may be true.
-fn dropout(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    if place.this()?.dropout_is_inference()? { place.forward_opt(value) } else { None }
+fn dropout(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    ensure(place.reading()?.dropout_is_inference().ok_or(miss!("inference"))?, miss!("inference"))?;
+    place.forward(value)
 }
 
 /// `Cast(x, to) = x` when `x` has type `to`.
-fn cast(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let output = place.output(0)?;
-    if place.dtype(value)? != place.dtype(output)? {
-        return None;
-    }
-    place.forward_opt(value)
+fn cast(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let output = place.result()?;
+    ensure(place.dtype(value).ok_or(miss!("same-type").of(value))? == place.dtype(output).ok_or(miss!("same-type").of(output))?, miss!("same-type").of(output))?;
+    place.forward(value)
 }
 
 /// A reshape, broadcast or repetition to the shape `x` has is `x`: all of them keep the elements in order and, when the number of
 /// elements is the same, add none.
-fn same_shape(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let output = place.output(0)?;
-    if !place.same_shape(value, output) || may_be_misread(place.model, place.facts, value) {
-        return None;
-    }
-    place.forward_opt(value)
+fn same_shape(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let output = place.result()?;
+    prove(place.compare_shapes(value, output), miss!("same-shape").of(value))?;
+    ensure(!may_be_misread(place.model, place.facts, value), miss!("read-right").of(value))?;
+    place.forward(value)
 }
 
 /// `Transpose(x, perm) = x` where `perm` moves nothing.
-fn transpose(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let perm = place.this()?.permutation(place.shape(value)?.len())?;
-    if perm.is_sorted() { place.forward_opt(value) } else { None }
+fn transpose(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let perm = place.reading()?.permutation(place.shape(value).ok_or(miss!("axes-in-order").of(value))?.len()).ok_or(miss!("axes-in-order").of(value))?;
+    ensure(perm.is_sorted(), miss!("axes-in-order").of(value))?;
+    place.forward(value)
 }
 
 /// `Pad(x, 0) = x`.
-fn pad(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let pads = place.this()?.pad_numbers()?;
-    if pads.iter().any(|&pad| pad != 0) || !place.same_shape(value, place.output(0)?) {
-        return None;
-    }
-    place.forward_opt(value)
+fn pad(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let pads = place.reading()?.pad_numbers().ok_or(miss!("pads-zero"))?;
+    ensure(!pads.iter().any(|&pad| pad != 0), miss!("pads-zero"))?;
+    prove(place.compare_shapes(value, place.result()?), miss!("pads-zero").of(value))?;
+    place.forward(value)
 }
 
 /// A concatenation, sum, maximum, minimum or mean of one operand is that operand.
-fn single(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    if node.inputs().len() != 1 {
-        return None;
-    }
-    let value = node.input(0)?;
-    place.forward_opt(value)
+fn single(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    ensure(node.inputs().len() == 1, miss!("one-operand"))?;
+    let value = node.input(0).ok_or(Miss::ROOT)?;
+    place.forward(value)
 }
 
 /// A split into one piece is the whole.
-fn split(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let value = node.input(0)?;
-    if node.outputs().len() != 1 || !place.same_shape(value, place.output(0)?) {
-        return None;
-    }
-    place.forward_opt(value)
+fn split(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let value = node.input(0).ok_or(Miss::ROOT)?;
+    ensure(node.outputs().len() == 1, miss!("one-part"))?;
+    prove(place.compare_shapes(value, place.result()?), miss!("one-part").of(value))?;
+    place.forward(value)
 }
 
 /// The operands of a Concat that hold something; the first, if none is known to.
-fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    let shapes: Vec<&[Dim]> = inputs.iter().map(|&input| place.shape(input)).collect::<Option<_>>()?;
-    let axis = place.read(node).axis(shapes.first()?.len())?;
+fn concat_of_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    let shapes: Vec<&[Dim]> = inputs.iter().map(|&input| place.shape(input)).collect::<Option<_>>().ok_or(miss!("nothing"))?;
+    let axis = place.read(node).axis(shapes.first().ok_or(Miss::ROOT)?.len()).ok_or(Miss::ROOT)?;
     let holds_nothing = |shape: &[Dim]| shape.get(axis).is_some_and(|size| size.is_const(0));
     let agree = |a: &[Dim], b: &[Dim]| {
         let mut pairs = a.iter().zip(b).enumerate().filter(|(at, _)| *at != axis);
@@ -212,9 +207,9 @@ fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
     };
     let left: Vec<ValueId> = (0..).zip(&inputs).filter(|(at, _)| !goes(*at)).map(|(_, &input)| input).collect();
     match left.as_slice() {
-        [one] => return place.forward_opt(*one),
-        _ if left.len() == inputs.len() => return None,
+        [one] => return place.forward(*one),
+        _ if left.len() == inputs.len() => return Err(miss!("nothing")),
         _ => {}
     }
-    place.instead_opt(place.edit()?, rebuilt(node, Build::concat(left, axis)))
+    place.instead(place.begin()?, rebuilt(node, Build::concat(left, axis)))
 }

@@ -2,11 +2,11 @@
 
 use super::build::Build;
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure};
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::traits::{BROADCASTING, LAYOUTS, Movement, Variation, traits_of};
-use crate::rewrite::miss::Miss;
 use crate::tensor::DType;
 
 pub(super) const RULES: &[Rule] = &[
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("rank-known", "how many axes x has is known")],
         exact: true,
         operators: &["Transpose"],
-        apply: |place| transpose_transpose(place).ok_or(Miss::new("unnamed")),
+        apply: transpose_transpose,
     },
     Rule {
         name: "transpose-as-reshape",
@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Transpose"],
-        apply: |place| transpose_as_reshape(place).ok_or(Miss::new("unnamed")),
+        apply: transpose_as_reshape,
     },
     Rule {
         name: "reshape-reshape",
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         )],
         exact: true,
         operators: LAYOUTS,
-        apply: |place| reshape_reshape(place).ok_or(Miss::new("unnamed")),
+        apply: reshape_reshape,
     },
     Rule {
         name: "reshape-of-transpose",
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape", "Flatten"],
-        apply: |place| reshape_of_transpose(place).ok_or(Miss::new("unnamed")),
+        apply: reshape_of_transpose,
     },
     Rule {
         name: "cast-cast",
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Cast"],
-        apply: |place| cast_cast(place).ok_or(Miss::new("unnamed")),
+        apply: cast_cast,
     },
     Rule {
         name: "least-of-cast",
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Cast"],
-        apply: |place| least_of_cast(place).ok_or(Miss::new("unnamed")),
+        apply: least_of_cast,
     },
     Rule {
         name: "concat-concat",
@@ -97,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-axis", "both are along the same axis"), ("one-reader", "nothing else reads the inner one")],
         exact: true,
         operators: &["Concat"],
-        apply: |place| concat_concat(place).ok_or(Miss::new("unnamed")),
+        apply: concat_concat,
     },
     Rule {
         name: "expand-into-broadcast",
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: BROADCASTING,
-        apply: |place| expand_into_broadcast(place).ok_or(Miss::new("unnamed")),
+        apply: expand_into_broadcast,
     },
     Rule {
         name: "expand-into-function",
@@ -126,32 +126,30 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: BROADCASTING,
-        apply: |place| expand_into_function(place).ok_or(Miss::new("unnamed")),
+        apply: expand_into_function,
     },
 ];
 
 /// `Transpose(Transpose(x, p), q) = Transpose(x, p ∘ q)`: axis `i` of the result is axis `p[q[i]]` of `x`.
-fn transpose_transpose(place: &Place<'_>) -> Option<Edit> {
-    let (_, inner) = place.producer(place.input(0)?, "Transpose")?;
-    let input = inner.input(0)?;
-    let rank = place.shape(input)?.len();
-    let p = place.read(inner).permutation(rank)?;
-    let q = place.this()?.permutation(rank)?;
-    let both: Vec<usize> = q.iter().map(|&axis| p.get(axis).copied()).collect::<Option<_>>()?;
+fn transpose_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (_, inner) = place.producer(place.operand(0)?, "Transpose").ok_or(Miss::ROOT)?;
+    let input = inner.input(0).ok_or(Miss::ROOT)?;
+    let rank = place.shape(input).ok_or(miss!("rank-known").of(input))?.len();
+    let p = place.read(inner).permutation(rank).ok_or(Miss::ROOT)?;
+    let q = place.reading()?.permutation(rank).ok_or(Miss::ROOT)?;
+    let both: Vec<usize> = q.iter().map(|&axis| p.get(axis).copied()).collect::<Option<_>>().ok_or(miss!("rank-known"))?;
     // Two readers of the inner result would keep it alive: then nothing is gained, but nothing is lost either.
-    place.instead_opt(place.edit()?, Build::transpose(input, both))
+    place.instead(place.begin()?, Build::transpose(input, both))
 }
 
 /// A transpose that only moves axes of size 1 keeps the elements in order; when it is next to a reshape, they are one reshape.
-fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
-    let (input, output) = (place.input(0)?, place.output(0)?);
-    let shape = place.shape(input)?;
-    let perm = place.this()?.permutation(shape.len())?;
+fn transpose_as_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (input, output) = (place.operand(0)?, place.result()?);
+    let shape = place.shape(input).ok_or(miss!("in-order").of(input))?;
+    let perm = place.reading()?.permutation(shape.len()).ok_or(Miss::ROOT)?;
     let moved: Vec<usize> =
         perm.iter().copied().filter(|&axis| !shape.get(axis).is_some_and(|dim| dim.is_const(1))).collect();
-    if !moved.is_sorted() {
-        return None;
-    }
+    ensure(moved.is_sorted(), miss!("in-order"))?;
     let before = place.layout(input).is_some() && place.has_one_reader(input);
     let readers = place.model.users(output);
     let after = readers.len() == 1
@@ -160,46 +158,42 @@ fn transpose_as_reshape(place: &Place<'_>) -> Option<Edit> {
             let user = place.model.node(*user);
             *slot == 0 && user.is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Layout))
         });
-    if !before && !after {
-        return None;
-    }
+    ensure(!(!before && !after), miss!("beside-reshape"))?;
     reshape(place, input)
 }
 
 /// A layout of `input` in the shape of the node's result in its place, if constants can say it.
-fn reshape(place: &Place<'_>, input: ValueId) -> Option<Edit> {
-    let output = place.output(0)?;
-    let (from, to) = (place.shape(input)?, place.shape(output)?);
-    let mut edit = place.edit()?;
-    let node = place.build(&mut edit, output).reshape_to(place.scope(), input, from, to)?;
-    place.instead_opt(edit, node)
+fn reshape(place: &Place<'_>, input: ValueId) -> Result<Edit, Miss> {
+    let output = place.result()?;
+    let (from, to) = (place.shape(input).ok_or(miss!("sizes-said").of(input))?, place.shape(output).ok_or(miss!("sizes-said").of(output))?);
+    let mut edit = place.begin()?;
+    let node = place.build(&mut edit, output).reshape_to(place.scope(), input, from, to).ok_or(Miss::EXPRESSIBLE)?;
+    place.instead(edit, node)
 }
 
 /// Reshapes keep the elements in order, so of two in a row only the last counts.
-fn reshape_reshape(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let input = place.layout(middle)?.1.input(0)?;
+fn reshape_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let input = place.layout(middle).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
     // With another reader the inner one stays. Nothing is lost, and the readers no longer wait for each other to be simplified.
     if place.same_shape(input, output) && !place.model.is_named(output) {
-        return place.forward_opt(input);
+        return place.forward(input);
     }
     reshape(place, input)
 }
 
 /// Axes that are split, moved side by side in their order, and merged again: `Reshape(Transpose(Reshape(x)))` is a Transpose of `x`,
 /// whose axes are the merged ones.
-fn reshape_of_transpose(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (_, transpose) = place.producer(middle, "Transpose")?;
-    let split = transpose.input(0)?;
-    let (_, reshape) = place.producer_of(split, &["Reshape", "Unsqueeze"])?;
-    let input = reshape.input(0)?;
-    let (from, dims, target) = (place.shape(input)?, place.shape(split)?, place.shape(output)?);
-    let perm = place.read(transpose).permutation(dims.len())?;
+fn reshape_of_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (_, transpose) = place.producer(middle, "Transpose").ok_or(Miss::ROOT)?;
+    let split = transpose.input(0).ok_or(Miss::ROOT)?;
+    let (_, reshape) = place.producer_of(split, &["Reshape", "Unsqueeze"]).ok_or(Miss::ROOT)?;
+    let input = reshape.input(0).ok_or(Miss::ROOT)?;
+    let (from, dims, target) = (place.shape(input).ok_or(miss!("put-together").of(input))?, place.shape(split).ok_or(miss!("put-together").of(split))?, place.shape(output).ok_or(miss!("put-together").of(output))?);
+    let perm = place.read(transpose).permutation(dims.len()).ok_or(Miss::ROOT)?;
     let scope = place.scope();
-    if from.len() != target.len() {
-        return None;
-    }
+    ensure(from.len() == target.len(), miss!("axes-of-x"))?;
     // The axes of the transposed tensor that each axis of the result merges.
     let mut groups: Vec<&[usize]> = Vec::with_capacity(target.len());
     let mut rest = perm.as_slice();
@@ -209,115 +203,107 @@ fn reshape_of_transpose(place: &Place<'_>) -> Option<Edit> {
             let sizes = axes.iter().map(|&axis| dims.get(axis)).collect::<Option<Vec<_>>>()?;
             scope.eq(&scope.product(sizes), dim).is_yes().then_some(axes)
         };
-        let group = (1..=rest.len()).find_map(merged)?;
+        let group = (1..=rest.len()).find_map(merged).ok_or(miss!("put-together"))?;
         let in_order = group.windows(2).all(|pair| pair.first().zip(pair.last()).is_some_and(|(a, b)| a + 1 == *b));
-        if !in_order {
-            return None;
-        }
-        rest = rest.get(group.len()..)?;
+        ensure(in_order, miss!("put-together"))?;
+        rest = rest.get(group.len()..).ok_or(miss!("put-together"))?;
         groups.push(group);
     }
-    if !rest.is_empty() {
-        return None;
-    }
+    ensure(rest.is_empty(), miss!("put-together"))?;
     // The merged axes in the order they have before the Transpose are those of the input.
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&group| groups.get(group).and_then(|axes| axes.first()));
     for (own, &group) in from.iter().zip(&order) {
-        if !scope.eq(own, target.get(group)?).is_yes() {
-            return None;
-        }
+        ensure(scope.eq(own, target.get(group).ok_or(miss!("axes-of-x"))?).is_yes(), miss!("axes-of-x"))?;
     }
     let both: Vec<usize> =
-        (0..groups.len()).map(|group| order.iter().position(|&other| other == group)).collect::<Option<_>>()?;
-    place.instead_opt(place.edit()?, Build::transpose(input, both))
+        (0..groups.len()).map(|group| order.iter().position(|&other| other == group)).collect::<Option<_>>().ok_or(miss!("put-together"))?;
+    place.instead(place.begin()?, Build::transpose(input, both))
 }
 
 /// `Cast(Cast(x, a), b) = Cast(x, b)` when every value of `x`'s type has an `a` that stands for it exactly.
-fn cast_cast(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (_, inner) = place.producer(middle, "Cast")?;
-    let input = inner.input(0)?;
-    let (from, through, to) = (place.dtype(input)?, place.dtype(middle)?, place.dtype(output)?);
+fn cast_cast(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (_, inner) = place.producer(middle, "Cast").ok_or(Miss::ROOT)?;
+    let input = inner.input(0).ok_or(Miss::ROOT)?;
+    let (from, through, to) = (place.dtype(input).ok_or(miss!("lossless").of(input))?, place.dtype(middle).ok_or(miss!("lossless").of(middle))?, place.dtype(output).ok_or(miss!("lossless").of(output))?);
     let exact = from.is_lossless_in(through);
     // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
-    if !exact || !to.is_float() && !to.is_integer() && to != DType::Bool || (from.is_float() && !to.is_float()) {
-        return None;
-    }
+    ensure(exact, miss!("lossless"))?;
+    ensure(!(!to.is_float() && !to.is_integer() && to != DType::Bool), miss!("same-kind"))?;
+    ensure(!((from.is_float() && !to.is_float())), miss!("same-kind"))?;
     if from == to {
-        return place.forward_opt(input);
+        return place.forward(input);
     }
     // How the outer one rounds and saturates is its own.
-    let node = NewNode::like(place.node()?).reading(0, input);
-    place.instead_opt(place.edit()?, node)
+    let node = NewNode::like(place.root()?).reading(0, input);
+    place.instead(place.begin()?, node)
 }
 
 /// Casts of integers to floats round, but never turn an order round.
-fn least_of_cast(place: &Place<'_>) -> Option<Edit> {
-    let (least, output) = (place.input(0)?, place.output(0)?);
-    let (id, reduce) = place.producer_of(least, &["ReduceMin", "ReduceMax"])?;
-    let x = reduce.input(0)?;
-    let to = place.dtype(output).filter(|to| matches!(to, DType::Float | DType::Double))?;
-    let holds_something = place.shape(x)?.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
+fn least_of_cast(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (least, output) = (place.operand(0)?, place.result()?);
+    let (id, reduce) = place.producer_of(least, &["ReduceMin", "ReduceMax"]).ok_or(Miss::ROOT)?;
+    let x = reduce.input(0).ok_or(Miss::ROOT)?;
+    let to = place.dtype(output).filter(|to| matches!(to, DType::Float | DType::Double)).ok_or(miss!("in-order").of(output))?;
+    let holds_something = place.shape(x).ok_or(miss!("not-empty").of(x))?.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
     let is_inverted = || {
         place.model.users(output).iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("Reciprocal")))
     };
-    if !place.dtype(x)?.is_integer() || !place.has_one_reader(least) || !holds_something || is_inverted() {
-        return None;
-    }
+    ensure(place.dtype(x).ok_or(miss!("in-order").of(x))?.is_integer(), miss!("in-order").of(x))?;
+    ensure(place.has_one_reader(least), miss!("one-reader").of(least))?;
+    ensure(holds_something, miss!("not-empty"))?;
+    ensure(!is_inverted(), miss!("not-inverted"))?;
     let cast = place.model.users(x).into_iter().find_map(|(id, _)| {
         let node = place.model.node(id).filter(|node| node.is("Cast") && Some(node.graph()) == place.graph())?;
         node.output(0).filter(|&cast| place.dtype(cast) == Some(to))
-    })?;
-    place.instead_opt(place.edit()?.removing(id), NewNode::like(reduce).reading(0, cast))
+    }).ok_or(miss!("there").of(x))?;
+    place.instead(place.begin()?.removing(id), NewNode::like(reduce).reading(0, cast))
 }
 
 /// `Concat(…, Concat(a, b), …) = Concat(…, a, b, …)` along one axis.
-fn concat_concat(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let rank = place.shape(node.output(0)?)?.len();
-    let axis = place.read(node).axis(rank)?;
+fn concat_concat(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let rank = place.shape(node.output(0).ok_or(Miss::ROOT)?).ok_or(miss!("same-axis"))?.len();
+    let axis = place.read(node).axis(rank).ok_or(Miss::ROOT)?;
     let mut inputs = Vec::new();
     let mut merged = false;
     for &value in node.inputs() {
-        let value = value?;
+        let value = value.ok_or(Miss::ROOT)?;
         match place.producer(value, "Concat") {
             Some((_, inner)) if place.has_one_reader(value) && place.read(inner).axis(rank) == Some(axis) => {
-                inputs.extend(inner.inputs().iter().copied().collect::<Option<Vec<_>>>()?);
+                inputs.extend(inner.inputs().iter().copied().collect::<Option<Vec<_>>>().ok_or(Miss::ROOT)?);
                 merged = true;
             }
             _ => inputs.push(value),
         }
     }
-    if !merged {
-        return None;
-    }
-    place.instead_opt(place.edit()?, Build::concat(inputs, axis))
+    ensure(merged, miss!("same-axis"))?;
+    place.instead(place.begin()?, Build::concat(inputs, axis))
 }
 
 /// Kernels that look at whether an operand is a single number give the same bits.
-fn expand_into_broadcast(place: &Place<'_>) -> Option<Edit> {
+fn expand_into_broadcast(place: &Place<'_>) -> Result<Edit, Miss> {
     broadcast_itself(place, Variation::None)
 }
 
 /// They may round otherwise: Pow of a single exponent multiplies where it can.
-fn expand_into_function(place: &Place<'_>) -> Option<Edit> {
+fn expand_into_function(place: &Place<'_>) -> Result<Edit, Miss> {
     broadcast_itself(place, Variation::Rounding)
 }
 
 /// `f(Expand(x), y) = f(x, y)` when broadcasting `x` against the other operands gives the same result shape.
-fn broadcast_itself(place: &Place<'_>, variation: Variation) -> Option<Edit> {
-    let node = place.node()?;
+fn broadcast_itself(place: &Place<'_>, variation: Variation) -> Result<Edit, Miss> {
+    let node = place.root()?;
     let traits = traits_of(place.model, node);
     let dtypes = node.inputs().iter().map(|input| Some(traits.variation_by_scalar(place.dtype((*input)?)?)));
-    let most = dtypes.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let most = dtypes.collect::<Option<Vec<_>>>().ok_or(miss!("others-reach"))?.into_iter().max().ok_or(miss!("others-reach"))?;
     let broadcasts = place.opset.everything_broadcasts() && traits.is_broadcasting(place.opset.version());
-    if !broadcasts || most != variation {
-        return None;
-    }
-    let output = node.output(0)?;
-    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    let result = place.shape(output)?.to_vec();
+    ensure(broadcasts, miss!("others-reach"))?;
+    ensure(most == variation, miss!("others-reach"))?;
+    let output = node.output(0).ok_or(Miss::ROOT)?;
+    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(miss!("others-reach"))?;
+    let result = place.shape(output).ok_or(miss!("others-reach").of(output))?.to_vec();
     for (slot, &value) in inputs.iter().enumerate() {
         let Some((_, inner)) = place.producer(value, "Expand") else { continue };
         let Some(source) = inner.input(0) else { continue };
@@ -336,10 +322,10 @@ fn broadcast_itself(place: &Place<'_>, variation: Variation) -> Option<Edit> {
                 dim.is_const(1) || own.any(|own| own.is_some_and(|own| scope.eq(own, dim).is_yes()))
             });
         if fits {
-            let mut edit = place.edit()?;
+            let mut edit = place.begin()?;
             edit.rewire.push((place.id, slot, Some(source)));
-            return Some(edit);
+            return Ok(edit);
         }
     }
-    None
+    Err(miss!("others-reach"))
 }

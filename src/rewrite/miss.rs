@@ -87,3 +87,16 @@ pub fn prove(answer: Answer, miss: Miss) -> Result<(), Miss> {
         Answer::Unknown => Err(Miss { is_open: true, ..miss }),
     }
 }
+
+/// Returns the first attempt that succeeds. If all decline, the miss is that of the last one that found the pattern of the rule.
+pub fn first_of<T>(attempts: impl IntoIterator<Item = Result<T, Miss>>) -> Result<T, Miss> {
+    let mut miss = Miss::ROOT;
+    for attempt in attempts {
+        match attempt {
+            Ok(found) => return Ok(found),
+            Err(other) if !other.is_root() => miss = other,
+            Err(_) => {}
+        }
+    }
+    Err(miss)
+}

@@ -2,10 +2,10 @@
 
 use super::index;
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure, prove};
+use super::rule::{Rule, miss};
 use crate::ir::{Edit, NewNode, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Commutes, IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
-use crate::rewrite::miss::Miss;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: WITH_NEUTRAL,
-        apply: |place| neutral(place).ok_or(Miss::new("unnamed")),
+        apply: neutral,
     },
     Rule {
         name: "zero-before-softmax",
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Add"],
-        apply: |place| zero_before_softmax(place).ok_or(Miss::new("unnamed")),
+        apply: zero_before_softmax,
     },
     Rule {
         name: "decided-where",
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Where"],
-        apply: |place| decided_where(place).ok_or(Miss::new("unnamed")),
+        apply: decided_where,
     },
     Rule {
         name: "decided-where-of-floats",
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Where"],
-        apply: |place| decided_where_of_floats(place).ok_or(Miss::new("unnamed")),
+        apply: decided_where_of_floats,
     },
     Rule {
         name: "double-not",
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: INVOLUTIONS,
-        apply: |place| double(place).ok_or(Miss::new("unnamed")),
+        apply: double,
     },
     Rule {
         name: "negated-difference",
@@ -92,7 +92,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Neg"],
-        apply: |place| negated_difference(place).ok_or(Miss::new("unnamed")),
+        apply: negated_difference,
     },
     Rule {
         name: "idempotent",
@@ -101,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[("same-operator", "both nodes are the same operator")],
         exact: true,
         operators: IDEMPOTENT,
-        apply: |place| idempotent(place).ok_or(Miss::new("unnamed")),
+        apply: idempotent,
     },
     Rule {
         name: "negated-comparison",
@@ -117,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Not"],
-        apply: |place| negated_comparison(place).ok_or(Miss::new("unnamed")),
+        apply: negated_comparison,
     },
     Rule {
         name: "comparison-of-casts",
@@ -133,42 +133,44 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"],
-        apply: |place| comparison_of_casts(place).ok_or(Miss::new("unnamed")),
+        apply: comparison_of_casts,
     },
 ];
 
 /// `f(x, e) = x` where `e` is the operator's neutral element, and `f(e, x) = x` where it commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait
 /// `neutral`): when broadcasting does not change the shape of `x`.
-fn neutral(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (output, &[Some(a), Some(b)]) = (node.output(0)?, node.inputs()) else { return None };
+fn neutral(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (output, &[Some(a), Some(b)]) = (node.output(0).ok_or(Miss::ROOT)?, node.inputs()) else { return Err(Miss::ROOT) };
     let traits = traits_of(place.model, node);
-    let neutral = traits.neutral?;
+    let neutral = traits.neutral.ok_or(Miss::ROOT)?;
     let pairs: &[(ValueId, ValueId)] = if traits.commutes == Commutes::Always { &[(a, b), (b, a)] } else { &[(a, b)] };
+    let mut miss = miss!("neutral");
     for &(value, other) in pairs {
         let Some(dtype) = place.dtype(value).filter(|dtype| place.dtype(output) == Some(*dtype)) else { continue };
         let is_neutral = index::uniform(place, other).is_some_and(|number| (neutral.is)(dtype, &number));
-        if is_neutral && place.same_shape(value, output) {
-            return place.forward_opt(value);
+        if !is_neutral {
+            continue;
+        }
+        match prove(place.compare_shapes(value, output), miss!("same-shape").of(value)) {
+            Ok(()) => return place.forward(value),
+            Err(other) => miss = other,
         }
     }
-    None
+    Err(miss)
 }
 
 /// `x + 0` is `x` but for `-0`, which becomes `0`; to what looks at `x` through an exponential both are one.
-fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (a, b, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
+fn zero_before_softmax(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (a, b, output) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let is_blind = |(id, _): &(NodeId, usize)| {
         let node = place.model.node(*id);
         node.is_some_and(|node| traits_of(place.model, node).ignores_zero_sign)
     };
-    if place.model.is_named(output)
-        || !place.dtype(output)?.is_float()
-        || !place.model.users(output).iter().all(is_blind)
-    {
-        return None;
-    }
+    ensure(!place.model.is_named(output), miss!("blind-readers").of(output))?;
+    ensure(place.dtype(output).ok_or(miss!("zero").of(output))?.is_float(), miss!("zero").of(output))?;
+    ensure(place.model.users(output).iter().all(is_blind), miss!("blind-readers").of(output))?;
     let is_zero = |value: ValueId| {
         let number = index::uniform(place, value).and_then(|number| number.to_f64s());
         number.is_some_and(|number| number == [0.0])
@@ -178,21 +180,23 @@ fn zero_before_softmax(place: &Place<'_>) -> Option<Edit> {
     } else if is_zero(a) && place.same_shape(b, output) {
         b
     } else {
-        return None;
+        return Err(miss!("zero"));
     };
-    place.forward_opt(value)
+    place.forward(value)
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
-fn decided_where(place: &Place<'_>) -> Option<Edit> {
+fn decided_where(place: &Place<'_>) -> Result<Edit, Miss> {
     let choice = choice(place)?;
-    if choice.may_lose_sign { None } else { choice.instead(place) }
+    ensure(!choice.may_lose_sign, miss!("sign-of-zero").of(choice.value))?;
+    choice.instead(place)
 }
 
 /// The same where a −0 may have become 0.
-fn decided_where_of_floats(place: &Place<'_>) -> Option<Edit> {
+fn decided_where_of_floats(place: &Place<'_>) -> Result<Edit, Miss> {
     let choice = choice(place)?;
-    if choice.may_lose_sign { choice.instead(place) } else { None }
+    ensure(choice.may_lose_sign, miss!("float"))?;
+    choice.instead(place)
 }
 
 /// What a Where that is decided selects.
@@ -204,87 +208,88 @@ struct Choice {
 
 impl Choice {
     /// What is selected, in the place of the Where.
-    fn instead(&self, place: &Place<'_>) -> Option<Edit> {
-        let is_alike = place.same_shape(self.value, place.output(0)?);
-        if is_alike { place.forward_opt(self.value) } else { place.reshape_opt(self.value) }
+    fn instead(&self, place: &Place<'_>) -> Result<Edit, Miss> {
+        let is_alike = place.same_shape(self.value, place.result()?);
+        if is_alike { place.forward(self.value) } else { place.reshape_instead(self.value) }
     }
 }
 
 /// What a Where selects, if that is decided and broadcasting adds no elements to it.
-fn choice(place: &Place<'_>) -> Option<Choice> {
-    let node = place.node()?;
-    let (condition, yes, no, output) = (node.input(0)?, node.input(1)?, node.input(2)?, node.output(0)?);
-    let takes_yes = yes == no || index::flag(place, condition)?;
+fn choice(place: &Place<'_>) -> Result<Choice, Miss> {
+    let node = place.root()?;
+    let (condition, yes, no, output) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.input(2).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let takes_yes = yes == no || index::flag(place, condition).ok_or(miss!("decided").of(condition))?;
     let value = if takes_yes { yes } else { no };
     let wide = |value| Some(place.shape(value)?.iter().filter(|dim| !dim.is_const(1)).collect::<Vec<_>>());
-    let (own, whole) = (wide(value)?, wide(output)?);
-    if own.len() != whole.len() || !own.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes()) {
-        return None;
-    }
-    let has_sign = !matches!(place.dtype(value)?, DType::String | DType::Bool) && !place.dtype(value)?.is_integer();
-    Some(Choice { value, may_lose_sign: takes_yes && has_sign })
+    let (own, whole) = (wide(value).ok_or(miss!("same-elements").of(value))?, wide(output).ok_or(miss!("same-elements").of(output))?);
+    ensure(own.len() == whole.len(), miss!("same-elements").of(output))?;
+    ensure(own.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes()), miss!("same-elements").of(value))?;
+    let has_sign = !matches!(place.dtype(value).ok_or(miss!("same-elements").of(value))?, DType::String | DType::Bool) && !place.dtype(value).ok_or(miss!("same-elements").of(value))?.is_integer();
+    Ok(Choice { value, may_lose_sign: takes_yes && has_sign })
 }
 
 /// `¬¬x = x`, `−−x = x`.
-fn double(place: &Place<'_>) -> Option<Edit> {
-    let operator = place.node()?.op_type.clone();
-    let (_, inner) = place.producer(place.input(0)?, &operator)?;
-    let value = inner.input(0)?;
-    place.forward_opt(value)
+fn double(place: &Place<'_>) -> Result<Edit, Miss> {
+    let operator = place.root()?.op_type.clone();
+    let (_, inner) = place.producer(place.operand(0)?, &operator).ok_or(miss!("same-operator"))?;
+    let value = inner.input(0).ok_or(Miss::ROOT)?;
+    place.forward(value)
 }
 
 /// `−(a − b) = b − a`.
-fn negated_difference(place: &Place<'_>) -> Option<Edit> {
-    let difference = place.input(0)?;
-    let (id, node) = place.producer(difference, "Sub")?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
-    if !place.dtype(difference)?.is_integer()
-        || !place.has_one_reader(difference)
-        || !place.opset.arithmetic_broadcasts()
-    {
-        return None;
-    }
-    place.instead_opt(place.edit()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))
+fn negated_difference(place: &Place<'_>) -> Result<Edit, Miss> {
+    let difference = place.operand(0)?;
+    let (id, node) = place.producer(difference, "Sub").ok_or(Miss::ROOT)?;
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
+    ensure(place.dtype(difference).ok_or(miss!("integers").of(difference))?.is_integer(), miss!("integers").of(difference))?;
+    ensure(place.has_one_reader(difference), miss!("only-reader").of(difference))?;
+    ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
+    place.instead(place.begin()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))
 }
 
 /// `¬(a < b) = a ≥ b`, and so on.
-fn negated_comparison(place: &Place<'_>) -> Option<Edit> {
+fn negated_comparison(place: &Place<'_>) -> Result<Edit, Miss> {
     const OPPOSITES: [(&str, &str); 4] = [
         ("Less", "GreaterOrEqual"),
         ("Greater", "LessOrEqual"),
         ("LessOrEqual", "Greater"),
         ("GreaterOrEqual", "Less"),
     ];
-    let found = place.input(0)?;
+    let found = place.operand(0)?;
     let of = |(operator, opposite)| place.producer(found, operator).map(|(_, node)| (node, opposite));
-    let (comparison, opposite) = OPPOSITES.into_iter().find_map(of)?;
-    let &[Some(a), Some(b)] = comparison.inputs() else { return None };
-    let is_ordered = matches!(place.dtype(a)?, DType::Int32 | DType::Int64);
-    if !is_ordered || !place.has_one_reader(found) || !place.opset.has(opposite) {
-        return None;
-    }
-    place.instead_opt(place.edit()?, NewNode::new(opposite, [Some(a), Some(b)]))
+    let (comparison, opposite) = OPPOSITES.into_iter().find_map(of).ok_or(Miss::ROOT)?;
+    let &[Some(a), Some(b)] = comparison.inputs() else { return Err(Miss::ROOT) };
+    let is_ordered = matches!(place.dtype(a).ok_or(miss!("total-order").of(a))?, DType::Int32 | DType::Int64);
+    ensure(is_ordered, miss!("total-order").of(a))?;
+    ensure(place.has_one_reader(found), miss!("only-reader").of(found))?;
+    ensure(place.opset.has(opposite), miss!("operator-is-there"))?;
+    place.instead(place.begin()?, NewNode::new(opposite, [Some(a), Some(b)]))
 }
 
 /// A comparison of integers cast to floats is one of the integers, where the floats are the very numbers.
-fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
+fn comparison_of_casts(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let is_bounded = |value: ValueId| place.constant(value).is_some_and(|tensor| whole_numbers(tensor).is_some());
+    let casts = [a, b].into_iter().filter(|&value| place.producer(value, "Cast").is_some());
+    for cast in casts {
+        ensure(place.model.is_read_only_by(cast, &[place.id]), miss!("only-reader").of(cast))?;
+    }
     let (first, second) = (cast_integers(place, a, is_bounded(b)), cast_integers(place, b, is_bounded(a)));
-    let dtype = place.dtype(first.or(second)?)?;
-    let takes = traits_of(place.model, node).pointwise?.takes(place.opset, dtype);
-    let mut edit = place.edit()?;
+    let dtype = place.dtype(first.or(second).ok_or(miss!("not-rounded"))?).ok_or(miss!("not-rounded"))?;
+    let takes = traits_of(place.model, node).pointwise.ok_or(miss!("takes-integers"))?.takes(place.opset, dtype);
+    let mut edit = place.begin()?;
     let mut operands = Vec::with_capacity(2);
     for (value, cast) in [(a, first), (b, second)] {
         operands.push(match cast {
             Some(integers) if place.dtype(integers) == Some(dtype) => Some(integers),
-            Some(_) => return None,
-            None => Some(edit.constant(value, "integers", integers_of(place.constant(value)?, dtype)?)),
+            Some(_) => return Err(miss!("not-rounded").of(value)),
+            None => Some(edit.constant(value, "integers", integers_of(place.constant(value).ok_or(miss!("not-rounded").of(value))?, dtype).ok_or(miss!("not-rounded").of(value))?)),
         });
     }
     let comparison = NewNode { inputs: operands, ..NewNode::like(node) };
-    takes.then(|| place.instead_opt(edit, comparison)).flatten()
+    ensure(takes, miss!("takes-integers"))?;
+    place.instead(edit, comparison)
 }
 
 /// Returns the integers that a value is cast from, if no other node reads the value, and either `may_round` is set or each integer is proved to
@@ -332,9 +337,9 @@ fn integers_of(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
 }
 
 /// `f(f(x)) = f(x)`.
-fn idempotent(place: &Place<'_>) -> Option<Edit> {
-    let operator = place.node()?.op_type.clone();
-    let value = place.input(0)?;
-    place.producer(value, &operator)?;
-    place.forward_opt(value)
+fn idempotent(place: &Place<'_>) -> Result<Edit, Miss> {
+    let operator = place.root()?.op_type.clone();
+    let value = place.operand(0)?;
+    place.producer(value, &operator).ok_or(miss!("same-operator").of(value))?;
+    place.forward(value)
 }

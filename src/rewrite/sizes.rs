@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 
 use super::build::Build;
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::{Miss, ensure};
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::{axis_in, size_operand};
-use crate::rewrite::miss::Miss;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[
@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape"],
-        apply: |place| reshape(place).ok_or(Miss::new("unnamed")),
+        apply: reshape,
     },
     Rule {
         name: "reshape-to-squeeze",
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape"],
-        apply: |place| reshape_to_squeeze(place).ok_or(Miss::new("unnamed")),
+        apply: reshape_to_squeeze,
     },
     Rule {
         name: "reshape-to-flatten",
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Reshape"],
-        apply: |place| reshape_to_flatten(place).ok_or(Miss::new("unnamed")),
+        apply: reshape_to_flatten,
     },
     Rule {
         name: "expand-to-constant",
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Expand"],
-        apply: |place| expand(place).ok_or(Miss::new("unnamed")),
+        apply: expand,
     },
     Rule {
         name: "tile-to-constant",
@@ -86,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Tile"],
-        apply: |place| tile(place).ok_or(Miss::new("unnamed")),
+        apply: tile,
     },
     Rule {
         name: "slice-bound-to-constant",
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slice_bounds(place).ok_or(Miss::new("unnamed")),
+        apply: slice_bounds,
     },
     Rule {
         name: "product-to-size",
@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ReduceProd"],
-        apply: |place| size_of_all(place).ok_or(Miss::new("unnamed")),
+        apply: size_of_all,
     },
     Rule {
         name: "resize-to-scales",
@@ -133,15 +133,16 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Resize"],
-        apply: |place| resize(place).ok_or(Miss::new("unnamed")),
+        apply: resize,
     },
 ];
 
 /// The operand that says sizes, unless it is an initializer already.
-fn computed(place: &Place<'_>, slot: usize) -> Option<ValueId> {
-    let value = place.input(slot)?;
-    place.model.value(value).producer()?;
-    place.constant(value).is_none().then_some(value)
+fn computed(place: &Place<'_>, slot: usize) -> Result<ValueId, Miss> {
+    let value = place.operand(slot)?;
+    place.model.value(value).producer().ok_or(Miss::ROOT)?;
+    ensure(place.constant(value).is_none(), miss!("computed").of(value))?;
+    Ok(value)
 }
 
 /// Whether ONNX Runtime loads a Resize with constant scales, found by loading one of each mode for up to six axes. `is_kept` tells which
@@ -157,113 +158,106 @@ fn has_kernel(mode: &[u8], is_kept: &[bool]) -> bool {
 }
 
 /// An edit that makes operand `slot` a constant vector.
-fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) -> Option<Edit> {
-    let mut edit = place.edit()?;
+fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) -> Result<Edit, Miss> {
+    let mut edit = place.begin()?;
     let constant = edit.constant(like, "const", tensor);
     edit.rewire.push((place.id, slot, Some(constant)));
-    Some(edit)
+    Ok(edit)
 }
 
 /// `ReduceProd(Shape(x)) = Size(x)`, all of the shape reduced to a scalar.
-fn size_of_all(place: &Place<'_>) -> Option<Edit> {
-    let (sizes, output) = (place.input(0)?, place.output(0)?);
-    let (shape, measuring) = place.producer(sizes, "Shape")?;
-    let tensor = measuring.input(0)?;
-    let is_whole = place.shape(sizes)?.first()?.as_const()? == i64::try_from(place.shape(tensor)?.len()).ok()?;
+fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (sizes, output) = (place.operand(0)?, place.result()?);
+    let (shape, measuring) = place.producer(sizes, "Shape").ok_or(Miss::ROOT)?;
+    let tensor = measuring.input(0).ok_or(Miss::ROOT)?;
+    let is_whole = place.shape(sizes).ok_or(miss!("all-sizes").of(sizes))?.first().ok_or(Miss::ROOT)?.as_const().ok_or(miss!("all-sizes").of(sizes))? == i64::try_from(place.shape(tensor).ok_or(miss!("all-sizes").of(tensor))?.len()).or(Err(Miss::COMPUTABLE))?;
     // Over one axis there is nothing else to reduce; an empty list of axes means all or none.
     let (axes, keeps_dims) =
-        place.view(place.id)?.traits().reduces.and_then(|own| (own.axes)(&place.view(place.id)?))?;
-    let drops = !keeps_dims && place.node()?.int("keepdims", 1)? == 0;
-    let all = axes == [0] && place.shape(output)?.is_empty() && drops;
-    if !is_whole || !all || !place.model.is_read_only_by(sizes, &[place.id]) {
-        return None;
-    }
-    place.instead_opt(place.edit()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
+        place.view(place.id).ok_or(Miss::ROOT)?.traits().reduces.and_then(|own| (own.axes)(&place.view(place.id)?)).ok_or(miss!("all-sizes"))?;
+    let drops = !keeps_dims && place.root()?.int("keepdims", 1).ok_or(Miss::ROOT)? == 0;
+    let all = axes == [0] && place.shape(output).ok_or(miss!("all-sizes").of(output))?.is_empty() && drops;
+    ensure(is_whole, miss!("all-sizes"))?;
+    ensure(all, miss!("all-sizes"))?;
+    ensure(place.model.is_read_only_by(sizes, &[place.id]), miss!("one-reader").of(sizes))?;
+    place.instead(place.begin()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
 }
 
 /// `Reshape(x, e)` with a constant operand that says the dims of the result by convention.
-fn reshape(place: &Place<'_>) -> Option<Edit> {
+fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
-    let (input, output) = (place.input(0)?, place.output(0)?);
-    let codes = size_operand::reshape_codes(place.scope(), place.shape(input)?, place.shape(output)?)?;
+    let (input, output) = (place.operand(0)?, place.result()?);
+    let codes = size_operand::reshape_codes(place.scope(), place.shape(input).ok_or(miss!("rest-decided").of(input))?, place.shape(output).ok_or(miss!("sizes-known").of(output))?).ok_or(miss!("sizes-known").of(output))?;
     // In the convention 0 copies a dim, so there is no `allowzero`; all else that is said of the node stays.
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     let constant = edit.constant(target, "const", Tensor::vector(codes));
-    place.instead_opt(edit, NewNode::like(place.node()?).without("allowzero").reading(1, constant))
+    place.instead(edit, NewNode::like(place.root()?).without("allowzero").reading(1, constant))
 }
 
 /// A reshape that only adds or only drops axes of size 1 is an Unsqueeze or a Squeeze, whose operand is constant.
-fn reshape_to_squeeze(place: &Place<'_>) -> Option<Edit> {
+fn reshape_to_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     computed(place, 1)?;
-    let (input, output) = (place.input(0)?, place.output(0)?);
-    let (from, to) = (place.shape(input)?, place.shape(output)?);
+    let (input, output) = (place.operand(0)?, place.result()?);
+    let (from, to) = (place.shape(input).ok_or(miss!("only-ones").of(input))?, place.shape(output).ok_or(miss!("only-ones").of(output))?);
     let scope = place.scope();
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     let mut build = place.build(&mut edit, output);
     let node = match from.len().cmp(&to.len()) {
-        Ordering::Less => build.unsqueeze(input, size_operand::inserted_ones(scope, from, to)?),
-        Ordering::Greater => build.squeeze(input, size_operand::inserted_ones(scope, to, from)?),
-        Ordering::Equal => return None,
+        Ordering::Less => build.unsqueeze(input, size_operand::inserted_ones(scope, from, to).ok_or(miss!("only-ones"))?),
+        Ordering::Greater => build.squeeze(input, size_operand::inserted_ones(scope, to, from).ok_or(miss!("only-ones"))?),
+        Ordering::Equal => return Err(miss!("only-ones")),
     };
-    place.instead_opt(edit, node)
+    place.instead(edit, node)
 }
 
 /// `Reshape(x, [Π dims before k, Π dims from k on])` is `Flatten(x, axis = k)`.
-fn reshape_to_flatten(place: &Place<'_>) -> Option<Edit> {
+fn reshape_to_flatten(place: &Place<'_>) -> Result<Edit, Miss> {
     computed(place, 1)?;
-    let (input, output) = (place.input(0)?, place.output(0)?);
-    let (from, to) = (place.shape(input)?, place.shape(output)?);
+    let (input, output) = (place.operand(0)?, place.result()?);
+    let (from, to) = (place.shape(input).ok_or(miss!("two-axes").of(input))?, place.shape(output).ok_or(miss!("two-axes").of(output))?);
     let scope = place.scope();
-    let [rows, columns] = to else { return None };
-    if !place.opset.flatten_takes_every_type() && !place.dtype(input)?.is_float() {
-        return None;
-    }
+    let [rows, columns] = to else { return Err(miss!("two-axes")) };
+    ensure(!(!place.opset.flatten_takes_every_type() && !place.dtype(input).ok_or(miss!("two-axes").of(input))?.is_float()), miss!("covered-type").of(input))?;
     let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
     let split = (0..=from.len()).find(|&k| {
         equal(&scope.product(from.iter().take(k)), rows) && equal(&scope.product(from.iter().skip(k)), columns)
-    })?;
-    place.instead_opt(place.edit()?, Build::flatten(input, split))
+    }).ok_or(miss!("covered-type"))?;
+    place.instead(place.begin()?, Build::flatten(input, split))
 }
 
 /// `Expand(x, e)` with a constant operand that says the dims of the result by convention.
-fn expand(place: &Place<'_>) -> Option<Edit> {
+fn expand(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
-    let (from, to) = (place.shape(place.input(0)?)?, place.shape(place.output(0)?)?);
-    let sizes = size_operand::expand_sizes(place.scope(), from, to)?;
+    let (from, to) = (place.shape(place.operand(0)?).ok_or(miss!("sizes-known"))?, place.shape(place.result()?).ok_or(miss!("sizes-known"))?);
+    let sizes = size_operand::expand_sizes(place.scope(), from, to).ok_or(miss!("sizes-known"))?;
     with_constant(place, 1, target, Tensor::vector(sizes))
 }
 
 /// `Tile(x, r)` where it is known how often each axis is repeated, or the dims tell it.
-fn tile(place: &Place<'_>) -> Option<Edit> {
+fn tile(place: &Place<'_>) -> Result<Edit, Miss> {
     let repeats = computed(place, 1)?;
-    let (from, to) = (place.shape(place.input(0)?)?, place.shape(place.output(0)?)?);
-    if !place.opset.cast_by_number_and_tile_by_axis() || from.len() != to.len() {
-        return None;
-    }
+    let (from, to) = (place.shape(place.operand(0)?).ok_or(miss!("counts-known"))?, place.shape(place.result()?).ok_or(miss!("counts-known"))?);
+    ensure(place.opset.cast_by_number_and_tile_by_axis(), miss!("counts-known"))?;
+    ensure(from.len() == to.len(), Miss::EXPRESSIBLE)?;
     let known = place.fact(repeats).and_then(|fact| fact.ints()).filter(|known| known.len() == to.len());
     let count = |(axis, (from, to)): (usize, (&Dim, &Dim))| {
         let said = known.as_ref().and_then(|known| known.get(axis)?.as_const());
         said.or_else(|| size_operand::tile_repeats(place.scope(), from, to))
     };
-    let counts = from.iter().zip(to).enumerate().map(count).collect::<Option<Vec<i64>>>()?;
+    let counts = from.iter().zip(to).enumerate().map(count).collect::<Option<Vec<i64>>>().ok_or(miss!("counts-known"))?;
     with_constant(place, 1, repeats, Tensor::vector(counts))
 }
 
 /// The bounds of a Slice with positive steps, as numbers that lie where the bounds do.
-fn slice_bounds(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.slice_has_operands() {
-        return None;
-    }
-    let this = place.this()?;
-    let shape = place.shape(this.node.input(0)?)?;
-    let steps = this.slice_steps()?;
-    let axes = this.slice_axes()?;
-    let dims = axes.iter().map(|&axis| shape.get(axis_in(axis, shape.len()).ok()?)).collect::<Option<Vec<_>>>()?;
-    if steps.iter().any(|&step| step <= 0) {
-        return None;
-    }
-    [1, 2].into_iter().find_map(|slot| {
-        let value = computed(place, slot)?;
+fn slice_bounds(place: &Place<'_>) -> Result<Edit, Miss> {
+    ensure(place.opset.slice_has_operands(), Miss::EXPRESSIBLE)?;
+    let this = place.reading()?;
+    let shape = place.shape(this.node.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("bounds-known"))?;
+    let steps = this.slice_steps().ok_or(miss!("forward"))?;
+    let axes = this.slice_axes().ok_or(miss!("bounds-known"))?;
+    let dims = axes.iter().map(|&axis| shape.get(axis_in(axis, shape.len()).ok()?)).collect::<Option<Vec<_>>>().ok_or(miss!("bounds-known"))?;
+    ensure(!steps.iter().any(|&step| step <= 0), miss!("forward"))?;
+    let found = [1, 2].into_iter().find_map(|slot| {
+        let value = computed(place, slot).ok()?;
         let bounds = place.fact(value)?.ints().filter(|bounds| bounds.len() == dims.len())?;
         let number = |(bound, dim): (&Dim, &&Dim)| size_operand::slice_bound(place.scope(), dim, bound);
         let numbers = bounds.iter().zip(&dims).map(number).collect::<Option<Vec<i64>>>()?;
@@ -275,27 +269,25 @@ fn slice_bounds(place: &Place<'_>) -> Option<Edit> {
             }
             _ => return None,
         };
-        with_constant(place, slot, value, tensor)
-    })
+        Some((slot, value, tensor))
+    });
+    let (slot, value, tensor) = found.ok_or(miss!("bounds-known"))?;
+    with_constant(place, slot, value, tensor)
 }
 
 /// `Resize(x, sizes)` to whole multiples `k · dim` is `Resize(x, scales = k)`: both readings of the ratio are exactly `k`.
-fn resize(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.resize_to_sizes() {
-        return None;
-    }
+fn resize(place: &Place<'_>) -> Result<Edit, Miss> {
+    ensure(place.opset.resize_to_sizes(), Miss::EXPRESSIBLE)?;
     computed(place, 3)?;
-    let node = place.node()?;
-    let stretches = node.text("keep_aspect_ratio_policy", b"stretch")? == b"stretch";
-    let crops = node.text("coordinate_transformation_mode", b"half_pixel")? == b"tf_crop_and_resize";
-    if !stretches || crops || node.attribute("axes").is_some() {
-        return None;
-    }
-    let (input, output) = (node.input(0)?, node.output(0)?);
-    let (from, to) = (place.shape(input)?, place.shape(output)?);
-    if from.len() != to.len() {
-        return None;
-    }
+    let node = place.root()?;
+    let stretches = node.text("keep_aspect_ratio_policy", b"stretch").ok_or(Miss::ROOT)? == b"stretch";
+    let crops = node.text("coordinate_transformation_mode", b"half_pixel").ok_or(Miss::ROOT)? == b"tf_crop_and_resize";
+    ensure(stretches, miss!("whole-multiples"))?;
+    ensure(!crops, miss!("stretched"))?;
+    ensure(!node.attribute("axes").is_some(), miss!("stretched"))?;
+    let (input, output) = (node.input(0).ok_or(miss!("stretched"))?, node.output(0).ok_or(Miss::ROOT)?);
+    let (from, to) = (place.shape(input).ok_or(miss!("whole-multiples").of(input))?, place.shape(output).ok_or(miss!("whole-multiples").of(output))?);
+    ensure(from.len() == to.len(), miss!("whole-multiples"))?;
     let scope = place.scope();
     let factors: Option<Vec<f32>> = from
         .iter()
@@ -304,17 +296,13 @@ fn resize(place: &Place<'_>) -> Option<Edit> {
             (1..=64i64).find(|&k| scope.eq(&scope.mul(own, &Dim::constant(k)), dim).is_yes()).map(|k| k as f32)
         })
         .collect();
-    let factors = factors?;
-    if !to.iter().all(|dim| scope.lies_within(dim, 0, 1 << 24)) {
-        return None;
-    }
+    let factors = factors.ok_or(miss!("whole-multiples"))?;
+    ensure(to.iter().all(|dim| scope.lies_within(dim, 0, 1 << 24)), miss!("whole-multiples"))?;
     let is_kept: Vec<bool> = factors.iter().map(|&factor| factor == 1.0).collect();
-    if !has_kernel(node.text("mode", b"nearest")?, &is_kept) {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(has_kernel(node.text("mode", b"nearest").ok_or(miss!("not-rounded"))?, &is_kept), miss!("whole-multiples"))?;
+    let mut edit = place.begin()?;
     let scales = edit.constant(output, "scales", Tensor::vector(factors));
     edit.rewire.push((place.id, 2, Some(scales)));
     edit.rewire.push((place.id, 3, None));
-    Some(edit)
+    Ok(edit)
 }

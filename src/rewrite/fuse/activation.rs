@@ -16,9 +16,9 @@ use super::kernels::{as_attribute, has_kernel};
 use super::pattern::{Product, Reader};
 use super::{Fusion, Operand};
 use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -39,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Mul", "Div"],
-    apply: |place| activation(place).ok_or(Miss::new("unnamed")),
+    apply: activation,
 }];
 
 /// An activation function, spelled out.
@@ -55,12 +55,11 @@ pub(super) struct Activation {
 /// What a product was found to be: the operator, and its attribute.
 type Found = (&'static str, Option<NamedAttribute>);
 
-fn activation(place: &Place<'_>) -> Option<Edit> {
-    let found = read(place).filter(|found| place.opset.has(found.operator))?;
-    let is_fit = has_kernel(found.operator, place.dtype(found.x)?);
-    if !is_fit || found.operator == "Swish" && !is_swish_wanted(place) {
-        return None;
-    }
+fn activation(place: &Place<'_>) -> Result<Edit, Miss> {
+    let found = read(place).filter(|found| place.opset.has(found.operator)).ok_or(miss!("constants"))?;
+    let is_fit = has_kernel(found.operator, place.dtype(found.x).ok_or(miss!("has-kernel").of(found.x))?);
+    ensure(is_fit, miss!("has-kernel"))?;
+    ensure(!(found.operator == "Swish" && !is_swish_wanted(place)), miss!("known"))?;
     let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
     Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
 }

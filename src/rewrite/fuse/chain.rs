@@ -10,9 +10,9 @@ use super::{Fusion, Operand, has_arithmetic};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::index;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -33,7 +33,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul", "Div", "Add", "Sub"],
-        apply: |place| floats(place).ok_or(Miss::new("unnamed")),
+        apply: floats,
     },
     Rule {
         name: "integer-constant-chain",
@@ -46,7 +46,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Mul", "Add", "Sub"],
-        apply: |place| integers(place).ok_or(Miss::new("unnamed")),
+        apply: integers,
     },
     Rule {
         name: "zero-term",
@@ -59,7 +59,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Add", "Sub"],
-        apply: |place| zero_term(place).ok_or(Miss::new("unnamed")),
+        apply: zero_term,
     },
     Rule {
         name: "zero-that-spreads",
@@ -72,14 +72,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Add"],
-        apply: |place| zero_that_spreads(place).ok_or(Miss::new("unnamed")),
+        apply: zero_that_spreads,
     },
 ];
 
 /// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.
-fn zero_term(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
+fn zero_term(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let is_zero = |value: ValueId| {
         let number = index::uniform(place, value).filter(|number| has_arithmetic(number.dtype()));
         number.and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0])
@@ -89,36 +89,34 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
     } else if node.is("Add") && is_zero(a) {
         b
     } else {
-        return None;
+        return Err(miss!("zero"));
     };
-    let result = place.only_output()?;
-    if !place.same_shape(x, result) || place.model.users(result).iter().any(|user| shows_zero_sign(place, user)) {
-        return None;
-    }
-    place.forward_opt(x)
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    prove(place.compare_shapes(x, result), miss!("same-shape").of(x))?;
+    ensure(!place.model.users(result).iter().any(|user| shows_zero_sign(place, user)), miss!("no-divisor"))?;
+    place.forward(x)
 }
 
-fn zero_that_spreads(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
+fn zero_that_spreads(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let filled = |value: ValueId| place.producer(value, "ConstantOfShape");
     let (x, (id, filling), zeros) = match (filled(a), filled(b)) {
         (_, Some(found)) => (a, found, b),
         (Some(found), None) => (b, found, a),
-        (None, None) => return None,
+        (None, None) => return Err(Miss::ROOT),
     };
     let is_zero = index::uniform(place, zeros).and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0]);
-    let result = place.only_output()?;
-    if !is_zero || !place.has_one_reader(zeros) || !place.same_shape(zeros, result) || !place.opset.has("Expand") {
-        return None;
-    }
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    ensure(is_zero, miss!("zero"))?;
+    ensure(place.has_one_reader(zeros), miss!("zero").of(zeros))?;
+    prove(place.compare_shapes(zeros, result), miss!("its-size").of(zeros))?;
+    ensure(place.opset.has("Expand"), Miss::EXPRESSIBLE)?;
     let is_whole = |value: ValueId| place.dtype(value).is_some_and(DType::is_integer);
     let was_whole = || place.producer(x, "Cast").is_some_and(|(_, cast)| cast.input(0).is_some_and(is_whole));
-    if !is_whole(x) && !was_whole() {
-        return None;
-    }
+    ensure(!(!is_whole(x) && !was_whole()), miss!("no-negative-zero"))?;
     let expand = NewNode::new("Expand", [Some(x), filling.input(0)]);
-    place.instead_opt(place.edit()?.removing(id), expand)
+    place.instead(place.begin()?.removing(id), expand)
 }
 
 /// Whether a node makes another number of a negative zero in its operand of this slot: it divides by it, for one.
@@ -126,16 +124,17 @@ fn shows_zero_sign(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
     place.model.node(id).is_some_and(|reader| traits_of(place.model, reader).shows_zero_sign == Some(slot))
 }
 
-fn floats(place: &Place<'_>) -> Option<Edit> {
+fn floats(place: &Place<'_>) -> Result<Edit, Miss> {
     let steps = steps(place)?;
-    let of_sizes = place.is_of_sizes(place.only_output()?);
-    if of_sizes { None } else { chain(place, steps, has_arithmetic, 0) }
+    let of_sizes = place.is_of_sizes(place.only_output().ok_or(Miss::ROOT)?);
+    ensure(!of_sizes, miss!("no-sizes"))?;
+    chain(place, steps, has_arithmetic, 0)
 }
 
 /// How many bytes a node takes in a file, with names and shapes. Indices of windows are a row and a column that are added one by one.
 const OF_A_NODE: usize = 768;
 
-fn integers(place: &Place<'_>) -> Option<Edit> {
+fn integers(place: &Place<'_>) -> Result<Edit, Miss> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
     chain(place, steps(place)?, wraps, OF_A_NODE)
 }
@@ -171,16 +170,14 @@ impl Link {
 }
 
 /// The node before this one, and both as steps that may become one.
-fn steps(place: &Place<'_>) -> Option<(NodeId, Link, Link)> {
-    if !place.opset.arithmetic_broadcasts() {
-        return None;
-    }
-    let node = place.node()?;
-    let outer = Link::of(place, node)?;
-    let id = place.model.value(outer.x).producer()?;
-    let first = place.model.node(id).filter(|first| first.graph() == node.graph())?;
-    let inner = Link::of(place, first).filter(|inner| inner.is_sum == outer.is_sum)?;
-    Some((id, inner, outer))
+fn steps(place: &Place<'_>) -> Result<(NodeId, Link, Link), Miss> {
+    ensure(place.opset.arithmetic_broadcasts(), Miss::ROOT)?;
+    let node = place.root()?;
+    let outer = Link::of(place, node).ok_or(Miss::ROOT)?;
+    let id = place.model.value(outer.x).producer().ok_or(Miss::ROOT)?;
+    let first = place.model.node(id).filter(|first| first.graph() == node.graph()).ok_or(Miss::ROOT)?;
+    let inner = Link::of(place, first).filter(|inner| inner.is_sum == outer.is_sum).ok_or(Miss::ROOT)?;
+    Ok((id, inner, outer))
 }
 
 /// `more` are the bytes that the new constant may take beyond those that go.
@@ -189,26 +186,19 @@ fn chain(
     (id, inner, outer): (NodeId, Link, Link),
     is_covered: fn(DType) -> bool,
     more: usize,
-) -> Option<Edit> {
-    if !place.is_internal(outer.x, &[place.id]) {
-        return None;
-    }
-    let (a, b) = (place.tensor(inner.constant)?, place.tensor(outer.constant)?);
-    if a.dtype() != b.dtype() || !is_covered(a.dtype()) {
-        return None;
-    }
+) -> Result<Edit, Miss> {
+    ensure(place.is_internal(outer.x, &[place.id]), miss!("one-reader").of(outer.x))?;
+    let (a, b) = (place.tensor(inner.constant).ok_or(Miss::ROOT)?, place.tensor(outer.constant).ok_or(Miss::ROOT)?);
+    ensure(a.dtype() == b.dtype(), Miss::ROOT)?;
+    ensure(is_covered(a.dtype()), Miss::ROOT)?;
     let remove = vec![id, place.id];
-    let shape = broadcast(a.shape(), b.shape())?;
-    let bytes = a.dtype().byte_len(product(&shape)?)?;
+    let shape = broadcast(a.shape(), b.shape()).ok_or(Miss::ROOT)?;
+    let bytes = a.dtype().byte_len(product(&shape).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
     // Constants that spread each other may be larger than both.
-    if bytes > place.allowance(&remove).saturating_add(more) {
-        return None;
-    }
-    place.budget.take_bytes(bytes.checked_mul(3)?).ok()?;
-    let combined = combined(&shape, [a, b], [inner, outer])?;
-    if a.dtype().is_float() && !outer.is_sum && !is_ordinary(place, inner.x) {
-        return None;
-    }
+    ensure(bytes <= place.allowance(&remove).saturating_add(more), Miss::ROOT)?;
+    place.budget.take_bytes(bytes.checked_mul(3).ok_or(Miss::COMPUTABLE)?).or(Err(Miss::ROOT))?;
+    let combined = combined(&shape, [a, b], [inner, outer]).ok_or(Miss::ROOT)?;
+    ensure(!(a.dtype().is_float() && !outer.is_sum && !is_ordinary(place, inner.x)), Miss::ROOT)?;
     let constant = Operand::Constant(combined, inner.constant);
     let (operator, operands) = match (outer.is_sum, inner.negates != outer.negates, inner.inverse && outer.inverse) {
         (true, false, _) => ("Add", vec![Operand::Value(inner.x), constant]),

@@ -13,9 +13,9 @@ use super::rounded;
 use crate::ir::{Edit, NewNode};
 use crate::ops::traits::ValueRange;
 use crate::rewrite::build::{Build, ClipBound};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         )],
         exact: true,
         operators: &["Relu", "Clip"],
-        apply: |place| needless(place).ok_or(Miss::new("unnamed")),
+        apply: needless,
     },
     Rule {
         name: "cut-of-cut",
@@ -42,35 +42,35 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Relu", "Clip"],
-        apply: |place| cut_of_cut(place).ok_or(Miss::new("unnamed")),
+        apply: cut_of_cut,
     },
 ];
 
-fn needless(place: &Place<'_>) -> Option<Edit> {
-    let cut = Clamp::of(place, place.id)?;
+fn needless(place: &Place<'_>) -> Result<Edit, Miss> {
+    let cut = Clamp::of(place, place.id).ok_or(Miss::ROOT)?;
     // Of NaN a cut makes NaN.
-    let ValueRange { low, high, .. } = range(place, cut.input)?;
-    if low < cut.low || high > cut.high {
-        return None;
-    }
-    place.forward_opt(cut.input)
+    let ValueRange { low, high, .. } = range(place, cut.input).ok_or(miss!("within"))?;
+    ensure(low >= cut.low, miss!("within"))?;
+    ensure(high <= cut.high, miss!("within"))?;
+    place.forward(cut.input)
 }
 
-fn cut_of_cut(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let outer = Clamp::of(place, place.id)?;
-    let id = place.model.value(outer.input).producer()?;
-    let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
-    let first = Clamp::of(place, id)?;
-    let dtype = place.dtype(first.input)?;
-    let last = last_finite(dtype)?;
+fn cut_of_cut(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let outer = Clamp::of(place, place.id).ok_or(Miss::ROOT)?;
+    let id = place.model.value(outer.input).producer().ok_or(Miss::ROOT)?;
+    let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph()).ok_or(Miss::ROOT)?;
+    let first = Clamp::of(place, id).ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(first.input).ok_or(miss!("meet").of(first.input))?;
+    let last = last_finite(dtype).ok_or(miss!("meet"))?;
     // Of equal bounds the first cut's: 0 and −0 are equal.
     let low = if outer.low > first.low { outer.low } else { first.low };
     let high = if outer.high < first.high { outer.high } else { first.high };
     // Without any finite bound on a side, as after two Relus, it is no Clip.
-    if low > high || !low.is_finite() || !high.is_finite() || !place.is_internal(outer.input, &[place.id]) {
-        return None;
-    }
+    ensure(low <= high, miss!("meet"))?;
+    ensure(low.is_finite(), miss!("finite"))?;
+    ensure(high.is_finite(), miss!("finite"))?;
+    ensure(place.is_internal(outer.input, &[place.id]), miss!("one-reader").of(outer.input))?;
     let bound = |slot: usize, number: f64, last: f64| {
         if place.opset.pad_and_clip_have_operands() && number == last {
             return Some(None);
@@ -78,14 +78,14 @@ fn cut_of_cut(place: &Place<'_>) -> Option<Edit> {
         let like = node.input(slot).or(inner.input(slot)).or(place.output(0))?;
         Some(Some(ClipBound { number, tensor: exact(dtype, number)?, name: place.fused_name(like) }))
     };
-    let bounds = [bound(1, low, -last)?, bound(2, high, last)?];
+    let bounds = [bound(1, low, -last).ok_or(miss!("finite"))?, bound(2, high, last).ok_or(miss!("finite"))?];
     let bytes = bounds.iter().flatten().fold(0, |sum: usize, bound| sum.saturating_add(bound.tensor.byte_len()));
     let mut edit = place.fuse(vec![id, place.id], &[first.input], bytes)?;
     // At least one of them is a Clip: a Relu has no finite upper bound.
     let clip = if node.is("Clip") { node } else { inner };
     let clip = NewNode { name: node.name.clone(), extra: node.extra.clone(), ..NewNode::like(clip) };
-    let clip = Build::after(&mut edit, place.opset, first.input).clip(clip.reading(0, first.input), bounds)?;
-    Some(edit.inserting(clip.output(place.output(0)?)))
+    let clip = Build::after(&mut edit, place.opset, first.input).clip(clip.reading(0, first.input), bounds).ok_or(Miss::EXPRESSIBLE)?;
+    Ok(edit.inserting(clip.output(place.result()?)))
 }
 
 /// A scalar, if it is a number of the type.

@@ -19,9 +19,9 @@ use super::scaled::{Blocks, scaled};
 use super::weights::has_plain_factor;
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -51,7 +51,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul", "Div"],
-        apply: |place| upstream(place).ok_or(Miss::new("unnamed")),
+        apply: upstream,
     },
     Rule {
         name: "factor-downstream",
@@ -79,7 +79,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul", "Div"],
-        apply: |place| downstream(place).ok_or(Miss::new("unnamed")),
+        apply: downstream,
     },
 ];
 
@@ -136,63 +136,54 @@ impl Scaling {
 
     /// The edit that takes the product away and changes these constants. That the product is of sizes, which takes long to tell, is asked
     /// last.
-    fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Option<Edit> {
+    fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Result<Edit, Miss> {
         let mut tensors = Vec::with_capacity(changes.len());
         let (mut copied, mut replaced) = (0usize, 0usize);
         for &change in changes {
-            let node = place.model.node(change.node)?;
-            let constant = node.input(change.slot)?;
-            let tensor = place.tensor(constant)?;
+            let node = place.model.node(change.node).ok_or(Miss::ROOT)?;
+            let constant = node.input(change.slot).ok_or(Miss::ROOT)?;
+            let tensor = place.tensor(constant).ok_or(miss!("own-weights").of(constant))?;
             let bytes = match own_constant(place, node, change.node, change.slot) {
                 true => &mut replaced,
                 false => &mut copied,
             };
-            *bytes = bytes.checked_add(tensor.byte_len())?;
+            *bytes = bytes.checked_add(tensor.byte_len()).ok_or(Miss::COMPUTABLE)?;
             let factor = if change.inverse { self.factor.recip() } else { self.factor };
-            if change.divides && !divides_within_range(tensor, factor)? {
-                return None;
-            }
-            let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
+            ensure(!(change.divides && !divides_within_range(tensor, factor).ok_or(miss!("in-range"))?), miss!("in-range"))?;
+            let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape()).ok_or(Miss::COMPUTABLE)?, &[factor]).ok_or(miss!("in-range"))?;
             tensors.push((change, constant, tensor));
         }
-        if copied.checked_mul(SMALL_BESIDE)? > replaced || place.is_of_sizes(self.result) {
-            return None;
-        }
-        let mut edit = place.forward_opt(self.value)?;
+        ensure(copied.checked_mul(SMALL_BESIDE).ok_or(Miss::COMPUTABLE)? <= replaced, miss!("own-weights"))?;
+        ensure(!place.is_of_sizes(self.result), miss!("no-sizes"))?;
+        let mut edit = place.forward(self.value)?;
         for (change, like, tensor) in tensors {
             let constant = edit.constant_named(place.fused_name(like), tensor);
             edit.rewire.push((change.node, change.slot, Some(constant)));
         }
-        Some(edit)
+        Ok(edit)
     }
 }
 
 /// The factor goes up from the operand.
-fn upstream(place: &Place<'_>) -> Option<Edit> {
-    let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place))?;
-    let changes = search(place, &scaling)?;
+fn upstream(place: &Place<'_>) -> Result<Edit, Miss> {
+    let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place)).ok_or(miss!("meets-constants"))?;
+    let changes = search(place, &scaling).ok_or(miss!("meets-constants"))?;
     scaling.edit(place, &changes)
 }
 
 /// The factor goes down from the result: every reader takes it on.
-fn downstream(place: &Place<'_>) -> Option<Edit> {
-    let scaling = Scaling::of(place).filter(|scaling| scaling.may_move(place))?;
-    if place.model.is_named(scaling.result) {
-        return None;
-    }
+fn downstream(place: &Place<'_>) -> Result<Edit, Miss> {
+    let scaling = Scaling::of(place).filter(|scaling| scaling.may_move(place)).ok_or(miss!("moderate"))?;
+    ensure(!place.model.is_named(scaling.result), Miss::NAME)?;
     let mut changes = Vec::new();
     let readers = place.model.users(scaling.result);
-    if readers.iter().any(|&(reader, slot)| dequantizes_product(place, reader, slot)) {
-        return None;
-    }
-    if readers.len() > REACH {
-        return None;
-    }
+    ensure(!readers.iter().any(|&(reader, slot)| dequantizes_product(place, reader, slot)), miss!("no-scale-of-integers"))?;
+    ensure(readers.len() <= REACH, miss!("meets-constants"))?;
     for (reader, slot) in readers {
-        let Undone { change, .. } = undo(place, scaling.result, (reader, slot), false)?;
+        let Undone { change, .. } = undo(place, scaling.result, (reader, slot), false).ok_or(miss!("meets-constants"))?;
         changes.push(change);
     }
-    (!changes.is_empty() && all_differ(&changes)).then_some(())?;
+    (!changes.is_empty() && all_differ(&changes)).then_some(()).ok_or(miss!("meets-constants"))?;
     scaling.edit(place, &changes)
 }
 

@@ -12,9 +12,9 @@ use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -34,7 +34,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Add"],
-        apply: |place| add(place).ok_or(Miss::new("unnamed")),
+        apply: add,
     },
     Rule {
         name: "transpose-into-gemm",
@@ -49,7 +49,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Gemm", "MatMul"],
-        apply: |place| transpose(place).ok_or(Miss::new("unnamed")),
+        apply: transpose,
     },
 ];
 
@@ -62,18 +62,16 @@ fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
 }
 
 /// Looks at the addition.
-fn add(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.arithmetic_broadcasts() {
-        return None;
-    }
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+fn add(place: &Place<'_>) -> Result<Edit, Miss> {
+    ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let found = [(a, b), (b, a)].into_iter().find_map(|(product, term)| {
         let (id, inner) = place.producer(product, "MatMul")?;
         let fits = is_flat(place, inner)? && broadcasts_to(place, term, product)? && has_gemm(place, product);
         let is_free = place.is_internal(product, &[place.id]) && !is_of_normalized_rows(place, inner);
         (fits && term != product && is_free).then(|| (id, inner.inputs(), term))
     });
-    let (id, inputs, term) = found?;
+    let (id, inputs, term) = found.ok_or(miss!("summed"))?;
     let operands = inputs.iter().copied().chain([Some(term)]).map(Into::into).collect();
     let remove = vec![id, place.id];
     Fusion { remove, like: id, operator: "Gemm", attributes: Vec::new(), operands }.edit(place)
@@ -87,18 +85,14 @@ fn broadcasts_to(place: &Place<'_>, value: ValueId, product: ValueId) -> Option<
 }
 
 /// Looks at the product.
-fn transpose(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
+fn transpose(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
     let is_gemm = node.is("Gemm");
     // Before opset 11 a Gemm needs its `C`.
-    if !is_gemm
-        && (!place.opset.gemm_without_bias() || !is_flat(place, node)? || !has_gemm(place, place.only_output()?))
-    {
-        return None;
-    }
-    let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot))?;
+    ensure(!(!is_gemm && (!place.opset.gemm_without_bias() || !is_flat(place, node).ok_or(miss!("covered-type"))? || !has_gemm(place, place.only_output().ok_or(Miss::ROOT)?))), miss!("covered-type"))?;
+    let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot)).ok_or(miss!("swaps"))?;
     let name = if slot == 0 { "transA" } else { "transB" };
-    let flag = node.int(name, 0)?;
+    let flag = node.int(name, 0).ok_or(Miss::ROOT)?;
     let mut attributes = node.attributes.clone();
     attributes.retain(|attribute| attribute.name != name);
     if flag == 0 {

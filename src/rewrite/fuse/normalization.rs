@@ -18,9 +18,9 @@ use super::{Fusion, Operand, rounded};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -39,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Mul"],
-        apply: |place| normalization(place).ok_or(Miss::new("unnamed")),
+        apply: normalization,
     },
     Rule {
         name: "bare-normalization",
@@ -57,7 +57,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Div", "Mul"],
-        apply: |place| bare(place).ok_or(Miss::new("unnamed")),
+        apply: bare,
     },
 ];
 
@@ -72,22 +72,20 @@ pub(super) struct Normalization {
 }
 
 /// Looks at the multiplication with `γ`.
-fn normalization(place: &Place<'_>) -> Option<Edit> {
-    let result = place.only_output()?;
-    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float)?;
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+fn normalization(place: &Place<'_>) -> Result<Edit, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float).ok_or(miss!("binary32").of(result))?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let (found, scale, remove) = [(a, b), (b, a)].into_iter().find_map(|(value, scale)| {
         let mut reader = Reader { place, nodes: vec![place.id], dtype };
         let found = read(&mut reader, value).filter(|found| place.opset.has(found.operator))?;
         let found = Some(found).filter(|found| scales(place, found, scale) == Some(true))?;
         Some((found, scale, reader.nodes))
-    })?;
+    }).ok_or(miss!("last-axes"))?;
     // Constants of more axes than `x` would give the result more.
-    if !place.same_shape(found.x, result) {
-        return None;
-    }
+    prove(place.compare_shapes(found.x, result), miss!("last-axes").of(found.x))?;
     let attributes = vec![
-        NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
+        NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).or(Err(Miss::COMPUTABLE))?.checked_neg().ok_or(Miss::COMPUTABLE)?)),
         NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
     ];
     let (operator, operands) = (found.operator, vec![Operand::Value(found.x), Operand::Value(scale)]);
@@ -95,44 +93,41 @@ fn normalization(place: &Place<'_>) -> Option<Edit> {
 }
 
 /// Looks at the quotient, if no multiplication with `γ` follows.
-fn bare(place: &Place<'_>) -> Option<Edit> {
-    let result = place.only_output()?;
-    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset.arithmetic_broadcasts())?;
+fn bare(place: &Place<'_>) -> Result<Edit, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset.arithmetic_broadcasts()).ok_or(miss!("binary32").of(result))?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
-    let found = read(&mut reader, result)?;
+    let found = read(&mut reader, result).ok_or(miss!("last-axes"))?;
     let remove = reader.nodes;
-    let dims = place.shape(found.x)?;
-    let lead = dims.len().checked_sub(found.axes.len())?;
+    let dims = place.shape(found.x).ok_or(miss!("sizes-known").of(found.x))?;
+    let lead = dims.len().checked_sub(found.axes.len()).ok_or(Miss::COMPUTABLE)?;
     let size = |dim: &Dim| dim.as_const().and_then(|size| usize::try_from(size).ok()).filter(|&size| size > 0);
-    let sizes: Vec<usize> = dims.get(lead..)?.iter().map(size).collect::<Option<_>>()?;
+    let sizes: Vec<usize> = dims.get(lead..).ok_or(miss!("sizes-known"))?.iter().map(size).collect::<Option<_>>().ok_or(miss!("sizes-known"))?;
     let mut values = vec![result];
     values.extend(cast_results(place, result));
     let scaled = values.into_iter().any(|value| is_scaled(place, &found, value));
-    if scaled || !place.same_shape(found.x, result) {
-        return None;
-    }
-    let count = product(&sizes)?;
+    ensure(!scaled, miss!("no-scale"))?;
+    prove(place.compare_shapes(found.x, result), miss!("sizes-known").of(found.x))?;
+    let count = product(&sizes).ok_or(Miss::COMPUTABLE)?;
     if place.opset.has(found.operator) {
         let attributes = vec![
-            NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
+            NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).or(Err(Miss::COMPUTABLE))?.checked_neg().ok_or(Miss::COMPUTABLE)?)),
             NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
         ];
-        let ones = rounded(dtype, &sizes, &vec![1.0; affordable(place, &remove, count)?])?;
+        let ones = rounded(dtype, &sizes, &vec![1.0; affordable(place, &remove, count)?]).ok_or(Miss::COMPUTABLE)?;
         let operands = vec![Operand::Value(found.x), Operand::Constant(ones, found.x)];
         return Fusion { remove, like: place.id, operator: found.operator, attributes, operands }.edit(place);
     }
-    if found.operator != "LayerNormalization" {
-        return None;
-    }
+    ensure(found.operator == "LayerNormalization", Miss::COMPUTABLE)?;
     let channels = dims.get(1).and_then(size).filter(|_| lead == 2);
     let attributes = vec![NamedAttribute::new("epsilon", Attribute::Float(found.epsilon))];
     if let Some(channels) =
-        channels.and_then(|channels| affordable(place, &remove, channels.checked_mul(2)?).map(|_| channels))
+        channels.and_then(|channels| affordable(place, &remove, channels.checked_mul(2)?).ok().map(|_| channels))
     {
         let parameters = [1.0, 0.0].map(|number| rounded(dtype, &[channels], &vec![number; channels]));
         let [ones, zeros] = parameters;
         let operands =
-            vec![Operand::Value(found.x), Operand::Constant(ones?, found.x), Operand::Constant(zeros?, found.x)];
+            vec![Operand::Value(found.x), Operand::Constant(ones.ok_or(miss!("sizes-known"))?, found.x), Operand::Constant(zeros.ok_or(Miss::COMPUTABLE)?, found.x)];
         let operator = "InstanceNormalization";
         return Fusion { remove, like: place.id, operator, attributes, operands }.edit(place);
     }
@@ -140,8 +135,9 @@ fn bare(place: &Place<'_>) -> Option<Edit> {
 }
 
 /// How many numbers there are to be, unless the model would grow by them.
-fn affordable(place: &Place<'_>, remove: &[NodeId], count: usize) -> Option<usize> {
-    (count.checked_mul(DType::Float.byte_len(1)?)? <= place.allowance(remove)).then_some(count)
+fn affordable(place: &Place<'_>, remove: &[NodeId], count: usize) -> Result<usize, Miss> {
+    ensure(count.checked_mul(DType::Float.byte_len(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::COMPUTABLE)? <= place.allowance(remove), miss!("no-larger"))?;
+    Ok(count)
 }
 
 /// `x` as `[M, 1, n]`, normalized, and back. `M` may be 0, for `n` is not.
@@ -151,30 +147,29 @@ fn reshaped(
     mut remove: Vec<NodeId>,
     attributes: Vec<NamedAttribute>,
     count: usize,
-) -> Option<Edit> {
+) -> Result<Edit, Miss> {
     const NODES: usize = 3;
     remove.sort_unstable();
     remove.dedup();
-    let result = place.only_output()?;
-    let dims = place.shape(found.x)?.to_vec();
-    let back = reshape_codes(place.scope(), &[], &dims)?;
-    if !place.is_closed(&remove, &[found.x]) || remove.len() <= NODES {
-        return None;
-    }
-    let name = place.node()?.name.clone();
-    let mut edit = place.edit()?;
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dims = place.shape(found.x).ok_or(miss!("sizes-known").of(found.x))?.to_vec();
+    let back = reshape_codes(place.scope(), &[], &dims).ok_or(miss!("sizes-known"))?;
+    ensure(place.is_closed(&remove, &[found.x]), miss!("sizes-known"))?;
+    ensure(remove.len() > NODES, miss!("sizes-known"))?;
+    let name = place.root()?.name.clone();
+    let mut edit = place.begin()?;
     edit.remove = remove;
-    let rows = edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).ok()?]));
+    let rows = edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).or(Err(Miss::COMPUTABLE))?]));
     let scale = Some(edit.constant(result, "scale", Tensor::vector(vec![1.0f32])));
     let shift = Some(edit.constant(result, "shift", Tensor::vector(vec![0.0f32])));
     let (flat, normal) = (edit.new_value(result, "flat"), edit.new_value(result, "normal"));
-    let flatten = place.build(&mut edit, result).reshape_by(found.x, rows)?;
+    let flatten = place.build(&mut edit, result).reshape_by(found.x, rows).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(flatten.output(flat));
     let mut node = NewNode::new("InstanceNormalization", [Some(flat), scale, shift]).named(name).output(normal);
     node.attributes = attributes;
     edit.insert.push(node);
     let unflatten = place.build(&mut edit, result).reshape(normal, back);
-    Some(edit.inserting(unflatten.output(result)))
+    Ok(edit.inserting(unflatten.output(result)))
 }
 
 /// What casts make of a value: exporters put some around a normalization, to the type that is there as well.

@@ -17,9 +17,9 @@ use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::Number;
 use crate::rewrite::build::Build;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -35,7 +35,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Pad"],
-        apply: |place| pad_pad(place).ok_or(Miss::new("unnamed")),
+        apply: pad_pad,
     },
     Rule {
         name: "pad-into-window",
@@ -56,7 +56,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Conv", "AveragePool", "MaxPool"],
-        apply: |place| pad_into_window(place).ok_or(Miss::new("unnamed")),
+        apply: pad_into_window,
     },
 ];
 
@@ -101,23 +101,23 @@ impl Padding {
     }
 }
 
-fn pad_pad(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (id, first) = place.producer(node.input(0)?, "Pad")?;
-    let (inner, outer) = (Padding::of(place, first)?, Padding::of(place, node)?);
+fn pad_pad(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (id, first) = place.producer(node.input(0).ok_or(Miss::ROOT)?, "Pad").ok_or(Miss::ROOT)?;
+    let (inner, outer) = (Padding::of(place, first).ok_or(miss!("pads-known"))?, Padding::of(place, node).ok_or(miss!("pads-known"))?);
     let alike = match (inner.fill, outer.fill) {
-        (Number::Operand(a), Number::Operand(b)) => a == b || place.tensor(a)?.same(place.tensor(b)?),
+        (Number::Operand(a), Number::Operand(b)) => a == b || place.tensor(a).ok_or(miss!("constant-mode").of(a))?.same(place.tensor(b).ok_or(miss!("constant-mode").of(b))?),
         // What is left out is the zero of whatever type.
-        (_, Number::Operand(value)) | (Number::Operand(value), _) => is_zero(place.tensor(value)?),
+        (_, Number::Operand(value)) | (Number::Operand(value), _) => is_zero(place.tensor(value).ok_or(miss!("constant-mode").of(value))?),
         (a, b) => number_bits(a) == number_bits(b),
     };
-    if !alike || inner.pads.len() != outer.pads.len() || !place.is_internal(node.input(0)?, &[place.id]) {
-        return None;
-    }
+    ensure(alike, miss!("constant-mode"))?;
+    ensure(inner.pads.len() == outer.pads.len(), miss!("same-number"))?;
+    ensure(place.is_internal(node.input(0).ok_or(Miss::ROOT)?, &[place.id]), miss!("one-reader"))?;
     let sum = |(a, b): (&(i64, i64), &(i64, i64))| Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?));
-    let pads: Vec<(i64, i64)> = inner.pads.iter().zip(&outer.pads).map(sum).collect::<Option<_>>()?;
+    let pads: Vec<(i64, i64)> = inner.pads.iter().zip(&outer.pads).map(sum).collect::<Option<_>>().ok_or(Miss::COMPUTABLE)?;
     // Each pad is a number as an operand or as an attribute.
-    let bytes = pads.len().checked_mul(2 * size_of::<i64>())?;
+    let bytes = pads.len().checked_mul(2 * size_of::<i64>()).ok_or(Miss::COMPUTABLE)?;
     let bytes = if node.input(1).is_some() { bytes } else { 0 };
     let fill = node.input(2).or(first.input(2));
     let reads: Vec<ValueId> = fill.into_iter().chain([inner.input]).collect();
@@ -127,8 +127,8 @@ fn pad_pad(place: &Place<'_>) -> Option<Edit> {
         pad = pad.reading(2, fill);
     }
     let name = node.input(1).map(|pads| place.fused_name(pads)).unwrap_or_default();
-    let pad = Build::named(&mut edit, place.opset, name).padded(pad, &pads)?;
-    Some(edit.inserting(pad.output(place.output(0)?)))
+    let pad = Build::named(&mut edit, place.opset, name).padded(pad, &pads).ok_or(Miss::EXPRESSIBLE)?;
+    Ok(edit.inserting(pad.output(place.result()?)))
 }
 
 /// A number that is no operand, bit for bit.
@@ -198,34 +198,31 @@ impl<'a> Window<'a> {
     }
 }
 
-fn pad_into_window(place: &Place<'_>) -> Option<Edit> {
-    let window = Window::of(place)?;
-    let number = window.padding.number(place)?;
+fn pad_into_window(place: &Place<'_>) -> Result<Edit, Miss> {
+    let window = Window::of(place).ok_or(miss!("spatial"))?;
+    let number = window.padding.number(place).ok_or(miss!("fill"))?;
     let mut attributes = window.node.attributes.clone();
     let operator = match window.node.op_type.as_str() {
         "Conv" if number == 0.0 => "Conv",
         "AveragePool"
             if number == 0.0
                 && place.opset.pools_count_padding()
-                && window.is_plain_pool()?
-                && window.padding.has_elements(place)? =>
+                && window.is_plain_pool().ok_or(miss!("plain-pool"))?
+                && window.padding.has_elements(place).ok_or(miss!("plain-pool"))? =>
         {
-            let counts = window.node.flag("count_include_pad", false)?;
-            if window.pads_already && !counts {
-                return None;
-            }
+            let counts = window.node.flag("count_include_pad", false).ok_or(Miss::ROOT)?;
+            ensure(!(window.pads_already && !counts), miss!("counted"))?;
             replace(&mut attributes, "count_include_pad", 1.into());
             "AveragePool"
         }
-        "MaxPool" if window.is_plain_pool()? && window.padding.has_elements(place)? => {
-            place.only_output()?;
-            let range = range(place, window.padding.input)?;
-            if range.low == f64::NEG_INFINITY || number > range.low {
-                return None;
-            }
+        "MaxPool" if window.is_plain_pool().ok_or(miss!("plain-pool"))? && window.padding.has_elements(place).ok_or(miss!("plain-pool"))? => {
+            place.only_output().ok_or(miss!("no-indices"))?;
+            let range = range(place, window.padding.input).ok_or(miss!("fill"))?;
+            ensure(range.low != f64::NEG_INFINITY, miss!("fill"))?;
+            ensure(number <= range.low, miss!("fill"))?;
             "MaxPool"
         }
-        _ => return None,
+        _ => return Err(miss!("fill")),
     };
     let (begins, ends): (Vec<i64>, Vec<i64>) = window.pads.iter().copied().unzip();
     let pads = [begins, ends].concat();

@@ -6,9 +6,9 @@
 //! `s` nor `n·s` leaves the numbers that have all digits.
 
 use crate::ir::{Edit, Node};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -22,30 +22,24 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["QuantizeLinear"],
-    apply: |place| quantize(place).ok_or(Miss::new("unnamed")),
+    apply: quantize,
 }];
 
-fn quantize(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (_, inner) = place.producer(node.input(0)?, "DequantizeLinear")?;
-    let value = inner.input(0)?;
-    if !place.same_grid(node, inner) {
-        return None;
-    }
+fn quantize(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (_, inner) = place.producer(node.input(0).ok_or(Miss::ROOT)?, "DequantizeLinear").ok_or(Miss::ROOT)?;
+    let value = inner.input(0).ok_or(Miss::ROOT)?;
+    ensure(place.same_grid(node, inner), miss!("same-grid"))?;
     // The real number in between is a binary32.
-    if ![0, DType::Float.onnx().into()].contains(&inner.int("output_dtype", 0)?) {
-        return None;
-    }
-    let dtype = place.dtype(value)?;
-    if result_type(place, node)? != dtype || !is_covered(dtype) || node.int("precision", 0)? != 0 {
-        return None;
-    }
-    let scale = place.tensor(node.input(1)?).filter(|scale| scale.dtype() == DType::Float)?;
+    ensure([0, DType::Float.onnx().into()].contains(&inner.int("output_dtype", 0).ok_or(miss!("same-type"))?), miss!("same-type"))?;
+    let dtype = place.dtype(value).ok_or(miss!("same-type").of(value))?;
+    ensure(result_type(place, node).ok_or(miss!("same-type"))? == dtype, miss!("same-type"))?;
+    ensure(is_covered(dtype), miss!("same-type"))?;
+    ensure(node.int("precision", 0).ok_or(miss!("precision"))? == 0, miss!("precision"))?;
+    let scale = place.tensor(node.input(1).ok_or(Miss::ROOT)?).filter(|scale| scale.dtype() == DType::Float).ok_or(miss!("normal-scale"))?;
     let digits = |scale: &f32| (f32::MIN_POSITIVE..f32::MAX / 131_072.0).contains(scale);
-    if !scale.elements::<f32>()?.iter().all(digits) {
-        return None;
-    }
-    place.forward_opt(value)
+    ensure(scale.elements::<f32>().ok_or(Miss::COMPUTABLE)?.iter().all(digits), miss!("normal-scale"))?;
+    place.forward(value)
 }
 
 /// The type that the standard gives the result: the zero point's, else the attribute's, else `uint8`.

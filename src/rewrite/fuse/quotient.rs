@@ -4,9 +4,9 @@
 
 use super::{Fusion, has_arithmetic};
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -34,19 +34,18 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Mul"],
-    apply: |place| quotient(place).ok_or(Miss::new("unnamed")),
+    apply: quotient,
 }];
 
-fn quotient(place: &Place<'_>) -> Option<Edit> {
-    let result = place.only_output()?;
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
-    if !place.opset.arithmetic_broadcasts() || a == b || !place.dtype(result).is_some_and(has_arithmetic) {
-        return None;
-    }
-    let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))?;
-    if is_misread_root(place, result, y) || place.is_of_sizes(result) {
-        return None;
-    }
+fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
+    ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
+    ensure(a != b, Miss::ROOT)?;
+    ensure(place.dtype(result).is_some_and(has_arithmetic), miss!("one").of(result))?;
+    let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?))).ok_or(miss!("one"))?;
+    ensure(!is_misread_root(place, result, y), miss!("epsilon-read"))?;
+    ensure(!place.is_of_sizes(result), miss!("no-sizes"))?;
     let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);
     Fusion { remove, like: place.id, operator: "Div", attributes: Vec::new(), operands }.edit(place)
 }

@@ -17,9 +17,9 @@ use super::weights::has_plain_factor;
 use super::{Fusion, Operand, has_arithmetic, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::Budget;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{Number, Recipe, Tensor, dispatch_numeric, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -42,17 +42,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: false,
     operators: &["Add", "Sub"],
-    apply: |place| summed(place).ok_or(Miss::new("unnamed")),
+    apply: summed,
 }];
 
-fn summed(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node().filter(|node| node.inputs().len() == 2)?;
-    let (a, b) = (node.input(0)?, node.input(1)?);
-    if !place.opset.arithmetic_broadcasts() || a == b || !place.same_shape(a, b) {
-        return None;
-    }
+fn summed(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.node().filter(|node| node.inputs().len() == 2).ok_or(Miss::ROOT)?;
+    let (a, b) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
+    ensure(a != b, miss!("alike"))?;
+    prove(place.compare_shapes(a, b), miss!("same-shape").of(a))?;
     let second = if node.is("Sub") { -1.0 } else { 1.0 };
-    sum(place, (a, 1.0), (b, second)).or_else(|| sum(place, (b, second), (a, 1.0)))?.edit(place)
+    sum(place, (a, 1.0), (b, second)).or_else(|| sum(place, (b, second), (a, 1.0))).ok_or(miss!("alike"))?.edit(place)
 }
 
 /// The node that computes a value which only the node at hand reads.

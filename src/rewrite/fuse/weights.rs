@@ -16,9 +16,9 @@ use super::scaled::{Blocks, largest, scaled, sums};
 use super::{Fusion, Operand, has_arithmetic, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::Miss;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -50,7 +50,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: AFFINE,
-        apply: |place| after(place).ok_or(Miss::new("unnamed")),
+        apply: after,
     },
     Rule {
         name: "affine-before-weights",
@@ -77,7 +77,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Conv", "ConvTranspose", "Gemm", "MatMul"],
-        apply: |place| before(place).ok_or(Miss::new("unnamed")),
+        apply: before,
     },
 ];
 
@@ -253,9 +253,9 @@ fn without_beta(node: &Node) -> Vec<NamedAttribute> {
 }
 
 /// `A(L(x))`: looks at `A`.
-fn after(place: &Place<'_>) -> Option<Edit> {
-    let slots = tensor_slots(place.node()?);
-    slots.iter().find_map(|&slot| after_at(place, slot))?.edit(place)
+fn after(place: &Place<'_>) -> Result<Edit, Miss> {
+    let slots = tensor_slots(place.root()?);
+    slots.iter().find_map(|&slot| after_at(place, slot)).ok_or(miss!("per-channel"))?.edit(place)
 }
 
 fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
@@ -382,8 +382,8 @@ fn set(operands: &mut Vec<Operand>, slot: usize, operand: Operand) {
 }
 
 /// `L(A(x))`: looks at `L`.
-fn before(place: &Place<'_>) -> Option<Edit> {
-    before_at(place)?.edit(place)
+fn before(place: &Place<'_>) -> Result<Edit, Miss> {
+    before_at(place).ok_or(miss!("per-channel"))?.edit(place)
 }
 
 fn before_at(place: &Place<'_>) -> Option<Fusion> {

@@ -33,9 +33,8 @@ mod triangle;
 mod uniform;
 mod wider;
 
-use super::rule::Rule;
+use super::rule::{Rule, miss};
 use crate::ops::traits;
-use crate::rewrite::miss::Miss;
 
 pub(super) use few::flag;
 pub use positions::{Positions, positions};
@@ -59,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather", "GatherND"],
-        apply: |place| lookup::in_order(place).ok_or(Miss::new("unnamed")),
+        apply: lookup::in_order,
     },
     Rule {
         name: "lookup-in-rows",
@@ -72,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: |place| lookup::in_rows(place).ok_or(Miss::new("unnamed")),
+        apply: lookup::in_rows,
     },
     Rule {
         name: "reverse-whole",
@@ -84,7 +83,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ReverseSequence"],
-        apply: |place| reverse::reverse(place).ok_or(Miss::new("unnamed")),
+        apply: reverse::reverse,
     },
     Rule {
         name: "assignment-in-order",
@@ -101,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ScatterND"],
-        apply: |place| assign::in_order(place).ok_or(Miss::new("unnamed")),
+        apply: assign::in_order,
     },
     Rule {
         name: "triangle-masked-again",
@@ -114,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Mul"],
-        apply: |place| triangle::masked_again(place).ok_or(Miss::new("unnamed")),
+        apply: |place| triangle::masked_again(place).ok_or(miss!("compares-places")),
     },
     Rule {
         name: "spread-before-broadcast",
@@ -135,7 +134,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: traits::SPREADING,
-        apply: |place| spread::spread(place).ok_or(Miss::new("unnamed")),
+        apply: spread::spread,
     },
     Rule {
         name: "filled-by-size",
@@ -148,7 +147,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: traits::FILLING,
-        apply: |place| filled::fill(place).ok_or(Miss::new("unnamed")),
+        apply: filled::fill,
     },
     Rule {
         name: "positions-to-constant",
@@ -161,7 +160,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
-        apply: |place| positions::written(place).ok_or(Miss::new("unnamed")),
+        apply: |place| positions::written(place).ok_or(miss!("counts")),
     },
     Rule {
         name: "part-of-outer",
@@ -174,7 +173,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| outer::part(place).ok_or(Miss::new("unnamed")),
+        apply: outer::part,
     },
     Rule {
         name: "concat-of-outer",
@@ -187,7 +186,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Concat"],
-        apply: |place| outer::join(place).ok_or(Miss::new("unnamed")),
+        apply: outer::join,
     },
     Rule {
         name: "transpose-of-lookup",
@@ -200,7 +199,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Transpose"],
-        apply: |place| rows::turned(place).ok_or(Miss::new("unnamed")),
+        apply: |place| rows::turned(place).ok_or(miss!("axes-together")),
     },
     Rule {
         name: "slice-of-lookup",
@@ -214,7 +213,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| rows::cut(place).ok_or(Miss::new("unnamed")),
+        apply: |place| rows::cut(place).ok_or(miss!("other-axes")),
     },
     Rule {
         name: "lookup-in-repeats",
@@ -231,7 +230,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: |place| periodic::by_remainder(place).ok_or(Miss::new("unnamed")),
+        apply: |place| periodic::by_remainder(place).ok_or(miss!("row")),
     },
     Rule {
         name: "lookup-by-one-column",
@@ -247,7 +246,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["GatherND"],
-        apply: |place| lookup::by_column(place).ok_or(Miss::new("unnamed")),
+        apply: |place| lookup::by_column(place).ok_or(miss!("one-column")),
     },
     Rule {
         name: "elements-of-rows",
@@ -263,7 +262,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["GatherElements"],
-        apply: |place| elements::of_rows(place).ok_or(Miss::new("unnamed")),
+        apply: |place| elements::of_rows(place).ok_or(miss!("one-row")),
     },
     Rule {
         name: "positions-in-64-bits",
@@ -280,7 +279,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
-        apply: |place| wider::cast_late(place).ok_or(Miss::new("unnamed")),
+        apply: wider::cast_late,
     },
     Rule {
         name: "places-in-order",
@@ -293,7 +292,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["NonZero"],
-        apply: |place| nonzero::in_order(place).ok_or(Miss::new("unnamed")),
+        apply: |place| nonzero::in_order(place).ok_or(miss!("no-zero")),
     },
     Rule {
         name: "spread-before-product",
@@ -317,7 +316,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: traits::SPREADING,
-        apply: |place| spread::spread_before_product(place).ok_or(Miss::new("unnamed")),
+        apply: spread::spread_before_product,
     },
 ];
 
@@ -336,7 +335,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ScatterND"],
-        apply: |place| assign::into_filled(place).ok_or(Miss::new("unnamed")),
+        apply: |place| assign::into_filled(place).ok_or(miss!(LATE_RULES, "filled")),
     },
     Rule {
         name: "part-in-order",
@@ -352,7 +351,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["GatherND"],
-        apply: |place| lookup::by_sizes(place).ok_or(Miss::new("unnamed")),
+        apply: lookup::by_sizes,
     },
     Rule {
         name: "assignment-of-number",
@@ -374,7 +373,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["ScatterND"],
-        apply: |place| number::assigned(place).ok_or(Miss::new("unnamed")),
+        apply: |place| number::assigned(place).ok_or(miss!(LATE_RULES, "one-number")),
     },
     Rule {
         name: "saturated-lookup",
@@ -393,7 +392,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Gather"],
-        apply: |place| saturated::lookup(place).ok_or(Miss::new("unnamed")),
+        apply: saturated::lookup,
     },
     Rule {
         name: "lookups-by-one-clip",
@@ -409,7 +408,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Clip"],
-        apply: |place| clipped::by_one(place).ok_or(Miss::new("unnamed")),
+        apply: |place| clipped::by_one(place).ok_or(miss!(LATE_RULES, "of-one")),
     },
     Rule {
         name: "range-and-sum",
@@ -425,7 +424,7 @@ pub(super) const LATE_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Add", "Sub"],
-        apply: |place| shifted::shift(place).ok_or(Miss::new("unnamed")),
+        apply: |place| shifted::shift(place).ok_or(miss!(LATE_RULES, "read-once")),
     },
 ];
 
@@ -455,7 +454,7 @@ const REPEATS: Rule = Rule {
     ],
     exact: true,
     operators: &["Reshape"],
-    apply: |place| repeated::lookup(place).ok_or(Miss::new("unnamed")),
+    apply: |place| repeated::lookup(place).ok_or(miss!(LAST_RULES, "one-axis")),
 };
 
 const CHOICE: Rule = Rule {
@@ -471,7 +470,7 @@ const CHOICE: Rule = Rule {
     // ONNX Runtime's kernel makes 0 of the −0 of floats that a true flag selects.
     exact: false,
     operators: &["Concat"],
-    apply: |place| columns::choose(place).ok_or(Miss::new("unnamed")),
+    apply: columns::choose,
 };
 
 /// What is computed of positions is looked at as a whole, when nothing makes it smaller any more.
@@ -493,7 +492,7 @@ pub(super) const FRONT_RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Range"],
-        apply: |place| front::of_table(place).ok_or(Miss::new("unnamed")),
+        apply: front::of_table,
     },
     Rule {
         name: "front-of-longer",
@@ -513,6 +512,6 @@ pub(super) const FRONT_RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Range"],
-        apply: |place| front::of_longer(place).ok_or(Miss::new("unnamed")),
+        apply: front::of_longer,
     },
 ];

@@ -8,9 +8,8 @@
 use super::positions::positions;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
 /// Ranges from a number on in steps of one are what rules for positions look for, so this waits for them.
@@ -30,7 +29,7 @@ pub(in crate::rewrite) const STEP_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Mul"],
-    apply: |place| multiply(place).ok_or(Miss::new("unnamed")),
+    apply: |place| multiply(place).ok_or(miss!(STEP_RULES, "read-once")),
 }];
 
 /// The most that a Range is multiplied by.

@@ -13,9 +13,8 @@ use crate::ir::{Data, Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::{Movement, Operands, traits_of};
 use crate::ops::{Environment, evaluate_node};
 use crate::rewrite::build::Build;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
@@ -35,7 +34,7 @@ pub(super) const TILED: Rule = Rule {
     ],
     exact: false,
     operators: &["Reshape", "Tile"],
-    apply: |place| tile(place).ok_or(Miss::new("unnamed")),
+    apply: |place| tile(place).ok_or(miss!(super::LAST_RULES, "constant")),
 };
 
 /// How many bytes the new constant may have more than the old one.

@@ -13,12 +13,12 @@ use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
 use self::shuffled::turns_weights;
 use super::Build;
 use super::place::Place;
-use super::rule::Rule;
+use super::miss::Miss;
+use super::rule::{Rule, miss};
 use super::slices::cuts::{Cut, cuts_of, part};
 use crate::dim::{Dim, greatest_common_divisor};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, REORDERING, traits_of};
-use crate::rewrite::miss::Miss;
 use crate::tensor::{Tensor, counted_in, product};
 
 pub(super) const RULES: &[Rule] = &[AS_ONE, shuffled::RULE];
@@ -47,7 +47,7 @@ const AS_ONE: Rule = Rule {
     ],
     exact: true,
     operators: REORDERING,
-    apply: |place| as_one(place).ok_or(Miss::new("unnamed")),
+    apply: as_one,
 };
 
 /// How many nodes are looked at.
@@ -106,20 +106,20 @@ struct Origin {
     nodes: usize,
 }
 
-fn as_one(place: &Place<'_>) -> Option<Edit> {
-    let &[Some(result)] = place.node()?.outputs() else { return None };
-    let chain = Chain::up_from(place, result)?;
+fn as_one(place: &Place<'_>) -> Result<Edit, Miss> {
+    let &[Some(result)] = place.root()?.outputs() else { return Err(Miss::ROOT) };
+    let chain = Chain::up_from(place, result).ok_or(miss!("only-moves"))?;
     let (steps, source, plan) = chain.origins.iter().rev().find_map(|&Origin { source, steps, nodes }| {
         let steps = chain.steps.get(..steps)?;
         let frames = leads(place, source, result).into_iter().filter_map(|lead| Frame::new(place, lead, source, steps));
         let plans = frames.filter_map(|frame| frame.plan(steps, source, result));
         let plan = plans.min_by_key(|plan| plan.nodes).filter(|plan| plan.nodes < nodes)?;
         Some((steps, source, plan))
-    })?;
-    let edit = plan.edit(place, source)?;
+    }).ok_or(miss!("pays"))?;
+    let edit = plan.edit(place, source).ok_or(miss!("pays"))?;
     let mut others: Vec<NodeId> = steps.iter().map(|step| step.node).filter(|&node| node != place.id).collect();
     others.dedup();
-    Some(others.into_iter().fold(edit, Edit::removing))
+    Ok(others.into_iter().fold(edit, Edit::removing))
 }
 
 impl Chain {

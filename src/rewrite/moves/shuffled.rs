@@ -8,9 +8,8 @@ use super::{FEWEST_IN_ROW, MOST_BLOCKS};
 use crate::dim::Dim;
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, traits_of};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
 pub(super) const RULE: Rule = Rule {
@@ -33,7 +32,7 @@ pub(super) const RULE: Rule = Rule {
     ],
     exact: true,
     operators: LAYOUTS,
-    apply: |place| shuffled(place).ok_or(Miss::new("unnamed")),
+    apply: |place| shuffled(place).ok_or(miss!(super::RULES, "computed")),
 };
 
 fn shuffled(place: &Place<'_>) -> Option<Edit> {

@@ -1,9 +1,8 @@
 //! Casts there and back around data movement.
 
 use crate::ir::{Edit, NewNode, NodeId};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "cast-sandwich",
@@ -19,7 +18,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Cast"],
-    apply: |place| cast_sandwich(place).ok_or(Miss::new("unnamed")),
+    apply: |place| cast_sandwich(place).ok_or(miss!("same-type")),
 }];
 
 /// More movements in a row than this are not looked through.

@@ -3,9 +3,9 @@
 use super::cuts::{Cuts, READING, cuts_of, ranges_of, same_cut};
 use super::{can_precede, siblings};
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -22,7 +22,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slice_nothing(place).ok_or(Miss::new("unnamed")),
+        apply: slice_nothing,
     },
     Rule {
         name: "equal-slices",
@@ -35,7 +35,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| equal_slices(place).ok_or(Miss::new("unnamed")),
+        apply: equal_slices,
     },
     Rule {
         name: "slice-slice",
@@ -47,7 +47,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slice_slice(place).ok_or(Miss::new("unnamed")),
+        apply: slice_slice,
     },
     Rule {
         name: "slice-fewer-axes",
@@ -59,28 +59,24 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slice_fewer_axes(place).ok_or(Miss::new("unnamed")),
+        apply: slice_fewer_axes,
     },
 ];
 
 /// `x[0:dim] = x`, on every axis.
-fn slice_nothing(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    if cuts_of(place, place.id)?.axes.iter().any(Option::is_some) {
-        return None;
-    }
-    place.forward_opt(value)
+fn slice_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    ensure(!cuts_of(place, place.id).ok_or(miss!("whole"))?.axes.iter().any(Option::is_some), miss!("whole"))?;
+    place.forward(value)
 }
 
 /// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
 /// `x[-8:5]` where `x` has 8 elements. Of a tensor of one value repeated, slices of equal shape are one.
-fn equal_slices(place: &Place<'_>) -> Option<Edit> {
-    let (data, output) = (place.input(0)?, place.output(0)?);
+fn equal_slices(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (data, output) = (place.operand(0)?, place.result()?);
     let others = siblings(place, data, &["Slice"]);
-    if others.is_empty() {
-        return None;
-    }
-    let own = cuts_of(place, place.id)?;
+    ensure(!others.is_empty(), Miss::ROOT)?;
+    let own = cuts_of(place, place.id).ok_or(miss!("same-elements"))?;
     let is_uniform = place.producer(data, "ConstantOfShape").is_some();
     let equal = |id| {
         let other = cuts_of(place, id)?;
@@ -94,30 +90,30 @@ fn equal_slices(place: &Place<'_>) -> Option<Edit> {
         let is_free = !place.model.is_named(output) || !place.model.is_named(value);
         (is_free && same).then_some(value)
     };
-    let first = others.into_iter().find_map(equal)?;
-    place.forward_opt(first)
+    let first = others.into_iter().find_map(equal).ok_or(miss!("same-elements"))?;
+    place.forward(first)
 }
 
 /// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
 /// readers than slices it composes with: it would stay, and nothing be saved.
-fn slice_slice(place: &Place<'_>) -> Option<Edit> {
-    let middle = place.input(0)?;
-    let (first, node) = place.producer(middle, "Slice")?;
-    let data = node.input(0)?;
+fn slice_slice(place: &Place<'_>) -> Result<Edit, Miss> {
+    let middle = place.operand(0)?;
+    let (first, node) = place.producer(middle, "Slice").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
     let graph = node.graph();
-    let first = cuts_of(place, first)?;
-    let both = composed(place, &first, place.id)?;
+    let first = cuts_of(place, first).ok_or(miss!("composes"))?;
+    let both = composed(place, &first, place.id).ok_or(miss!("composes"))?;
     if both.iter().all(Option::is_none) {
-        return place.forward_opt(data);
+        return place.forward(data);
     }
     let composes = |(id, slot): (NodeId, usize)| {
         let is_slice = place.model.node(id).is_some_and(|node| node.is("Slice") && node.graph() == graph);
         slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
     };
     let users = place.model.users(middle);
-    if place.model.is_named(middle) || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
-        return None;
-    }
+    ensure(!place.model.is_named(middle), miss!("one-reader").of(middle))?;
+    ensure(users.len() <= super::MOST_READERS, miss!("composes"))?;
+    ensure(users.into_iter().all(composes), miss!("composes"))?;
     replaced(place, data, &both)
 }
 
@@ -145,21 +141,20 @@ fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Ra
 }
 
 /// An axis that is taken whole need not be named.
-fn slice_fewer_axes(place: &Place<'_>) -> Option<Edit> {
-    let data = place.input(0)?;
-    let cuts = cuts_of(place, place.id)?;
+fn slice_fewer_axes(place: &Place<'_>) -> Result<Edit, Miss> {
+    let data = place.operand(0)?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("one-cut"))?;
     let kept = cuts.cut().count();
-    if kept == 0 || kept == cuts.named {
-        return None;
-    }
+    ensure(kept != 0, miss!("one-whole"))?;
+    ensure(kept != cuts.named, miss!("one-whole"))?;
     replaced(place, data, &ranges_of(&cuts.axes))
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
-fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
-    let mut edit = place.edit()?;
-    let node = place.build(&mut edit, data).slice_of_ranges(data, ranges)?;
-    place.instead_opt(edit, node)
+fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Result<Edit, Miss> {
+    let mut edit = place.begin()?;
+    let node = place.build(&mut edit, data).slice_of_ranges(data, ranges).ok_or(Miss::EXPRESSIBLE)?;
+    place.instead(edit, node)
 }
 
 #[cfg(test)]

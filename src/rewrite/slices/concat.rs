@@ -6,9 +6,9 @@ use super::cuts::{Cut, READING, cuts_of, part, range_of, ranges_of, same_cut};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::build::{Build, rebuilt};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -22,7 +22,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slice_of_concat(place).ok_or(Miss::new("unnamed")),
+        apply: slice_of_concat,
     },
     Rule {
         name: "concat-of-slices",
@@ -36,7 +36,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Concat"],
-        apply: |place| concat_of_slices(place).ok_or(Miss::new("unnamed")),
+        apply: concat_of_slices,
     },
 ];
 
@@ -69,47 +69,43 @@ fn pieces_of(scope: &Scope, cut: &Cut, offsets: &[Dim]) -> Option<(RangeInclusiv
 /// `Concat(p₀ … pₙ)[r]` is a slice of the pieces that `r` reaches, and where that is all of them, no slice.
 ///
 /// Premises: the elements that `r` takes along the axis, as numbers for every value of the symbols, lie in those pieces.
-fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
-    let middle = place.input(0)?;
-    let (concat, node) = place.producer(middle, "Concat")?;
-    let pieces: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    if pieces.len() > MOST_PIECES {
-        return None;
-    }
-    let cuts = cuts_of(place, place.id)?;
-    let axis = place.read(node).axis(cuts.dims.len())?;
-    let cut = cuts.axes.get(axis)?.as_ref()?;
+fn slice_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
+    let middle = place.operand(0)?;
+    let (concat, node) = place.producer(middle, "Concat").ok_or(Miss::ROOT)?;
+    let pieces: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    ensure(pieces.len() <= MOST_PIECES, miss!("within"))?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("within"))?;
+    let axis = place.read(node).axis(cuts.dims.len()).ok_or(Miss::ROOT)?;
+    let cut = cuts.axes.get(axis).ok_or(miss!("within"))?.as_ref().ok_or(miss!("within"))?;
     let scope = place.scope();
     let mut offsets = vec![Dim::constant(0)];
     for &piece in &pieces {
-        let end = scope.add(offsets.last()?, place.shape(piece)?.get(axis)?);
+        let end = scope.add(offsets.last().ok_or(Miss::ROOT)?, place.shape(piece).ok_or(miss!("within").of(piece))?.get(axis).ok_or(miss!("within").of(piece))?);
         offsets.push(end);
     }
-    let (reached, local) = pieces_of(scope, cut, &offsets)?;
-    let reached = pieces.get(reached)?.to_vec();
+    let (reached, local) = pieces_of(scope, cut, &offsets).ok_or(miss!("within"))?;
+    let reached = pieces.get(reached).ok_or(miss!("within"))?.to_vec();
     let mut ranges = ranges_of(&cuts.axes);
-    *ranges.get_mut(axis)? = local;
+    *ranges.get_mut(axis).ok_or(miss!("within"))? = local;
     let is_whole = ranges.iter().all(Option::is_none);
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     if let [piece] = *reached.as_slice() {
         if is_whole {
-            return place.forward_opt(piece);
+            return place.forward(piece);
         }
-        let slice = place.build(&mut edit, piece).slice_of_ranges(piece, &ranges)?;
-        return place.instead_opt(edit, slice);
+        let slice = place.build(&mut edit, piece).slice_of_ranges(piece, &ranges).ok_or(Miss::EXPRESSIBLE)?;
+        return place.instead(edit, slice);
     }
     // The shorter concatenation takes the place of the longer one, if nothing else reads that.
     let is_shorter = reached.len() < pieces.len() && place.has_one_reader(middle);
     let joined = rebuilt(node, Build::concat(reached, axis));
     if is_whole {
-        return place.instead_opt(edit, joined);
+        return place.instead(edit, joined);
     }
-    if !is_shorter {
-        return None;
-    }
+    ensure(is_shorter, miss!("saves"))?;
     let shorter = edit.new_value(middle, "pieces");
-    let slice = place.build(&mut edit, shorter).slice_of_ranges(shorter, &ranges)?;
-    place.instead_opt(edit.removing(concat).inserting(joined.output(shorter)), slice)
+    let slice = place.build(&mut edit, shorter).slice_of_ranges(shorter, &ranges).ok_or(Miss::EXPRESSIBLE)?;
+    place.instead(edit.removing(concat).inserting(joined.output(shorter)), slice)
 }
 
 /// A value as a part of another: a slice of it, or what a Split makes of it.
@@ -216,39 +212,37 @@ fn run_from(place: &Place<'_>, values: &[ValueId], axis: usize) -> Option<Run> {
 }
 
 /// `Concat(…, x[a:m], x[m:b], …) = Concat(…, x[a:b], …)`, and parts that are all of `x` are `x`.
-fn concat_of_slices(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let output = node.output(0)?;
+fn concat_of_slices(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let output = node.output(0).ok_or(Miss::ROOT)?;
     let name = node.name.clone();
-    let values: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    if values.len() > MOST_PIECES {
-        return None;
-    }
-    let axis = place.read(node).axis(place.shape(output)?.len())?;
+    let values: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    ensure(values.len() <= MOST_PIECES, miss!("adjacent"))?;
+    let axis = place.read(node).axis(place.shape(output).ok_or(miss!("adjacent").of(output))?.len()).ok_or(Miss::ROOT)?;
     let (at, run) = (0..values.len()).find_map(|at| {
         let run = run_from(place, values.get(at..)?, axis)?;
         pays(place, &values, at, &run).then_some((at, run))
-    })?;
+    }).ok_or(miss!("adjacent"))?;
     let is_whole = run.axes.iter().all(Option::is_none);
     let alone = run.operands == values.len();
     if alone && is_whole {
-        return place.forward_opt(run.data);
+        return place.forward(run.data);
     }
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     let part = if is_whole {
         run.data
     } else {
-        let slice = place.build(&mut edit, run.data).slice_of_ranges(run.data, &ranges_of(&run.axes))?;
+        let slice = place.build(&mut edit, run.data).slice_of_ranges(run.data, &ranges_of(&run.axes)).ok_or(Miss::EXPRESSIBLE)?;
         let part = if alone { output } else { edit.new_value(output, "part") };
         edit.insert.push(if alone { slice.named(name.as_str()).output(part) } else { slice.output(part) });
         part
     };
     if alone {
-        return Some(edit.removing(place.id));
+        return Ok(edit.removing(place.id));
     }
     let mut operands = values;
-    operands.splice(at..at.checked_add(run.operands)?, [part]);
-    place.instead_opt(edit, Build::concat(operands, axis))
+    operands.splice(at..at.checked_add(run.operands).ok_or(Miss::COMPUTABLE)?, [part]);
+    place.instead(edit, Build::concat(operands, axis))
 }
 
 /// Whether putting one part in the place of a run leaves no more nodes: a slice may be added where a node goes away.

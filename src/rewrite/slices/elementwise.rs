@@ -4,9 +4,9 @@ use super::cuts::cuts_of;
 use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     // Where a function is approximated, what is beside it in the chain goes with it: so this one is tried first.
@@ -30,7 +30,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: false,
         operators: &["Slice"],
-        apply: |place| slice_of_function(place).ok_or(Miss::new("unnamed")),
+        apply: slice_of_function,
     },
     Rule {
         name: "slice-of-elementwise",
@@ -49,7 +49,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slice_of_elementwise(place).ok_or(Miss::new("unnamed")),
+        apply: slice_of_elementwise,
     },
 ];
 
@@ -66,47 +66,41 @@ struct Link {
 }
 
 /// Results stay as they are bit for bit.
-fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
+fn slice_of_elementwise(place: &Place<'_>) -> Result<Edit, Miss> {
     sliced_before(place, Variation::None)
 }
 
 /// Some function of the chain is computed in another way for some places, as kernels do in vectors.
-fn slice_of_function(place: &Place<'_>) -> Option<Edit> {
+fn slice_of_function(place: &Place<'_>) -> Result<Edit, Miss> {
     sliced_before(place, Variation::Rounding)
 }
 
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
-    let output = place.output(0)?;
-    let mut value = place.input(0)?;
+fn sliced_before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
+    let output = place.result()?;
+    let mut value = place.operand(0)?;
     let mut chain: Vec<Link> = Vec::new();
-    let cuts = cuts_of(place, place.id)?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("pointwise"))?;
     let axes: Vec<usize> = cuts.cut().map(|(axis, _)| axis).collect();
     // An axis that is named and stays whole may be shorter in an operand.
-    if axes.is_empty() || axes.len() != cuts.named {
-        return None;
-    }
+    ensure(!axes.is_empty(), miss!("pointwise"))?;
+    ensure(axes.len() == cuts.named, miss!("pointwise"))?;
     let rank = cuts.dims.len();
     // The slice itself may read what it cuts as a bound, too.
-    if !place.has_one_reader(value) {
-        return None;
-    }
+    ensure(place.has_one_reader(value), miss!("pointwise").of(value))?;
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
         let Some((link, data)) = link(place, value, (rank, &axes), most) else { break };
         chain.push(link);
         value = data;
     }
     let varies = chain.iter().any(|link| link.varies);
-    if chain.is_empty()
-        || varies != (most == Variation::Rounding)
-        || place.producer_with(value, |own| own.fused_with_next).is_some()
-    {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(place.id);
-    let slice = moved(place, &mut edit, place.id, value, rank, &Some)?;
+    ensure(!chain.is_empty(), miss!("pointwise"))?;
+    ensure(varies == (most == Variation::Rounding), miss!("pointwise"))?;
+    ensure(!place.producer_with(value, |own| own.fused_with_next).is_some(), miss!("pointwise").of(value))?;
+    let mut edit = place.begin()?.removing(place.id);
+    let slice = moved(place, &mut edit, place.id, value, rank, &Some).ok_or(miss!("pointwise"))?;
     let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
     while let Some(Link { id, mut node, slots, .. }) = chain.pop() {
@@ -117,7 +111,7 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
         edit.remove.push(id);
         edit.insert.push(node.output(part));
     }
-    Some(edit)
+    Ok(edit)
 }
 
 /// The elementwise node that computes a value, and the one operand that has its axes.

@@ -4,9 +4,8 @@ use super::cuts::{cuts_of, ranges_of};
 use crate::dim::Dim;
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -20,7 +19,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Slice"],
-    apply: |place| slice_of_expand(place).ok_or(Miss::new("unnamed")),
+    apply: |place| slice_of_expand(place).ok_or(miss!("own-or-broadcast")),
 }];
 
 /// `Expand(x)[r]`: along an axis that `x` has to itself it is `Expand(x[r])`; along one that is broadcast all elements are the

@@ -4,9 +4,9 @@ use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
 
@@ -25,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: |place| gather_to_slice(place).ok_or(Miss::new("unnamed")),
+        apply: gather_to_slice,
     },
     Rule {
         name: "gather-of-concat",
@@ -41,7 +41,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Gather"],
-        apply: |place| gather_of_concat(place).ok_or(Miss::new("unnamed")),
+        apply: gather_of_concat,
     },
     Rule {
         name: "slice-squeeze-to-gather",
@@ -59,7 +59,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Squeeze"],
-        apply: |place| slice_squeeze(place).ok_or(Miss::new("unnamed")),
+        apply: slice_squeeze,
     },
     Rule {
         name: "gather-unsqueeze-to-gather",
@@ -76,7 +76,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Unsqueeze"],
-        apply: |place| gather_unsqueeze(place).ok_or(Miss::new("unnamed")),
+        apply: gather_unsqueeze,
     },
 ];
 
@@ -91,7 +91,7 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     ],
     exact: true,
     operators: &["Unsqueeze"],
-    apply: |place| size_unsqueeze(place).ok_or(Miss::new("unnamed")),
+    apply: size_unsqueeze,
 }];
 
 /// More constant indices than this are not looked at one by one.
@@ -125,74 +125,67 @@ fn progression(scope: &Scope, dim: &Dim, indices: &[Dim]) -> Option<(Dim, i64, D
 /// `Gather(x, [s, s + t, s + 2t, …]) = x[s : … : t]`, and `Gather(x, Range(a, b, t)) = x[a:b:t]`.
 ///
 /// Premise: every index lies in the axis. Outside of it Gather fails, and a slice takes less.
-fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
-    let (data, indices) = (place.input(0)?, place.input(1)?);
-    let dims = place.shape(data)?;
-    let axis = place.this()?.axis(dims.len())?;
-    let dim = dims.get(axis)?;
-    let [count] = place.shape(indices)? else { return None };
-    if count.as_const().is_some_and(|count| count > MOST_INDICES) {
-        return None;
-    }
+fn gather_to_slice(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (data, indices) = (place.operand(0)?, place.operand(1)?);
+    let dims = place.shape(data).ok_or(miss!("progression").of(data))?;
+    let axis = place.reading()?.axis(dims.len()).ok_or(Miss::ROOT)?;
+    let dim = dims.get(axis).ok_or(miss!("progression"))?;
+    let [count] = place.shape(indices).ok_or(miss!("vector").of(indices))? else { return Err(miss!("vector").of(indices)) };
+    ensure(!count.as_const().is_some_and(|count| count > MOST_INDICES), miss!("progression"))?;
     let scope = place.scope();
     let (start, step, len) = match place.fact(indices).and_then(|fact| fact.ints()) {
-        Some(indices) => progression(scope, dim, &indices)?,
+        Some(indices) => progression(scope, dim, &indices).ok_or(miss!("progression"))?,
         None => {
-            let (_, range) = place.producer(indices, "Range")?;
+            let (_, range) = place.producer(indices, "Range").ok_or(miss!("progression").of(indices))?;
             let scalar = |i: usize| place.fact(range.input(i)?)?.ints()?.into_iter().next();
-            (scalar(0)?, scalar(2)?.as_const().filter(|&step| step != 0)?, count.clone())
+            (scalar(0).ok_or(miss!("progression"))?, scalar(2).ok_or(miss!("progression"))?.as_const().filter(|&step| step != 0).ok_or(miss!("progression"))?, count.clone())
         }
     };
     let ranges: Vec<Option<Range>> = {
-        let range = range_of(scope, dim, &start, step, &len)?;
+        let range = range_of(scope, dim, &start, step, &len).ok_or(miss!("inside"))?;
         (0..dims.len()).map(|at| range.clone().filter(|_| at == axis)).collect()
     };
     if ranges.iter().all(Option::is_none) {
-        return place.forward_opt(data);
+        return place.forward(data);
     }
-    let mut edit = place.edit()?;
-    let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
-    place.instead_opt(edit, slice)
+    let mut edit = place.begin()?;
+    let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges).ok_or(Miss::EXPRESSIBLE)?;
+    place.instead(edit, slice)
 }
 
 /// `Gather(Concat(p₀, …), i)` looks places up in one piece, where all of them lie in it; if they are all of its places in order, it is the piece.
-fn gather_of_concat(place: &Place<'_>) -> Option<Edit> {
-    let (data, indices) = (place.input(0)?, place.input(1)?);
-    let (_, concat) = place.producer(data, "Concat")?;
-    let dims = place.shape(data)?;
-    let axis = place.this()?.axis(dims.len())?;
-    let tensor = place.constant(indices)?;
-    let count = i64::try_from(tensor.len()).ok().filter(|count| (1..=MOST_INDICES).contains(count))?;
-    if dims.len() < 2 || place.read(concat).axis(dims.len())? != axis {
-        return None;
-    }
-    let places = tensor.to_i64s()?;
-    let (least, most) = (*places.iter().min()?, *places.iter().max()?);
-    if least < 0 {
-        return None;
-    }
+fn gather_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (data, indices) = (place.operand(0)?, place.operand(1)?);
+    let (_, concat) = place.producer(data, "Concat").ok_or(Miss::ROOT)?;
+    let dims = place.shape(data).ok_or(miss!("known-places").of(data))?;
+    let axis = place.reading()?.axis(dims.len()).ok_or(Miss::ROOT)?;
+    let tensor = place.constant(indices).ok_or(miss!("known-places").of(indices))?;
+    let count = i64::try_from(tensor.len()).ok().filter(|count| (1..=MOST_INDICES).contains(count)).ok_or(miss!("known-places"))?;
+    ensure(dims.len() >= 2, miss!("no-size"))?;
+    ensure(place.read(concat).axis(dims.len()).ok_or(Miss::ROOT)? == axis, Miss::ROOT)?;
+    let places = tensor.to_i64s().ok_or(Miss::COMPUTABLE)?;
+    let (least, most) = (*places.iter().min().ok_or(miss!("known-places"))?, *places.iter().max().ok_or(miss!("known-places"))?);
+    ensure(least >= 0, miss!("known-places"))?;
     let mut start = 0i64;
     for piece in concat.inputs() {
-        let piece = (*piece)?;
-        let size = place.shape(piece)?.get(axis)?.as_const()?;
-        let end = start.checked_add(size)?;
+        let piece = (*piece).ok_or(Miss::ROOT)?;
+        let size = place.shape(piece).ok_or(miss!("known-places").of(piece))?.get(axis).ok_or(miss!("known-places").of(piece))?.as_const().ok_or(miss!("known-places").of(piece))?;
+        let end = start.checked_add(size).ok_or(Miss::COMPUTABLE)?;
         if least >= end {
             start = end;
             continue;
         }
-        if most >= end {
-            return None;
-        }
-        let own: Vec<i64> = places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>()?;
+        ensure(most < end, miss!("one-piece"))?;
+        let own: Vec<i64> = places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>().ok_or(miss!("known-places"))?;
         if tensor.rank() == 1 && count == size && own.iter().copied().eq(0..size) {
-            return place.forward_opt(piece);
+            return place.forward(piece);
         }
-        let mut edit = place.edit()?;
-        let own = Tensor::vector(own).reshape(tensor.shape()).ok()?;
+        let mut edit = place.begin()?;
+        let own = Tensor::vector(own).reshape(tensor.shape()).or(Err(miss!("known-places")))?;
         let gather = place.build(&mut edit, piece).gather_at(piece, own, axis);
-        return place.instead_opt(edit, gather);
+        return place.instead(edit, gather);
     }
-    None
+    Err(miss!("one-piece"))
 }
 
 /// The index of the one element that a cut takes, where it takes one; where it takes none, Gather must find none at the index.
@@ -220,51 +213,46 @@ fn index_of(scope: &Scope, dim: &Dim, cut: &Cut) -> Option<i64> {
 }
 
 /// `Squeeze(x[i:i + 1]) = Gather(x, i)`. Where there is no element `i`, both fail.
-fn slice_squeeze(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (slice, node) = place.producer(middle, "Slice")?;
-    let data = node.input(0)?;
-    if !place.has_one_reader(middle) || !place.may_be_looked_up(data) {
-        return None;
-    }
-    let cuts = cuts_of(place, slice)?;
+fn slice_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (slice, node) = place.producer(middle, "Slice").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
+    ensure(place.may_be_looked_up(data), miss!("no-strings").of(data))?;
+    let cuts = cuts_of(place, slice).ok_or(miss!("one-element"))?;
     let mut cut = cuts.cut();
-    let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return None };
-    if place.this()?.ones()? != [axis] {
-        return None;
-    }
-    let index = index_of(place.scope(), cuts.dims.get(axis)?, only)?;
-    if index < 0 && !place.opset.counts_from_the_end() {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(slice);
+    let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return Err(miss!("one-element")) };
+    ensure(place.reading()?.ones().ok_or(miss!("that-axis"))? == [axis], miss!("that-axis"))?;
+    let index = index_of(place.scope(), cuts.dims.get(axis).ok_or(miss!("one-element"))?, only).ok_or(miss!("one-element"))?;
+    ensure(!(index < 0 && !place.opset.counts_from_the_end()), miss!("from-the-end"))?;
+    let mut edit = place.begin()?.removing(slice);
     let node = place.build(&mut edit, output).gather_at(data, Tensor::scalar(index), axis);
-    place.instead_opt(edit, node)
+    place.instead(edit, node)
 }
 
 /// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
-fn gather_unsqueeze(place: &Place<'_>) -> Option<Edit> {
-    let is_size = place.fact(place.output(0)?).is_some_and(|fact| fact.elements().is_some());
-    if is_size { None } else { vector_of_index(place) }
-}
-
-/// The same for sizes that are read off a shape. They are numbered by what they are first: the scalar may be needed elsewhere.
-fn size_unsqueeze(place: &Place<'_>) -> Option<Edit> {
+fn gather_unsqueeze(place: &Place<'_>) -> Result<Edit, Miss> {
+    let is_size = place.fact(place.result()?).is_some_and(|fact| fact.elements().is_some());
+    ensure(!is_size, miss!("no-size"))?;
     vector_of_index(place)
 }
 
-fn vector_of_index(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (gather, node) = place.producer(middle, "Gather")?;
-    let (data, index) = (node.input(0)?, node.input(1)?);
-    let rank = place.shape(data)?.len();
-    let axis = place.read(node).axis(rank)?;
-    let tensor = place.constant(index)?;
-    let vector = tensor.reshape(&[1]).ok().filter(|_| tensor.rank() == 0)?;
-    if !place.has_one_reader(middle) || place.this()?.ones()? != [axis] {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(gather);
+/// The same for sizes that are read off a shape. They are numbered by what they are first: the scalar may be needed elsewhere.
+fn size_unsqueeze(place: &Place<'_>) -> Result<Edit, Miss> {
+    vector_of_index(place)
+}
+
+fn vector_of_index(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (gather, node) = place.producer(middle, "Gather").ok_or(Miss::ROOT)?;
+    let (data, index) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let rank = place.shape(data).ok_or(miss!("single-index").of(data))?.len();
+    let axis = place.read(node).axis(rank).ok_or(Miss::ROOT)?;
+    let tensor = place.constant(index).ok_or(miss!("single-index").of(index))?;
+    let vector = tensor.reshape(&[1]).ok().filter(|_| tensor.rank() == 0).ok_or(miss!("single-index"))?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
+    ensure(place.reading()?.ones().ok_or(miss!("that-axis"))? == [axis], miss!("that-axis"))?;
+    let mut edit = place.begin()?.removing(gather);
     let again = place.build(&mut edit, output).gather_at(data, vector, axis);
-    place.instead_opt(edit, rebuilt(node, again))
+    place.instead(edit, rebuilt(node, again))
 }

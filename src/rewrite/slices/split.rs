@@ -4,9 +4,9 @@ use super::cuts::{Cut, cuts_of, part, same_cut};
 use super::{can_precede, fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::build::Build;
-use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::Rule;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -21,7 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slice_is_part(place).ok_or(Miss::new("unnamed")),
+        apply: slice_is_part,
     },
     Rule {
         name: "slices-to-split",
@@ -40,7 +40,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Slice"],
-        apply: |place| slices_to_split(place).ok_or(Miss::new("unnamed")),
+        apply: slices_to_split,
     },
     Rule {
         name: "split-to-slice",
@@ -52,18 +52,16 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         ],
         exact: true,
         operators: &["Split"],
-        apply: |place| split_to_slice(place).ok_or(Miss::new("unnamed")),
+        apply: split_to_slice,
     },
 ];
 
 /// A slice that takes what a Split of the same data has as a result is that result.
-fn slice_is_part(place: &Place<'_>) -> Option<Edit> {
-    let (data, output) = (place.input(0)?, place.output(0)?);
+fn slice_is_part(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (data, output) = (place.operand(0)?, place.result()?);
     let splits = siblings(place, data, &["Split"]);
-    if splits.is_empty() {
-        return None;
-    }
-    let cuts = cuts_of(place, place.id)?;
+    ensure(!splits.is_empty(), Miss::ROOT)?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("same-elements"))?;
     let equal = |node: &Node, value: ValueId| {
         let (axis, cut) = part(place, node, value)?;
         let same = |(at, own): (usize, &Option<Cut>)| {
@@ -75,27 +73,27 @@ fn slice_is_part(place: &Place<'_>) -> Option<Edit> {
         let node = place.model.node(id).filter(|node| can_precede(place, node))?;
         let free = |value: &ValueId| !place.model.is_named(output) || !place.model.is_named(*value);
         node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
-    })?;
-    place.forward_opt(found)
+    }).ok_or(miss!("same-elements"))?;
+    place.forward(found)
 }
 
 /// A Split of which one result is read is a slice.
-fn split_to_slice(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let data = node.input(0)?;
+fn split_to_slice(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
     let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
-    let (Some(value), None) = (read.next(), read.next()) else { return None };
-    let (axis, cut) = part(place, node, value)?;
-    let mut edit = place.edit()?.removing(place.id);
+    let (Some(value), None) = (read.next(), read.next()) else { return Err(miss!("one-read")) };
+    let (axis, cut) = part(place, node, value).ok_or(miss!("known-places"))?;
+    let mut edit = place.begin()?.removing(place.id);
     let slice = match cut {
         None => NewNode::new("Identity", [Some(data)]),
         Some(cut) => {
-            let rank = place.shape(data)?.len();
+            let rank = place.shape(data).ok_or(miss!("known-places").of(data))?.len();
             let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
-            place.build(&mut edit, data).slice_of_ranges(data, &ranges)?
+            place.build(&mut edit, data).slice_of_ranges(data, &ranges).ok_or(Miss::EXPRESSIBLE)?
         }
     };
-    Some(edit.inserting(slice.named(node.name.clone()).output(value)))
+    Ok(edit.inserting(slice.named(node.name.clone()).output(value)))
 }
 
 /// A piece of an axis that some slices of a value take.
@@ -128,20 +126,18 @@ fn is_squeezed(place: &Place<'_>, value: ValueId) -> bool {
 /// `x[0:a], x[a:b], … , x[z:]` along an axis are one Split, gaps being results nobody reads.
 ///
 /// Premises: the dim and all bounds are numbers, and no two pieces overlap.
-fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
-    let data = place.input(0)?;
-    let (axis, ..) = only_cut(place, place.id)?;
-    let dim = place.shape(data)?.get(axis)?.as_const()?;
+fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {
+    let data = place.operand(0)?;
+    let (axis, ..) = only_cut(place, place.id).ok_or(miss!("one-axis"))?;
+    let dim = place.shape(data).ok_or(miss!("known-places").of(data))?.get(axis).ok_or(miss!("known-places").of(data))?.as_const().ok_or(miss!("known-places").of(data))?;
     let mut slices = siblings(place, data, &["Slice"]);
-    if slices.is_empty() {
-        return None;
-    }
+    ensure(!slices.is_empty(), Miss::ROOT)?;
     slices.push(place.id);
     slices.sort_unstable();
     let mut pieces: Vec<Piece> = Vec::new();
     for id in slices {
         let Some((_, start, len)) = only_cut(place, id).filter(|&(other, ..)| other == axis) else { continue };
-        let value = place.model.node(id)?.output(0)?;
+        let value = place.model.node(id).ok_or(Miss::ROOT)?.output(0).ok_or(Miss::ROOT)?;
         if len == 1 && is_squeezed(place, value) {
             continue;
         }
@@ -153,11 +149,10 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     }
     pieces.sort_by_key(|piece| piece.start);
     let overlap = |pair: &[Piece]| matches!(pair, [a, b] if a.start.checked_add(a.len).is_none_or(|end| end > b.start));
-    if pieces.len() < fewest_parts(place, data) || pieces.windows(2).any(overlap) {
-        return None;
-    }
-    let name = place.node()?.name.clone();
-    let mut edit = place.edit()?;
+    ensure(pieces.len() >= fewest_parts(place, data), miss!("two-or-more"))?;
+    ensure(!pieces.windows(2).any(overlap), miss!("no-overlap"))?;
+    let name = place.root()?.name.clone();
+    let mut edit = place.begin()?;
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let mut at = 0i64;
     let gap = |edit: &mut Edit, sizes: &mut Vec<i64>, outputs: &mut Vec<ValueId>, at: i64, to: i64| {
@@ -168,10 +163,10 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     };
     for piece in pieces {
         gap(&mut edit, &mut sizes, &mut outputs, at, piece.start);
-        at = piece.start.checked_add(piece.len)?;
+        at = piece.start.checked_add(piece.len).ok_or(Miss::COMPUTABLE)?;
         sizes.push(piece.len);
         let mut slices = piece.slices.into_iter();
-        let (id, value) = slices.next()?;
+        let (id, value) = slices.next().ok_or(Miss::ROOT)?;
         outputs.push(value);
         edit.remove.push(id);
         for (id, equal) in slices {
@@ -185,7 +180,7 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     }
     gap(&mut edit, &mut sizes, &mut outputs, at, dim);
     let stem = format!("{}_split", place.model.value(data).name);
-    let split = Build::named(&mut edit, place.opset, stem).split(data, axis, sizes)?;
+    let split = Build::named(&mut edit, place.opset, stem).split(data, axis, sizes).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(outputs.into_iter().fold(split.named(name), NewNode::output));
-    Some(edit)
+    Ok(edit)
 }
