@@ -5,8 +5,8 @@
 //! * `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where that is a part of a Split
 //! * `Unsqueeze(Reduce(x; A, keepdims = 0), A) = Reduce(x; A, keepdims = 1)`, and vice versa for Squeeze
 
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
@@ -60,8 +60,16 @@ fn split_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     let middle = node.input(0).ok_or(Miss::ROOT)?;
     let (_, split) = place.producer(middle, "Split").ok_or(Miss::ROOT)?;
     let data = split.input(0).ok_or(Miss::ROOT)?;
-    let axis = place.read(split).axis(place.shape(data).ok_or(miss!("one-element").of(data))?.len()).ok_or(Miss::ROOT)?;
-    ensure(split.outputs().iter().flatten().all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis)), miss!("all-squeezed"))?;
+    let axis =
+        place.read(split).axis(place.shape(data).ok_or(miss!("one-element").of(data))?.len()).ok_or(Miss::ROOT)?;
+    ensure(
+        split
+            .outputs()
+            .iter()
+            .flatten()
+            .all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis)),
+        miss!("all-squeezed"),
+    )?;
     let (begin, size) = part(place, split, middle, axis).ok_or(miss!("one-element"))?;
     ensure(size == 1, miss!("one-element"))?;
     ensure(place.may_be_looked_up(data), miss!("no-strings").of(data))?;

@@ -4,8 +4,8 @@
 //! of that tensor, with these axes merged. A product of matrices, what is computed element by element, and a normalization of the last axis do
 //! not care how many batch axes there are. So `[batch, heads, …]` need not become `[batch·heads, …]`, for which exporters compute sizes.
 
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
@@ -53,8 +53,14 @@ struct Region<'p, 'a> {
 fn apart(place: &Place<'_>) -> Result<Edit, Miss> {
     let (data, output) = (place.operand(0)?, place.result()?);
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
-    let ([merged, from @ ..], to) = (place.shape(data).ok_or(miss!("laid-out").of(data))?, place.shape(output).ok_or(miss!("laid-out").of(output))?) else { return Err(miss!("laid-out").of(output)) };
-    let (lead, rest) = to.split_at_checked(to.len().checked_sub(from.len()).ok_or(Miss::COMPUTABLE)?).ok_or(miss!("laid-out"))?;
+    let ([merged, from @ ..], to) = (
+        place.shape(data).ok_or(miss!("laid-out").of(data))?,
+        place.shape(output).ok_or(miss!("laid-out").of(output))?,
+    ) else {
+        return Err(miss!("laid-out").of(output));
+    };
+    let (lead, rest) =
+        to.split_at_checked(to.len().checked_sub(from.len()).ok_or(Miss::COMPUTABLE)?).ok_or(miss!("laid-out"))?;
     ensure(lead.len() >= 2, miss!("laid-out"))?;
     ensure(place.same_dims(rest, from), miss!("laid-out"))?;
     let edit = place.begin()?.removing(place.id);

@@ -2,8 +2,8 @@
 //! arguments around, and few runtimes know these types.
 
 use super::build::Build;
-use super::place::Place;
 use super::miss::{Miss, ensure, prove};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, Type, ValueId};
@@ -128,8 +128,13 @@ fn made_of<'a>(place: &Place<'a>, operator: &str) -> Result<&'a Node, Miss> {
 
 fn element_of_sequence(place: &Place<'_>) -> Result<Edit, Miss> {
     let elements = made_of(place, "SequenceConstruct")?.inputs();
-    let [index] = place.const_ints(place.operand(1)?).ok_or(miss!("decided-index"))?.try_into().or(Err(miss!("decided-index")))?;
-    let element = elements.get(counted_in(index, elements.len()).ok_or(miss!("decided-index"))?).ok_or(miss!("decided-index"))?;
+    let [index] = place
+        .const_ints(place.operand(1)?)
+        .ok_or(miss!("decided-index"))?
+        .try_into()
+        .or(Err(miss!("decided-index")))?;
+    let element =
+        elements.get(counted_in(index, elements.len()).ok_or(miss!("decided-index"))?).ok_or(miss!("decided-index"))?;
     place.forward((*element).ok_or(Miss::ROOT)?)
 }
 
@@ -161,14 +166,18 @@ impl Parts {
     fn of(place: &Place<'_>, decided: Miss, keeps_axis: Miss) -> Result<Parts, Miss> {
         let split = made_of(place, "SplitToSequence")?;
         let data = split.input(0).ok_or(Miss::ROOT)?;
-        let axis = axis_in(split.int("axis", 0).ok_or(Miss::ROOT)?, place.shape(data).ok_or(decided.of(data))?.len()).or(Err(decided.of(data)))?;
+        let axis = axis_in(split.int("axis", 0).ok_or(Miss::ROOT)?, place.shape(data).ok_or(decided.of(data))?.len())
+            .or(Err(decided.of(data)))?;
         let keeps = split.int("keepdims", 1).ok_or(Miss::ROOT)? != 0;
         let sizes = match split.input(1) {
             None => Sizes::Each(1),
-            Some(sizes) => match (place.shape(sizes).ok_or(decided.of(sizes))?, place.const_ints(sizes).ok_or(decided.of(sizes))?) {
-                ([], one) => Sizes::Each(*one.first().ok_or(Miss::ROOT)?),
-                (_, list) => Sizes::List(list),
-            },
+            Some(sizes) => {
+                match (place.shape(sizes).ok_or(decided.of(sizes))?, place.const_ints(sizes).ok_or(decided.of(sizes))?)
+                {
+                    ([], one) => Sizes::Each(*one.first().ok_or(Miss::ROOT)?),
+                    (_, list) => Sizes::List(list),
+                }
+            }
         };
         let positive = match &sizes {
             Sizes::Each(size) => *size > 0 && keeps,
@@ -196,9 +205,17 @@ impl Parts {
 
 fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
     let parts = Parts::of(place, miss!("decided-places"), miss!("keeps-axis"))?;
-    let [index] = place.const_ints(place.operand(1)?).ok_or(miss!("decided-places"))?.try_into().or(Err(miss!("decided-places")))?;
+    let [index] = place
+        .const_ints(place.operand(1)?)
+        .ok_or(miss!("decided-places"))?
+        .try_into()
+        .or(Err(miss!("decided-places")))?;
     let (begin, end) = parts.range(index).ok_or(miss!("decided-places"))?;
-    let size = place.shape(parts.data).ok_or(miss!("is-there").of(parts.data))?.get(parts.axis).ok_or(miss!("is-there").of(parts.data))?;
+    let size = place
+        .shape(parts.data)
+        .ok_or(miss!("is-there").of(parts.data))?
+        .get(parts.axis)
+        .ok_or(miss!("is-there").of(parts.data))?;
     // The last of equal parts may be shorter.
     let reaches = match &parts.sizes {
         Sizes::Each(_) => begin.checked_add(1).ok_or(Miss::COMPUTABLE)?,
@@ -207,8 +224,10 @@ fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
     prove(place.scope().ge(size, &Dim::constant(reaches)), miss!("is-there").dim(parts.data, parts.axis))?;
     let mut edit = place.begin()?;
     let axis = i64::try_from(parts.axis).or(Err(Miss::COMPUTABLE))?;
-    let node =
-        place.build(&mut edit, place.result()?).slice(parts.data, vec![begin], vec![end], vec![axis], vec![1]).ok_or(Miss::EXPRESSIBLE)?;
+    let node = place
+        .build(&mut edit, place.result()?)
+        .slice(parts.data, vec![begin], vec![end], vec![axis], vec![1])
+        .ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit, node)
 }
 
@@ -265,7 +284,11 @@ fn insert_into_known(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut elements = elements_of(place)?;
     let count = elements.len();
     let at = told(place, 2, i64::try_from(count).or(Err(Miss::COMPUTABLE))?)?;
-    let at = if at < 0 { at.checked_add(i64::try_from(count).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)? } else { at };
+    let at = if at < 0 {
+        at.checked_add(i64::try_from(count).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)?
+    } else {
+        at
+    };
     let at = usize::try_from(at).ok().filter(|&at| at <= count).ok_or(miss!("decided-place"))?;
     elements.insert(at, Some(place.operand(1)?));
     place.instead(place.begin()?, NewNode::new("SequenceConstruct", elements))
@@ -281,16 +304,22 @@ fn erase_from_known(place: &Place<'_>) -> Result<Edit, Miss> {
 }
 
 fn concat_of_sequence(place: &Place<'_>) -> Result<Edit, Miss> {
-    let parts: Vec<ValueId> = made_of(place, "SequenceConstruct")?.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    let parts: Vec<ValueId> =
+        made_of(place, "SequenceConstruct")?.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
     let node = place.root()?;
-    let shapes: Vec<&[Dim]> = parts.iter().map(|&part| place.shape(part)).collect::<Option<_>>().ok_or(miss!("known-ranks"))?;
+    let shapes: Vec<&[Dim]> =
+        parts.iter().map(|&part| place.shape(part)).collect::<Option<_>>().ok_or(miss!("known-ranks"))?;
     let rank = shapes.first().ok_or(Miss::ROOT)?.len();
     ensure(node.int("new_axis", 0).ok_or(Miss::ROOT)? == 0, miss!("no-new-axis"))?;
     ensure(rank != 0, miss!("known-ranks"))?;
     ensure(!shapes.iter().any(|shape| shape.len() != rank), miss!("known-ranks"))?;
     // It has no default.
     let axis = node.attribute("axis").and(node.int("axis", 0)).ok_or(Miss::ROOT)?;
-    let joined = if axis < 0 { axis.checked_add(i64::try_from(rank).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)? } else { axis };
+    let joined = if axis < 0 {
+        axis.checked_add(i64::try_from(rank).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)?
+    } else {
+        axis
+    };
     let joined = usize::try_from(joined).ok().filter(|&joined| joined < rank).ok_or(miss!("known-ranks"))?;
     // A size that runtimes know only by name is compared with none.
     let others = |shape: &&[Dim]| {
@@ -298,7 +327,10 @@ fn concat_of_sequence(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     let sizes: Vec<Vec<Dim>> = shapes.iter().map(others).collect();
     let differ = |a: &Vec<Dim>, b: &Vec<Dim>| a.iter().zip(b).any(|(a, b)| place.scope().eq(a, b).is_no());
-    ensure(!(sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other)))), miss!("known-ranks"))?;
+    ensure(
+        !(sizes.iter().enumerate().any(|(at, one)| sizes.iter().skip(at + 1).any(|other| differ(one, other)))),
+        miss!("known-ranks"),
+    )?;
     place.instead(place.begin()?, Build::concat(parts, axis))
 }
 

@@ -7,8 +7,8 @@
 //! The condition before the first iteration becomes the constant true. The standard allows an absent operand there, but not every consumer
 //! reads that as true (`introduced`).
 
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Attribute, Definition, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{Bool, DType, Tensor};
@@ -85,7 +85,11 @@ fn counted(place: &Place<'_>) -> Result<Edit, Miss> {
 
 fn goes_on(place: &Place<'_>) -> Result<Edit, Miss> {
     let (body, output) = (place.graph().ok_or(Miss::ROOT)?, place.result()?);
-    let owner = place.model.node(place.model.graph(body).parent().ok_or(Miss::ROOT)?).filter(|owner| owner.is("Loop")).ok_or(Miss::ROOT)?;
+    let owner = place
+        .model
+        .node(place.model.graph(body).parent().ok_or(Miss::ROOT)?)
+        .filter(|owner| owner.is("Loop"))
+        .ok_or(Miss::ROOT)?;
     let graph = place.model.graph(body);
     let is_condition =
         graph.outputs().first() == Some(&output) && !graph.outputs().iter().skip(1).any(|&other| other == output);

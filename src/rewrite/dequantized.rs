@@ -7,8 +7,8 @@
 //! So weights are transposed, reshaped and cut as integers, and the dequantization stays beside the node that computes with it,
 //! where runtimes look for it.
 
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
@@ -66,10 +66,14 @@ fn dequantize_last(place: &Place<'_>) -> Result<Edit, Miss> {
     let (quantized, scale) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
     let dtype = place.dtype(quantized).ok_or(miss!(LATE_RULES, "one-scale").of(quantized))?;
     let is_covered = matches!(dtype, DType::Int8 | DType::Uint8 | DType::Int16 | DType::Uint16);
-    let scale = place.constant(scale).filter(|scale| is_one_number(scale)).ok_or(miss!(LATE_RULES, "one-scale").of(scale))?;
+    let scale =
+        place.constant(scale).filter(|scale| is_one_number(scale)).ok_or(miss!(LATE_RULES, "one-scale").of(scale))?;
     ensure(!has_blocks(node), miss!(LATE_RULES, "one-scale"))?;
     ensure(is_covered, miss!(LATE_RULES, "one-scale"))?;
-    ensure(!(!traits_of(place.model, place.root()?).moves_first() && !has_same_largest(place, quantized, scale)?), miss!(LATE_RULES, "same-largest"))?;
+    ensure(
+        !(!traits_of(place.model, place.root()?).moves_first() && !has_same_largest(place, quantized, scale)?),
+        miss!(LATE_RULES, "same-largest"),
+    )?;
     let is_mistyped = dtype == DType::Int8 && place.opset.version() >= 21 && node.input(2).is_some();
     let is_quantized =
         |(reader, _): (NodeId, usize)| place.model.node(reader).is_some_and(|node| node.is("QuantizeLinear"));
@@ -125,14 +129,18 @@ fn is_one_number(scale: &Tensor) -> bool {
 
 /// Whether the largest number of each window is the one that the largest integer stands for, bit for bit.
 fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Result<bool, Miss> {
-    let node = place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12).ok_or(miss!("same-largest"))?;
+    let node =
+        place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12).ok_or(miss!("same-largest"))?;
     let is_pooled =
-        matches!(place.dtype(quantized).ok_or(miss!("same-largest").of(quantized))?, DType::Int8 | DType::Uint8) && matches!(node.outputs(), [Some(_)]);
+        matches!(place.dtype(quantized).ok_or(miss!("same-largest").of(quantized))?, DType::Int8 | DType::Uint8)
+            && matches!(node.outputs(), [Some(_)]);
     // A number below the normal ones times a difference may be 0 for several integers, and of either sign. Of −∞ alone runtimes make the
     // least finite number.
     let rising = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX) / 256.0;
-    let is_rising = scale.dtype() == DType::Float && scale.to_f64s().ok_or(Miss::COMPUTABLE)?.iter().all(|scale| rising.contains(scale));
-    let (kernel, pads) = (node.ints("kernel_shape").ok_or(miss!("same-largest"))?, node.ints("pads").ok_or(miss!("same-largest"))?);
+    let is_rising = scale.dtype() == DType::Float
+        && scale.to_f64s().ok_or(Miss::COMPUTABLE)?.iter().all(|scale| rising.contains(scale));
+    let (kernel, pads) =
+        (node.ints("kernel_shape").ok_or(miss!("same-largest"))?, node.ints("pads").ok_or(miss!("same-largest"))?);
     let is_unpadded = pads.iter().all(|&pad| pad == 0);
     let are_shorter = || pads.iter().zip(kernel.iter().cycle()).all(|(&pad, &taps)| 0 <= pad && pad < taps);
     let are_dense = || Some(node.ints("dilations")?.iter().all(|&dilation| dilation == 1));
@@ -140,7 +148,10 @@ fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Re
     let are_there = || Some(place.shape(quantized)?.get(2..)?.iter().all(has_elements));
     let is_filled = !node.flag("ceil_mode", false).ok_or(Miss::ROOT)?
         && matches!(node.text("auto_pad", b"NOTSET").ok_or(Miss::ROOT)?, b"NOTSET" | b"" | b"VALID")
-        && (is_unpadded || are_shorter() && are_dense().ok_or(miss!("same-largest"))? && are_there().ok_or(miss!("same-largest"))?);
+        && (is_unpadded
+            || are_shorter()
+                && are_dense().ok_or(miss!("same-largest"))?
+                && are_there().ok_or(miss!("same-largest"))?);
     Ok(is_pooled && is_rising && is_filled)
 }
 
@@ -217,5 +228,9 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Result<Dequantized, Miss> {
 /// Where the node puts an axis that it leaves whole and in order.
 fn axis_after(place: &Place<'_>, axis: usize) -> Result<usize, Miss> {
     let view = place.view(place.id).ok_or(Miss::ROOT)?;
-    view.traits().axes.ok_or(miss!("scale-follows"))?(&view).ok_or(miss!("scale-follows"))?.into_iter().position(|source| source == Some(AxisSource::Whole(axis))).ok_or(miss!("scale-follows"))
+    view.traits().axes.ok_or(miss!("scale-follows"))?(&view)
+        .ok_or(miss!("scale-follows"))?
+        .into_iter()
+        .position(|source| source == Some(AxisSource::Whole(axis)))
+        .ok_or(miss!("scale-follows"))
 }

@@ -5,8 +5,8 @@
 //! Positions that XLNet spreads over the batch are multiplied with weights so, and then with queries of the batch.
 
 use super::index::spread_from;
-use super::place::Place;
 use super::miss::{Miss, ensure, first_of};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Attribute, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::Movement;
@@ -92,9 +92,13 @@ fn spread(place: &Place<'_>, wide: ValueId) -> Option<Spread> {
 fn repeats(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let equation = Equation::of(node).ok_or(miss!("plain"))?;
-    first_of(node.inputs().iter().enumerate().filter_map(|(slot, value)| Some((slot, (*value)?))).flat_map(|operand| {
-        [directly(place, &equation, operand), through_another(place, &equation, operand)]
-    }))
+    first_of(
+        node.inputs()
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, value)| Some((slot, (*value)?)))
+            .flat_map(|operand| [directly(place, &equation, operand), through_another(place, &equation, operand)]),
+    )
 }
 
 /// Whether another operand tells how long the axis of this letter is.
@@ -113,7 +117,11 @@ fn is_elsewhere(place: &Place<'_>, equation: &Equation, slot: usize, axis: usize
 
 fn directly(place: &Place<'_>, equation: &Equation, (slot, value): (usize, ValueId)) -> Result<Edit, Miss> {
     let Spread { id, axes, narrow } = spread(place, value).ok_or(miss!("spread"))?;
-    let letters = axes.iter().map(|&axis| is_elsewhere(place, equation, slot, axis)).collect::<Option<Vec<u8>>>().ok_or(miss!("spread"))?;
+    let letters = axes
+        .iter()
+        .map(|&axis| is_elsewhere(place, equation, slot, axis))
+        .collect::<Option<Vec<u8>>>()
+        .ok_or(miss!("spread"))?;
     let mut edit = place.begin()?;
     if place.model.is_read_only_by(value, &[place.id]) {
         edit.remove.push(id);

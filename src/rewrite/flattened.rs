@@ -8,8 +8,8 @@
 
 use std::collections::VecDeque;
 
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
@@ -55,7 +55,10 @@ struct Region<'p, 'a> {
 
 fn merge_behind(place: &Place<'_>) -> Result<Edit, Miss> {
     let (source, merged) = (place.operand(0)?, place.result()?);
-    let (from, to) = (place.shape(source).ok_or(miss!("merges").of(source))?, place.shape(merged).ok_or(miss!("merges").of(merged))?);
+    let (from, to) = (
+        place.shape(source).ok_or(miss!("merges").of(source))?,
+        place.shape(merged).ok_or(miss!("merges").of(merged))?,
+    );
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
     let runs = runs(place.scope(), from, to).ok_or(miss!("merges"))?;
     let last = runs.iter().rposition(|run| run.len() > 1).ok_or(miss!("merges"))?;
@@ -147,14 +150,19 @@ impl Region<'_, '_> {
     fn write(mut self, source: ValueId, merged: ValueId) -> Result<Edit, Miss> {
         let place = self.place;
         let mut edit = place.begin()?.removing(place.id);
-        let (from, to) = (place.shape(source).ok_or(miss!("laid-out").of(source))?, self.apart(merged).ok_or(miss!("laid-out"))?);
+        let (from, to) =
+            (place.shape(source).ok_or(miss!("laid-out").of(source))?, self.apart(merged).ok_or(miss!("laid-out"))?);
         let mut first = source;
         if !place.same_dims(from, &to) {
             // Behind a function, which may have the axes of size 1 before it.
             let is_function = |traits: &crate::ops::traits::Traits| traits.pointwise.is_some();
-            place.producer_with(source, is_function).filter(|_| place.has_one_reader(source)).ok_or(miss!("laid-out").of(source))?;
+            place
+                .producer_with(source, is_function)
+                .filter(|_| place.has_one_reader(source))
+                .ok_or(miss!("laid-out").of(source))?;
             first = edit.new_value(merged, "apart");
-            let node = place.build(&mut edit, merged).reshape_to(place.scope(), source, from, &to).ok_or(Miss::EXPRESSIBLE)?;
+            let node =
+                place.build(&mut edit, merged).reshape_to(place.scope(), source, from, &to).ok_or(Miss::EXPRESSIBLE)?;
             edit.insert.push(node.output(first));
         }
         self.made(merged, first);
@@ -180,14 +188,16 @@ impl Region<'_, '_> {
         for &leaf in &self.leaves {
             let node = place.model.node(leaf).ok_or(Miss::ROOT)?;
             let (value, output) = (node.input(0).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
-            let (new, from) = (self.new_form(value).ok_or(miss!("laid-out"))?, self.apart(value).ok_or(miss!("laid-out"))?);
+            let (new, from) =
+                (self.new_form(value).ok_or(miss!("laid-out"))?, self.apart(value).ok_or(miss!("laid-out"))?);
             let to = place.shape(output).ok_or(miss!("laid-out").of(output))?;
             edit.remove.push(leaf);
             if place.same_dims(&from, to) && !place.model.is_named(output) {
                 edit.replace.push((output, new));
                 continue;
             }
-            let layout = place.build(&mut edit, output).reshape_to(place.scope(), new, &from, to).ok_or(Miss::EXPRESSIBLE)?;
+            let layout =
+                place.build(&mut edit, output).reshape_to(place.scope(), new, &from, to).ok_or(Miss::EXPRESSIBLE)?;
             edit.insert.push(layout.named(node.name.clone()).output(output));
         }
         Ok(edit)

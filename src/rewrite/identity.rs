@@ -3,8 +3,8 @@
 //! outer value) and its output an Identity is needed still: the output's name is its own.
 
 use super::build::{Build, rebuilt};
-use super::place::Place;
 use super::miss::{Miss, ensure, prove};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
@@ -140,7 +140,11 @@ fn dropout(place: &Place<'_>) -> Result<Edit, Miss> {
 fn cast(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = place.operand(0)?;
     let output = place.result()?;
-    ensure(place.dtype(value).ok_or(miss!("same-type").of(value))? == place.dtype(output).ok_or(miss!("same-type").of(output))?, miss!("same-type").of(output))?;
+    ensure(
+        place.dtype(value).ok_or(miss!("same-type").of(value))?
+            == place.dtype(output).ok_or(miss!("same-type").of(output))?,
+        miss!("same-type").of(output),
+    )?;
     place.forward(value)
 }
 
@@ -157,7 +161,10 @@ fn same_shape(place: &Place<'_>) -> Result<Edit, Miss> {
 /// `Transpose(x, perm) = x` where `perm` moves nothing.
 fn transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = place.operand(0)?;
-    let perm = place.reading()?.permutation(place.shape(value).ok_or(miss!("axes-in-order").of(value))?.len()).ok_or(miss!("axes-in-order").of(value))?;
+    let perm = place
+        .reading()?
+        .permutation(place.shape(value).ok_or(miss!("axes-in-order").of(value))?.len())
+        .ok_or(miss!("axes-in-order").of(value))?;
     ensure(perm.is_sorted(), miss!("axes-in-order").of(value))?;
     place.forward(value)
 }
@@ -192,7 +199,8 @@ fn split(place: &Place<'_>) -> Result<Edit, Miss> {
 fn concat_of_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
-    let shapes: Vec<&[Dim]> = inputs.iter().map(|&input| place.shape(input)).collect::<Option<_>>().ok_or(miss!("nothing"))?;
+    let shapes: Vec<&[Dim]> =
+        inputs.iter().map(|&input| place.shape(input)).collect::<Option<_>>().ok_or(miss!("nothing"))?;
     let axis = place.read(node).axis(shapes.first().ok_or(Miss::ROOT)?.len()).ok_or(Miss::ROOT)?;
     let holds_nothing = |shape: &[Dim]| shape.get(axis).is_some_and(|size| size.is_const(0));
     let agree = |a: &[Dim], b: &[Dim]| {

@@ -11,8 +11,8 @@
 use std::collections::VecDeque;
 
 use super::build::axes;
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};

@@ -12,8 +12,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::{Build, rebuilt_alike};
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use super::slices::cuts::cuts_of;
 use crate::dim::Dim;
@@ -57,7 +57,10 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     let fits = (2..=MOST_LANES).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
     ensure(fits, miss!("by-element"))?;
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
-    ensure(place.read(node).axis(last.checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)? == last, miss!("one-place"))?;
+    ensure(
+        place.read(node).axis(last.checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)? == last,
+        miss!("one-place"),
+    )?;
     if let Ok(edit) = run_together(place, &lanes, output) {
         return Ok(edit);
     }
@@ -100,11 +103,19 @@ fn packed<'a>(place: &Place<'a>, pack: impl Fn(Pack<'_, 'a>) -> Option<Packed>) 
 
 /// Lanes whose last axes are run together before they are put side by side: `[…, a, b]` as `[…, a·b]`.
 fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result<Edit, Miss> {
-    let bare = lanes.iter().map(|&lane| place.layout(lane)?.1.input(0)).collect::<Option<Vec<ValueId>>>().ok_or(miss!("read-together").of(output))?;
+    let bare = lanes
+        .iter()
+        .map(|&lane| place.layout(lane)?.1.input(0))
+        .collect::<Option<Vec<ValueId>>>()
+        .ok_or(miss!("read-together").of(output))?;
     let (&first, &lane) = bare.first().zip(lanes.first()).ok_or(miss!("read-together"))?;
-    let (from, to) = (place.shape(first).ok_or(miss!("read-together").of(first))?, place.shape(lane).ok_or(miss!("read-together").of(lane))?);
+    let (from, to) = (
+        place.shape(first).ok_or(miss!("read-together").of(first))?,
+        place.shape(lane).ok_or(miss!("read-together").of(lane))?,
+    );
     let front = to.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
-    let same = from.iter().zip(to.get(..front).ok_or(miss!("read-together"))?).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    let same =
+        from.iter().zip(to.get(..front).ok_or(miss!("read-together"))?).all(|(a, b)| place.scope().eq(a, b).is_yes());
     let behind = from.len().checked_sub(front).filter(|&behind| same && behind > 1).ok_or(miss!("read-together"))?;
     ensure(bare.iter().all(|&own| place.same_shape(own, first)), miss!("read-together").of(first))?;
     let mut apart = from.to_vec();

@@ -5,8 +5,8 @@
 
 use super::build::rebuilt;
 use super::fuse::normalized::is_result as is_normalized;
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather_later};
@@ -53,9 +53,16 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let product = product(place, flat).ok_or(miss!("plain-product"))?;
     let (_, flatten) = place.layout(product.rows).ok_or(Miss::ROOT)?;
     let whole = flatten.input(0).ok_or(Miss::ROOT)?;
-    let (from, to) = (place.shape(whole).ok_or(miss!("same-lead").of(whole))?, place.shape(output).ok_or(miss!("same-lead").of(output))?);
-    let [_, inner] = place.shape(product.rows).ok_or(miss!("same-lead").of(product.rows))? else { return Err(miss!("same-lead").of(product.rows)) };
-    let [_, outer] = place.shape(flat).ok_or(miss!("same-lead").of(flat))? else { return Err(miss!("same-lead").of(flat)) };
+    let (from, to) = (
+        place.shape(whole).ok_or(miss!("same-lead").of(whole))?,
+        place.shape(output).ok_or(miss!("same-lead").of(output))?,
+    );
+    let [_, inner] = place.shape(product.rows).ok_or(miss!("same-lead").of(product.rows))? else {
+        return Err(miss!("same-lead").of(product.rows));
+    };
+    let [_, outer] = place.shape(flat).ok_or(miss!("same-lead").of(flat))? else {
+        return Err(miss!("same-lead").of(flat));
+    };
     let scope = place.scope();
     let is_misread = product.matmul.is_none() && flatten.is("Reshape") && is_normalized(place, whole);
     ensure(!(product.bias.is_some() && place.runs_in_rows(from) && !is_misread), miss!("open-sizes"))?;

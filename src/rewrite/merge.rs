@@ -1,8 +1,8 @@
 //! Chains of data movement that one node can do.
 
 use super::build::Build;
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
@@ -137,7 +137,8 @@ fn transpose_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     let rank = place.shape(input).ok_or(miss!("rank-known").of(input))?.len();
     let p = place.read(inner).permutation(rank).ok_or(Miss::ROOT)?;
     let q = place.reading()?.permutation(rank).ok_or(Miss::ROOT)?;
-    let both: Vec<usize> = q.iter().map(|&axis| p.get(axis).copied()).collect::<Option<_>>().ok_or(miss!("rank-known"))?;
+    let both: Vec<usize> =
+        q.iter().map(|&axis| p.get(axis).copied()).collect::<Option<_>>().ok_or(miss!("rank-known"))?;
     // Two readers of the inner result would keep it alive: then nothing is gained, but nothing is lost either.
     place.instead(place.begin()?, Build::transpose(input, both))
 }
@@ -165,7 +166,10 @@ fn transpose_as_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
 /// A layout of `input` in the shape of the node's result in its place, if constants can say it.
 fn reshape(place: &Place<'_>, input: ValueId) -> Result<Edit, Miss> {
     let output = place.result()?;
-    let (from, to) = (place.shape(input).ok_or(miss!("sizes-said").of(input))?, place.shape(output).ok_or(miss!("sizes-said").of(output))?);
+    let (from, to) = (
+        place.shape(input).ok_or(miss!("sizes-said").of(input))?,
+        place.shape(output).ok_or(miss!("sizes-said").of(output))?,
+    );
     let mut edit = place.begin()?;
     let node = place.build(&mut edit, output).reshape_to(place.scope(), input, from, to).ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit, node)
@@ -190,7 +194,11 @@ fn reshape_of_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     let split = transpose.input(0).ok_or(Miss::ROOT)?;
     let (_, reshape) = place.producer_of(split, &["Reshape", "Unsqueeze"]).ok_or(Miss::ROOT)?;
     let input = reshape.input(0).ok_or(Miss::ROOT)?;
-    let (from, dims, target) = (place.shape(input).ok_or(miss!("put-together").of(input))?, place.shape(split).ok_or(miss!("put-together").of(split))?, place.shape(output).ok_or(miss!("put-together").of(output))?);
+    let (from, dims, target) = (
+        place.shape(input).ok_or(miss!("put-together").of(input))?,
+        place.shape(split).ok_or(miss!("put-together").of(split))?,
+        place.shape(output).ok_or(miss!("put-together").of(output))?,
+    );
     let perm = place.read(transpose).permutation(dims.len()).ok_or(Miss::ROOT)?;
     let scope = place.scope();
     ensure(from.len() == target.len(), miss!("axes-of-x"))?;
@@ -216,8 +224,10 @@ fn reshape_of_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     for (own, &group) in from.iter().zip(&order) {
         ensure(scope.eq(own, target.get(group).ok_or(miss!("axes-of-x"))?).is_yes(), miss!("axes-of-x"))?;
     }
-    let both: Vec<usize> =
-        (0..groups.len()).map(|group| order.iter().position(|&other| other == group)).collect::<Option<_>>().ok_or(miss!("put-together"))?;
+    let both: Vec<usize> = (0..groups.len())
+        .map(|group| order.iter().position(|&other| other == group))
+        .collect::<Option<_>>()
+        .ok_or(miss!("put-together"))?;
     place.instead(place.begin()?, Build::transpose(input, both))
 }
 
@@ -226,12 +236,16 @@ fn cast_cast(place: &Place<'_>) -> Result<Edit, Miss> {
     let (middle, output) = (place.operand(0)?, place.result()?);
     let (_, inner) = place.producer(middle, "Cast").ok_or(Miss::ROOT)?;
     let input = inner.input(0).ok_or(Miss::ROOT)?;
-    let (from, through, to) = (place.dtype(input).ok_or(miss!("lossless").of(input))?, place.dtype(middle).ok_or(miss!("lossless").of(middle))?, place.dtype(output).ok_or(miss!("lossless").of(output))?);
+    let (from, through, to) = (
+        place.dtype(input).ok_or(miss!("lossless").of(input))?,
+        place.dtype(middle).ok_or(miss!("lossless").of(middle))?,
+        place.dtype(output).ok_or(miss!("lossless").of(output))?,
+    );
     let exact = from.is_lossless_in(through);
     // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
     ensure(exact, miss!("lossless"))?;
     ensure(!(!to.is_float() && !to.is_integer() && to != DType::Bool), miss!("same-kind"))?;
-    ensure(!((from.is_float() && !to.is_float())), miss!("same-kind"))?;
+    ensure(!(from.is_float() && !to.is_float()), miss!("same-kind"))?;
     if from == to {
         return place.forward(input);
     }
@@ -245,8 +259,15 @@ fn least_of_cast(place: &Place<'_>) -> Result<Edit, Miss> {
     let (least, output) = (place.operand(0)?, place.result()?);
     let (id, reduce) = place.producer_of(least, &["ReduceMin", "ReduceMax"]).ok_or(Miss::ROOT)?;
     let x = reduce.input(0).ok_or(Miss::ROOT)?;
-    let to = place.dtype(output).filter(|to| matches!(to, DType::Float | DType::Double)).ok_or(miss!("in-order").of(output))?;
-    let holds_something = place.shape(x).ok_or(miss!("not-empty").of(x))?.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
+    let to = place
+        .dtype(output)
+        .filter(|to| matches!(to, DType::Float | DType::Double))
+        .ok_or(miss!("in-order").of(output))?;
+    let holds_something = place
+        .shape(x)
+        .ok_or(miss!("not-empty").of(x))?
+        .iter()
+        .all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
     let is_inverted = || {
         place.model.users(output).iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("Reciprocal")))
     };
@@ -254,10 +275,15 @@ fn least_of_cast(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.has_one_reader(least), miss!("one-reader").of(least))?;
     ensure(holds_something, miss!("not-empty"))?;
     ensure(!is_inverted(), miss!("not-inverted"))?;
-    let cast = place.model.users(x).into_iter().find_map(|(id, _)| {
-        let node = place.model.node(id).filter(|node| node.is("Cast") && Some(node.graph()) == place.graph())?;
-        node.output(0).filter(|&cast| place.dtype(cast) == Some(to))
-    }).ok_or(miss!("there").of(x))?;
+    let cast = place
+        .model
+        .users(x)
+        .into_iter()
+        .find_map(|(id, _)| {
+            let node = place.model.node(id).filter(|node| node.is("Cast") && Some(node.graph()) == place.graph())?;
+            node.output(0).filter(|&cast| place.dtype(cast) == Some(to))
+        })
+        .ok_or(miss!("there").of(x))?;
     place.instead(place.begin()?.removing(id), NewNode::like(reduce).reading(0, cast))
 }
 
@@ -297,7 +323,12 @@ fn broadcast_itself(place: &Place<'_>, variation: Variation) -> Result<Edit, Mis
     let node = place.root()?;
     let traits = traits_of(place.model, node);
     let dtypes = node.inputs().iter().map(|input| Some(traits.variation_by_scalar(place.dtype((*input)?)?)));
-    let most = dtypes.collect::<Option<Vec<_>>>().ok_or(miss!("others-reach"))?.into_iter().max().ok_or(miss!("others-reach"))?;
+    let most = dtypes
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("others-reach"))?
+        .into_iter()
+        .max()
+        .ok_or(miss!("others-reach"))?;
     let broadcasts = place.opset.everything_broadcasts() && traits.is_broadcasting(place.opset.version());
     ensure(broadcasts, miss!("others-reach"))?;
     ensure(most == variation, miss!("others-reach"))?;

@@ -1,8 +1,8 @@
 //! Arithmetic and logic with a neutral element, selections that are decided, and pairs that cancel.
 
 use super::index;
-use super::place::Place;
 use super::miss::{Miss, ensure, prove};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, NewNode, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Commutes, IDEMPOTENT, INVOLUTIONS, WITH_NEUTRAL, traits_of};
@@ -141,7 +141,9 @@ pub(super) const RULES: &[Rule] = &[
 /// `neutral`): when broadcasting does not change the shape of `x`.
 fn neutral(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
-    let (output, &[Some(a), Some(b)]) = (node.output(0).ok_or(Miss::ROOT)?, node.inputs()) else { return Err(Miss::ROOT) };
+    let (output, &[Some(a), Some(b)]) = (node.output(0).ok_or(Miss::ROOT)?, node.inputs()) else {
+        return Err(Miss::ROOT);
+    };
     let traits = traits_of(place.model, node);
     let neutral = traits.neutral.ok_or(Miss::ROOT)?;
     let pairs: &[(ValueId, ValueId)] = if traits.commutes == Commutes::Always { &[(a, b), (b, a)] } else { &[(a, b)] };
@@ -163,7 +165,8 @@ fn neutral(place: &Place<'_>) -> Result<Edit, Miss> {
 /// `x + 0` is `x` but for `-0`, which becomes `0`; to what looks at `x` through an exponential both are one.
 fn zero_before_softmax(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
-    let (a, b, output) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let (a, b, output) =
+        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let is_blind = |(id, _): &(NodeId, usize)| {
         let node = place.model.node(*id);
         node.is_some_and(|node| traits_of(place.model, node).ignores_zero_sign)
@@ -217,14 +220,21 @@ impl Choice {
 /// What a Where selects, if that is decided and broadcasting adds no elements to it.
 fn choice(place: &Place<'_>) -> Result<Choice, Miss> {
     let node = place.root()?;
-    let (condition, yes, no, output) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.input(2).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let (condition, yes, no, output) = (
+        node.input(0).ok_or(Miss::ROOT)?,
+        node.input(1).ok_or(Miss::ROOT)?,
+        node.input(2).ok_or(Miss::ROOT)?,
+        node.output(0).ok_or(Miss::ROOT)?,
+    );
     let takes_yes = yes == no || index::flag(place, condition).ok_or(miss!("decided").of(condition))?;
     let value = if takes_yes { yes } else { no };
     let wide = |value| Some(place.shape(value)?.iter().filter(|dim| !dim.is_const(1)).collect::<Vec<_>>());
-    let (own, whole) = (wide(value).ok_or(miss!("same-elements").of(value))?, wide(output).ok_or(miss!("same-elements").of(output))?);
+    let (own, whole) =
+        (wide(value).ok_or(miss!("same-elements").of(value))?, wide(output).ok_or(miss!("same-elements").of(output))?);
     ensure(own.len() == whole.len(), miss!("same-elements").of(output))?;
     ensure(own.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes()), miss!("same-elements").of(value))?;
-    let has_sign = !matches!(place.dtype(value).ok_or(miss!("same-elements").of(value))?, DType::String | DType::Bool) && !place.dtype(value).ok_or(miss!("same-elements").of(value))?.is_integer();
+    let has_sign = !matches!(place.dtype(value).ok_or(miss!("same-elements").of(value))?, DType::String | DType::Bool)
+        && !place.dtype(value).ok_or(miss!("same-elements").of(value))?.is_integer();
     Ok(Choice { value, may_lose_sign: takes_yes && has_sign })
 }
 
@@ -241,7 +251,10 @@ fn negated_difference(place: &Place<'_>) -> Result<Edit, Miss> {
     let difference = place.operand(0)?;
     let (id, node) = place.producer(difference, "Sub").ok_or(Miss::ROOT)?;
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
-    ensure(place.dtype(difference).ok_or(miss!("integers").of(difference))?.is_integer(), miss!("integers").of(difference))?;
+    ensure(
+        place.dtype(difference).ok_or(miss!("integers").of(difference))?.is_integer(),
+        miss!("integers").of(difference),
+    )?;
     ensure(place.has_one_reader(difference), miss!("only-reader").of(difference))?;
     ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
     place.instead(place.begin()?.removing(id), NewNode::new("Sub", [Some(b), Some(a)]))
@@ -284,7 +297,14 @@ fn comparison_of_casts(place: &Place<'_>) -> Result<Edit, Miss> {
         operands.push(match cast {
             Some(integers) if place.dtype(integers) == Some(dtype) => Some(integers),
             Some(_) => return Err(miss!("not-rounded").of(value)),
-            None => Some(edit.constant(value, "integers", integers_of(place.constant(value).ok_or(miss!("not-rounded").of(value))?, dtype).ok_or(miss!("not-rounded").of(value))?)),
+            None => Some(
+                edit.constant(
+                    value,
+                    "integers",
+                    integers_of(place.constant(value).ok_or(miss!("not-rounded").of(value))?, dtype)
+                        .ok_or(miss!("not-rounded").of(value))?,
+                ),
+            ),
         });
     }
     let comparison = NewNode { inputs: operands, ..NewNode::like(node) };

@@ -6,8 +6,8 @@
 
 use super::build::Build;
 use super::groups::groups;
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::Edit;
@@ -32,26 +32,41 @@ fn around_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let turned = reshaping.input(0).ok_or(Miss::ROOT)?;
     let (_, turning) = place.producer(turned, "Transpose").ok_or(Miss::ROOT)?;
     let input = turning.input(0).ok_or(Miss::ROOT)?;
-    let (dims, target) = (place.shape(input).ok_or(miss!("groups-together").of(input))?, place.shape(laid_out).ok_or(miss!("groups-together").of(laid_out))?);
+    let (dims, target) = (
+        place.shape(input).ok_or(miss!("groups-together").of(input))?,
+        place.shape(laid_out).ok_or(miss!("groups-together").of(laid_out))?,
+    );
     let first = place.read(turning).permutation(dims.len()).ok_or(Miss::ROOT)?;
     let second = place.reading()?.permutation(target.len()).ok_or(Miss::ROOT)?;
-    let mut groups = groups(place.scope(), place.shape(turned).ok_or(miss!("groups-together").of(turned))?, target).ok_or(miss!("groups-together").of(turned))?;
+    let mut groups = groups(place.scope(), place.shape(turned).ok_or(miss!("groups-together").of(turned))?, target)
+        .ok_or(miss!("groups-together").of(turned))?;
     // Each group stands together in the input.
     for group in &groups {
         let axes = first.get(group.from.clone()).ok_or(miss!("groups-together"))?;
-        ensure(axes.windows(2).all(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b))), miss!("groups-together"))?;
+        ensure(
+            axes.windows(2).all(|pair| matches!(pair, [a, b] if a.checked_add(1) == Some(*b))),
+            miss!("groups-together"),
+        )?;
     }
     groups.sort_by_key(|group| first.get(group.from.start).copied());
     let order: Vec<usize> = groups.iter().flat_map(|group| group.to.clone()).collect();
-    let shape: Vec<Dim> = order.iter().map(|&axis| target.get(axis).cloned()).collect::<Option<_>>().ok_or(miss!("groups-together"))?;
-    let turns: Vec<usize> =
-        second.iter().map(|axis| order.iter().position(|own| own == axis)).collect::<Option<_>>().ok_or(miss!("groups-together"))?;
+    let shape: Vec<Dim> =
+        order.iter().map(|&axis| target.get(axis).cloned()).collect::<Option<_>>().ok_or(miss!("groups-together"))?;
+    let turns: Vec<usize> = second
+        .iter()
+        .map(|axis| order.iter().position(|own| own == axis))
+        .collect::<Option<_>>()
+        .ok_or(miss!("groups-together"))?;
     let stays = turns.iter().enumerate().all(|(at, &axis)| at == axis);
     let alone = |value, reader| place.model.is_read_only_by(value, &[reader]);
     ensure(!(!stays && (!alone(turned, reshape) || !alone(laid_out, place.id))), miss!("one-reader"))?;
     let mut edit = place.begin()?;
     let reached = if stays { output } else { edit.new_value(output, "grouped") };
-    let reshape = place.build(&mut edit, reached).reshape_to(place.scope(), input, dims, &shape).ok_or(miss!("sizes-said"))?.output(reached);
+    let reshape = place
+        .build(&mut edit, reached)
+        .reshape_to(place.scope(), input, dims, &shape)
+        .ok_or(miss!("sizes-said"))?
+        .output(reached);
     if stays {
         return Ok(edit.removing(place.id).inserting(reshape));
     }

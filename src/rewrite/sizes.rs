@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 
 use super::build::Build;
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
@@ -170,10 +170,22 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
     let (sizes, output) = (place.operand(0)?, place.result()?);
     let (shape, measuring) = place.producer(sizes, "Shape").ok_or(Miss::ROOT)?;
     let tensor = measuring.input(0).ok_or(Miss::ROOT)?;
-    let is_whole = place.shape(sizes).ok_or(miss!("all-sizes").of(sizes))?.first().ok_or(Miss::ROOT)?.as_const().ok_or(miss!("all-sizes").of(sizes))? == i64::try_from(place.shape(tensor).ok_or(miss!("all-sizes").of(tensor))?.len()).or(Err(Miss::COMPUTABLE))?;
+    let is_whole = place
+        .shape(sizes)
+        .ok_or(miss!("all-sizes").of(sizes))?
+        .first()
+        .ok_or(Miss::ROOT)?
+        .as_const()
+        .ok_or(miss!("all-sizes").of(sizes))?
+        == i64::try_from(place.shape(tensor).ok_or(miss!("all-sizes").of(tensor))?.len()).or(Err(Miss::COMPUTABLE))?;
     // Over one axis there is nothing else to reduce; an empty list of axes means all or none.
-    let (axes, keeps_dims) =
-        place.view(place.id).ok_or(Miss::ROOT)?.traits().reduces.and_then(|own| (own.axes)(&place.view(place.id)?)).ok_or(miss!("all-sizes"))?;
+    let (axes, keeps_dims) = place
+        .view(place.id)
+        .ok_or(Miss::ROOT)?
+        .traits()
+        .reduces
+        .and_then(|own| (own.axes)(&place.view(place.id)?))
+        .ok_or(miss!("all-sizes"))?;
     let drops = !keeps_dims && place.root()?.int("keepdims", 1).ok_or(Miss::ROOT)? == 0;
     let all = axes == [0] && place.shape(output).ok_or(miss!("all-sizes").of(output))?.is_empty() && drops;
     ensure(is_whole, miss!("all-sizes"))?;
@@ -186,7 +198,12 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
 fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
     let (input, output) = (place.operand(0)?, place.result()?);
-    let codes = size_operand::reshape_codes(place.scope(), place.shape(input).ok_or(miss!("rest-decided").of(input))?, place.shape(output).ok_or(miss!("sizes-known").of(output))?).ok_or(miss!("sizes-known").of(output))?;
+    let codes = size_operand::reshape_codes(
+        place.scope(),
+        place.shape(input).ok_or(miss!("rest-decided").of(input))?,
+        place.shape(output).ok_or(miss!("sizes-known").of(output))?,
+    )
+    .ok_or(miss!("sizes-known").of(output))?;
     // In the convention 0 copies a dim, so there is no `allowzero`; all else that is said of the node stays.
     let mut edit = place.begin()?;
     let constant = edit.constant(target, "const", Tensor::vector(codes));
@@ -197,13 +214,20 @@ fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
 fn reshape_to_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     computed(place, 1)?;
     let (input, output) = (place.operand(0)?, place.result()?);
-    let (from, to) = (place.shape(input).ok_or(miss!("only-ones").of(input))?, place.shape(output).ok_or(miss!("only-ones").of(output))?);
+    let (from, to) = (
+        place.shape(input).ok_or(miss!("only-ones").of(input))?,
+        place.shape(output).ok_or(miss!("only-ones").of(output))?,
+    );
     let scope = place.scope();
     let mut edit = place.begin()?;
     let mut build = place.build(&mut edit, output);
     let node = match from.len().cmp(&to.len()) {
-        Ordering::Less => build.unsqueeze(input, size_operand::inserted_ones(scope, from, to).ok_or(miss!("only-ones"))?),
-        Ordering::Greater => build.squeeze(input, size_operand::inserted_ones(scope, to, from).ok_or(miss!("only-ones"))?),
+        Ordering::Less => {
+            build.unsqueeze(input, size_operand::inserted_ones(scope, from, to).ok_or(miss!("only-ones"))?)
+        }
+        Ordering::Greater => {
+            build.squeeze(input, size_operand::inserted_ones(scope, to, from).ok_or(miss!("only-ones"))?)
+        }
         Ordering::Equal => return Err(miss!("only-ones")),
     };
     place.instead(edit, node)
@@ -213,21 +237,33 @@ fn reshape_to_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
 fn reshape_to_flatten(place: &Place<'_>) -> Result<Edit, Miss> {
     computed(place, 1)?;
     let (input, output) = (place.operand(0)?, place.result()?);
-    let (from, to) = (place.shape(input).ok_or(miss!("two-axes").of(input))?, place.shape(output).ok_or(miss!("two-axes").of(output))?);
+    let (from, to) = (
+        place.shape(input).ok_or(miss!("two-axes").of(input))?,
+        place.shape(output).ok_or(miss!("two-axes").of(output))?,
+    );
     let scope = place.scope();
     let [rows, columns] = to else { return Err(miss!("two-axes")) };
-    ensure(!(!place.opset.flatten_takes_every_type() && !place.dtype(input).ok_or(miss!("two-axes").of(input))?.is_float()), miss!("covered-type").of(input))?;
+    ensure(
+        !(!place.opset.flatten_takes_every_type()
+            && !place.dtype(input).ok_or(miss!("two-axes").of(input))?.is_float()),
+        miss!("covered-type").of(input),
+    )?;
     let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
-    let split = (0..=from.len()).find(|&k| {
-        equal(&scope.product(from.iter().take(k)), rows) && equal(&scope.product(from.iter().skip(k)), columns)
-    }).ok_or(miss!("covered-type"))?;
+    let split = (0..=from.len())
+        .find(|&k| {
+            equal(&scope.product(from.iter().take(k)), rows) && equal(&scope.product(from.iter().skip(k)), columns)
+        })
+        .ok_or(miss!("covered-type"))?;
     place.instead(place.begin()?, Build::flatten(input, split))
 }
 
 /// `Expand(x, e)` with a constant operand that says the dims of the result by convention.
 fn expand(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
-    let (from, to) = (place.shape(place.operand(0)?).ok_or(miss!("sizes-known"))?, place.shape(place.result()?).ok_or(miss!("sizes-known"))?);
+    let (from, to) = (
+        place.shape(place.operand(0)?).ok_or(miss!("sizes-known"))?,
+        place.shape(place.result()?).ok_or(miss!("sizes-known"))?,
+    );
     let sizes = size_operand::expand_sizes(place.scope(), from, to).ok_or(miss!("sizes-known"))?;
     with_constant(place, 1, target, Tensor::vector(sizes))
 }
@@ -235,7 +271,10 @@ fn expand(place: &Place<'_>) -> Result<Edit, Miss> {
 /// `Tile(x, r)` where it is known how often each axis is repeated, or the dims tell it.
 fn tile(place: &Place<'_>) -> Result<Edit, Miss> {
     let repeats = computed(place, 1)?;
-    let (from, to) = (place.shape(place.operand(0)?).ok_or(miss!("counts-known"))?, place.shape(place.result()?).ok_or(miss!("counts-known"))?);
+    let (from, to) = (
+        place.shape(place.operand(0)?).ok_or(miss!("counts-known"))?,
+        place.shape(place.result()?).ok_or(miss!("counts-known"))?,
+    );
     ensure(place.opset.cast_by_number_and_tile_by_axis(), miss!("counts-known"))?;
     ensure(from.len() == to.len(), Miss::EXPRESSIBLE)?;
     let known = place.fact(repeats).and_then(|fact| fact.ints()).filter(|known| known.len() == to.len());
@@ -243,7 +282,8 @@ fn tile(place: &Place<'_>) -> Result<Edit, Miss> {
         let said = known.as_ref().and_then(|known| known.get(axis)?.as_const());
         said.or_else(|| size_operand::tile_repeats(place.scope(), from, to))
     };
-    let counts = from.iter().zip(to).enumerate().map(count).collect::<Option<Vec<i64>>>().ok_or(miss!("counts-known"))?;
+    let counts =
+        from.iter().zip(to).enumerate().map(count).collect::<Option<Vec<i64>>>().ok_or(miss!("counts-known"))?;
     with_constant(place, 1, repeats, Tensor::vector(counts))
 }
 
@@ -254,7 +294,11 @@ fn slice_bounds(place: &Place<'_>) -> Result<Edit, Miss> {
     let shape = place.shape(this.node.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("bounds-known"))?;
     let steps = this.slice_steps().ok_or(miss!("forward"))?;
     let axes = this.slice_axes().ok_or(miss!("bounds-known"))?;
-    let dims = axes.iter().map(|&axis| shape.get(axis_in(axis, shape.len()).ok()?)).collect::<Option<Vec<_>>>().ok_or(miss!("bounds-known"))?;
+    let dims = axes
+        .iter()
+        .map(|&axis| shape.get(axis_in(axis, shape.len()).ok()?))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("bounds-known"))?;
     ensure(!steps.iter().any(|&step| step <= 0), miss!("forward"))?;
     let found = [1, 2].into_iter().find_map(|slot| {
         let value = computed(place, slot).ok()?;
@@ -286,7 +330,10 @@ fn resize(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(!crops, miss!("stretched"))?;
     ensure(!node.attribute("axes").is_some(), miss!("stretched"))?;
     let (input, output) = (node.input(0).ok_or(miss!("stretched"))?, node.output(0).ok_or(Miss::ROOT)?);
-    let (from, to) = (place.shape(input).ok_or(miss!("whole-multiples").of(input))?, place.shape(output).ok_or(miss!("whole-multiples").of(output))?);
+    let (from, to) = (
+        place.shape(input).ok_or(miss!("whole-multiples").of(input))?,
+        place.shape(output).ok_or(miss!("whole-multiples").of(output))?,
+    );
     ensure(from.len() == to.len(), miss!("whole-multiples"))?;
     let scope = place.scope();
     let factors: Option<Vec<f32>> = from

@@ -2,9 +2,9 @@
 //!
 //! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
 
+use super::miss::{Miss, ensure};
 use super::parts::Parts;
 use super::place::Place;
-use super::miss::{Miss, ensure};
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};
 
@@ -60,7 +60,9 @@ fn apply(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     let whole = node.input(0).ok_or(Miss::ROOT)?;
     let dims = place.shape(whole).ok_or(miss!("all-parts").of(whole))?;
     let axis = place.read(node).axis(dims.len()).ok_or(Miss::ROOT)?;
-    let parts = Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?, axis).ok_or(miss!("all-parts"))?;
+    let parts =
+        Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?, axis)
+            .ok_or(miss!("all-parts"))?;
     let step = parts.step(place).ok_or(miss!("alike-along-axis"))?;
     // The other rule splits these.
     ensure(step.exact == exact, Miss::ROOT)?;

@@ -8,9 +8,9 @@
 //! and elements are that value itself. The results are parts again, of the value with both axes as one, so that what follows can be done to
 //! the whole, too ([`super::parts`]).
 
+use super::miss::{Miss, ensure, first_of};
 use super::parts::is_arithmetic;
 use super::place::Place;
-use super::miss::{Miss, ensure, first_of};
 use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
@@ -100,10 +100,13 @@ fn function_of_steps(place: &Place<'_>) -> Result<Edit, Miss> {
 fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
     let other = 1usize.checked_sub(slot).ok_or(Miss::COMPUTABLE)?;
     let (first, second) = (node.input(slot).ok_or(Miss::ROOT)?, node.input(other).ok_or(Miss::ROOT)?);
-    let (own, fixed) = parts(place, first).map(|(own, axis)| (own, Some(axis))).or_else(|| {
-        let own = elements(place, first)?;
-        Some((own, None))
-    }).ok_or(miss!("all-steps"))?;
+    let (own, fixed) = parts(place, first)
+        .map(|(own, axis)| (own, Some(axis)))
+        .or_else(|| {
+            let own = elements(place, first)?;
+            Some((own, None))
+        })
+        .ok_or(miss!("all-steps"))?;
     let count = own.values.len();
     // What stands beside the steps.
     let same = Operands { whole: Whole::Same(second), values: vec![second; count] };
@@ -121,7 +124,12 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
             return build(place, slot, &nodes, [&own, &beside], fixed.or(axis)).ok_or(miss!("pays"));
         }
     }
-    let nodes = own.values.iter().map(|&value| step(place, node, slot, value, None)).collect::<Option<Vec<_>>>().ok_or(miss!("all-steps"))?;
+    let nodes = own
+        .values
+        .iter()
+        .map(|&value| step(place, node, slot, value, None))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("all-steps"))?;
     let operand = |&id: &NodeId| place.model.node(id)?.input(other);
     let values: Vec<ValueId> = nodes.iter().map(operand).collect::<Option<_>>().ok_or(miss!("all-steps"))?;
     let alike = values.iter().all(|&value| place.same_shape(value, second));

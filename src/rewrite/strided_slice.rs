@@ -10,8 +10,8 @@
 //! Bounds that are known only at run time are passed on, element by element where the masks leave only some of them in force.
 
 use super::build::Build;
-use super::place::Place;
 use super::miss::{Miss, ensure};
+use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
@@ -78,7 +78,9 @@ type Placed<'s> = (i64, usize, &'s Entry);
 
 /// Lowers a slice of another dialect.
 fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
-    let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::SliceRule::Agree).or(Err(miss!("same-reading")))?.ok_or(miss!("same-reading"))?;
+    let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::SliceRule::Agree)
+        .or(Err(miss!("same-reading")))?
+        .ok_or(miss!("same-reading"))?;
     let (data, output) = (place.operand(0)?, place.result()?);
     ensure(place.root()?.outputs().len() == 1, miss!("can-run"))?;
     ensure(place.opset.is_known(), miss!("sayable"))?;
@@ -88,8 +90,12 @@ fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
         spec.dense(shape.len()).or(Err(miss!("can-run")))?;
     }
     let entries = entries_of(&spec).ok_or(miss!("same-reading"))?;
-    let placed = placed(&entries, spec.entries().is_none(), shape.as_ref().map(Vec::len)).ok_or(miss!("same-reading"))?;
-    ensure(!(shape.is_none() && !place.opset.counts_from_the_end() && placed.iter().any(|(axis, ..)| *axis < 0)), miss!("sayable").of(data))?;
+    let placed =
+        placed(&entries, spec.entries().is_none(), shape.as_ref().map(Vec::len)).ok_or(miss!("same-reading"))?;
+    ensure(
+        !(shape.is_none() && !place.opset.counts_from_the_end() && placed.iter().any(|(axis, ..)| *axis < 0)),
+        miss!("sayable").of(data),
+    )?;
     let keep_whole = shape.is_none() && spec.entries().is_none();
     let mut plan = Lowered::default();
     for (axis, entry, what) in placed {

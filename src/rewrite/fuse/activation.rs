@@ -16,8 +16,8 @@ use super::kernels::{as_attribute, has_kernel};
 use super::pattern::{Product, Reader};
 use super::{Fusion, Operand};
 use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 

@@ -14,8 +14,8 @@ use crate::dim::Dim;
 use crate::ir::Edit;
 use crate::rewrite::build::Build;
 use crate::rewrite::groups::groups;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -56,7 +56,10 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     let x = node.input(0).ok_or(Miss::ROOT)?;
     ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
     ensure(is_normalized(place, output), miss!("spelled"))?;
-    let (from, to) = (place.shape(x).ok_or(miss!("runs-together").of(x))?, place.shape(flat).ok_or(miss!("runs-together").of(flat))?);
+    let (from, to) = (
+        place.shape(x).ok_or(miss!("runs-together").of(x))?,
+        place.shape(flat).ok_or(miss!("runs-together").of(flat))?,
+    );
     let groups = groups(place.scope(), from, to).ok_or(miss!("runs-together"))?;
     let runs_together = groups.iter().all(|group| group.to.len() == 1);
     let several = groups.iter().any(|group| group.from.len() > 1);
@@ -70,7 +73,10 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut edit = place.begin()?;
     let middle = edit.new_value(output, "turned");
     edit.insert.push(Build::transpose(x, axes).output(middle));
-    let node = place.build(&mut edit, output).reshape_to(place.scope(), middle, &dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?).ok_or(miss!("sizes-said").of(output))?;
+    let node = place
+        .build(&mut edit, output)
+        .reshape_to(place.scope(), middle, &dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit.removing(reshape), node)
 }
 
@@ -100,14 +106,23 @@ fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|&at| runs.get(at).and_then(|run| run.first().copied()));
-    let flat: Vec<Dim> = order.iter().map(|&at| whole(runs.get(at)?)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
-    let perm: Vec<usize> = (0..runs.len()).map(|at| order.iter().position(|&own| own == at)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
-    let turned_dims: Vec<Dim> = runs.iter().map(|run| whole(run)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
+    let flat: Vec<Dim> =
+        order.iter().map(|&at| whole(runs.get(at)?)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
+    let perm: Vec<usize> = (0..runs.len())
+        .map(|at| order.iter().position(|&own| own == at))
+        .collect::<Option<_>>()
+        .ok_or(miss!("side-by-side"))?;
+    let turned_dims: Vec<Dim> =
+        runs.iter().map(|run| whole(run)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
     let mut edit = place.begin()?;
     let (joined, turned) = (edit.new_value(output, "joined"), edit.new_value(output, "turned"));
-    let join = place.build(&mut edit, joined).reshape_to(place.scope(), input, dims, &flat).ok_or(miss!("sizes-said"))?;
+    let join =
+        place.build(&mut edit, joined).reshape_to(place.scope(), input, dims, &flat).ok_or(miss!("sizes-said"))?;
     edit.insert.push(join.output(joined));
     edit.insert.push(Build::transpose(joined, perm).output(turned));
-    let part = place.build(&mut edit, output).reshape_to(place.scope(), turned, &turned_dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?).ok_or(miss!("sizes-said").of(output))?;
+    let part = place
+        .build(&mut edit, output)
+        .reshape_to(place.scope(), turned, &turned_dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit, part)
 }

@@ -10,8 +10,8 @@ use super::{Fusion, Operand, has_arithmetic};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::index;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 

@@ -13,8 +13,8 @@ use super::rounded;
 use crate::ir::{Edit, NewNode};
 use crate::ops::traits::ValueRange;
 use crate::rewrite::build::{Build, ClipBound};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
@@ -84,7 +84,9 @@ fn cut_of_cut(place: &Place<'_>) -> Result<Edit, Miss> {
     // At least one of them is a Clip: a Relu has no finite upper bound.
     let clip = if node.is("Clip") { node } else { inner };
     let clip = NewNode { name: node.name.clone(), extra: node.extra.clone(), ..NewNode::like(clip) };
-    let clip = Build::after(&mut edit, place.opset, first.input).clip(clip.reading(0, first.input), bounds).ok_or(Miss::EXPRESSIBLE)?;
+    let clip = Build::after(&mut edit, place.opset, first.input)
+        .clip(clip.reading(0, first.input), bounds)
+        .ok_or(Miss::EXPRESSIBLE)?;
     Ok(edit.inserting(clip.output(place.result()?)))
 }
 

@@ -12,8 +12,8 @@
 use super::pattern::Reader;
 use super::{normalization, rounded};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
@@ -73,9 +73,16 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut nodes = reader.nodes;
     nodes.sort_by_key(|&id| place.model.order_of(id));
     nodes.dedup();
-    let spelled = nodes.iter().map(|&id| Some((id, place.model.node(id)?))).collect::<Option<Vec<_>>>().ok_or(miss!("normalization"))?;
+    let spelled = nodes
+        .iter()
+        .map(|&id| Some((id, place.model.node(id)?)))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("normalization"))?;
     let spelled: Vec<_> = spelled.into_iter().map(|(id, node)| (id, node, spelling(place, id, node))).collect();
-    ensure(!spelled.iter().all(|(.., spelling)| matches!(spelling, Spelling::Known | Spelling::Shift)), miss!("not-known"))?;
+    ensure(
+        !spelled.iter().all(|(.., spelling)| matches!(spelling, Spelling::Known | Spelling::Shift)),
+        miss!("not-known"),
+    )?;
     let mut edit = place.begin()?;
     let mut divisor = None;
     for (id, node, spelling) in spelled {

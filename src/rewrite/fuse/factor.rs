@@ -19,8 +19,8 @@ use super::scaled::{Blocks, scaled};
 use super::weights::has_plain_factor;
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
@@ -149,8 +149,13 @@ impl Scaling {
             };
             *bytes = bytes.checked_add(tensor.byte_len()).ok_or(Miss::COMPUTABLE)?;
             let factor = if change.inverse { self.factor.recip() } else { self.factor };
-            ensure(!(change.divides && !divides_within_range(tensor, factor).ok_or(miss!("in-range"))?), miss!("in-range"))?;
-            let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape()).ok_or(Miss::COMPUTABLE)?, &[factor]).ok_or(miss!("in-range"))?;
+            ensure(
+                !(change.divides && !divides_within_range(tensor, factor).ok_or(miss!("in-range"))?),
+                miss!("in-range"),
+            )?;
+            let tensor =
+                scaled(place.budget, tensor, Blocks::whole(tensor.shape()).ok_or(Miss::COMPUTABLE)?, &[factor])
+                    .ok_or(miss!("in-range"))?;
             tensors.push((change, constant, tensor));
         }
         ensure(copied.checked_mul(SMALL_BESIDE).ok_or(Miss::COMPUTABLE)? <= replaced, miss!("own-weights"))?;
@@ -166,7 +171,9 @@ impl Scaling {
 
 /// The factor goes up from the operand.
 fn upstream(place: &Place<'_>) -> Result<Edit, Miss> {
-    let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place)).ok_or(miss!("meets-constants"))?;
+    let scaling = Scaling::of(place)
+        .filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place))
+        .ok_or(miss!("meets-constants"))?;
     let changes = search(place, &scaling).ok_or(miss!("meets-constants"))?;
     scaling.edit(place, &changes)
 }
@@ -177,10 +184,14 @@ fn downstream(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(!place.model.is_named(scaling.result), Miss::NAME)?;
     let mut changes = Vec::new();
     let readers = place.model.users(scaling.result);
-    ensure(!readers.iter().any(|&(reader, slot)| dequantizes_product(place, reader, slot)), miss!("no-scale-of-integers"))?;
+    ensure(
+        !readers.iter().any(|&(reader, slot)| dequantizes_product(place, reader, slot)),
+        miss!("no-scale-of-integers"),
+    )?;
     ensure(readers.len() <= REACH, miss!("meets-constants"))?;
     for (reader, slot) in readers {
-        let Undone { change, .. } = undo(place, scaling.result, (reader, slot), false).ok_or(miss!("meets-constants"))?;
+        let Undone { change, .. } =
+            undo(place, scaling.result, (reader, slot), false).ok_or(miss!("meets-constants"))?;
         changes.push(change);
     }
     (!changes.is_empty() && all_differ(&changes)).then_some(()).ok_or(miss!("meets-constants"))?;

@@ -12,8 +12,8 @@ use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -89,7 +89,13 @@ fn transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let is_gemm = node.is("Gemm");
     // Before opset 11 a Gemm needs its `C`.
-    ensure(!(!is_gemm && (!place.opset.gemm_without_bias() || !is_flat(place, node).ok_or(miss!("covered-type"))? || !has_gemm(place, place.only_output().ok_or(Miss::ROOT)?))), miss!("covered-type"))?;
+    ensure(
+        !(!is_gemm
+            && (!place.opset.gemm_without_bias()
+                || !is_flat(place, node).ok_or(miss!("covered-type"))?
+                || !has_gemm(place, place.only_output().ok_or(Miss::ROOT)?))),
+        miss!("covered-type"),
+    )?;
     let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot)).ok_or(miss!("swaps"))?;
     let name = if slot == 0 { "transA" } else { "transB" };
     let flag = node.int(name, 0).ok_or(Miss::ROOT)?;

@@ -9,8 +9,8 @@
 
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -115,7 +115,8 @@ fn side_by_side(
     let whole = edit.new_value(result, "joined");
     edit.insert.push(attention.output(whole));
     let joined = join(place, parted).ok_or(miss!("joined"))?;
-    let part = place.build(&mut edit, output).reshape_to(place.scope(), whole, &joined, parted).ok_or(Miss::EXPRESSIBLE)?;
+    let part =
+        place.build(&mut edit, output).reshape_to(place.scope(), whole, &joined, parted).ok_or(Miss::EXPRESSIBLE)?;
     Ok(edit.inserting(part.output(output)))
 }
 
@@ -131,23 +132,38 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.shape(result).ok_or(miss!("three").of(result))?.len() == 4, miss!("three").of(result))?;
     let gather = |value: ValueId| place.producer(value, "Gather");
     let (_, first) = gather(*values.first().ok_or(Miss::ROOT)?).ok_or(miss!("three"))?;
-    let (stack, axis) = (first.input(0).ok_or(Miss::ROOT)?, place.read(first).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?);
+    let (stack, axis) = (
+        first.input(0).ok_or(Miss::ROOT)?,
+        place.read(first).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?,
+    );
     let (turn, transpose) = place.producer(stack, "Transpose").ok_or(Miss::ROOT)?;
-    let mut perm = place.read(transpose).permutation(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
+    let mut perm =
+        place.read(transpose).permutation(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
     ensure(perm.remove(axis) == 2, miss!("parted"))?;
     ensure(perm == PARTED, miss!("parted"))?;
     let (mut remove, mut places) = (vec![place.id, id], Vec::new());
     for value in values {
         let (gather, node) = gather(value).ok_or(miss!("three"))?;
-        let alike = node.input(0) == Some(stack) && place.read(node).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?) == Some(axis);
-        let index = node.input(1).filter(|_| alike && place.shape(value).is_some_and(|dims| dims.len() == 4)).ok_or(miss!("three").of(value))?;
-        let [index] = place.const_ints(index).ok_or(miss!("three").of(index))?[..] else { return Err(miss!("three").of(index)) };
-        places.push(usize::try_from(index).ok().filter(|at| *at < PARTS && !places.contains(at)).ok_or(miss!("three"))?);
+        let alike = node.input(0) == Some(stack)
+            && place.read(node).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?) == Some(axis);
+        let index = node
+            .input(1)
+            .filter(|_| alike && place.shape(value).is_some_and(|dims| dims.len() == 4))
+            .ok_or(miss!("three").of(value))?;
+        let [index] = place.const_ints(index).ok_or(miss!("three").of(index))?[..] else {
+            return Err(miss!("three").of(index));
+        };
+        places
+            .push(usize::try_from(index).ok().filter(|at| *at < PARTS && !places.contains(at)).ok_or(miss!("three"))?);
         remove.extend(place.is_internal(value, &[id]).then_some(gather));
     }
     let parted = transpose.input(0).ok_or(Miss::ROOT)?;
     let (reshape, inner) = place.producer(parted, "Reshape").ok_or(Miss::ROOT)?;
-    let ([batch, length, count, heads, size], source) = (place.shape(parted).ok_or(miss!("three").of(parted))?, inner.input(0).ok_or(Miss::ROOT)?) else { return Err(miss!("three").of(parted)) };
+    let ([batch, length, count, heads, size], source) =
+        (place.shape(parted).ok_or(miss!("three").of(parted))?, inner.input(0).ok_or(Miss::ROOT)?)
+    else {
+        return Err(miss!("three").of(parted));
+    };
     let (number, width) = (heads.as_const().ok_or(miss!("parted"))?, place.scope().mul(heads, size));
     let whole = [batch.clone(), length.clone(), place.scope().mul(&width, count)];
     let dims = place.shape(source).ok_or(miss!("parted").of(source))?;
@@ -161,7 +177,10 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let mut edit = place.fuse(remove, &[source], 0)?;
     let outputs: Vec<ValueId> = ["first", "second", "third"].map(|part| edit.new_value(source, part)).to_vec();
-    let split = place.build(&mut edit, source).split(source, 2, vec![width.as_const().ok_or(miss!("three"))?; PARTS]).ok_or(Miss::EXPRESSIBLE)?;
+    let split = place
+        .build(&mut edit, source)
+        .split(source, 2, vec![width.as_const().ok_or(miss!("three"))?; PARTS])
+        .ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(outputs.iter().fold(split, |split, &part| split.output(part)));
     let inputs = places.iter().map(|&at| outputs.get(at).copied()).collect();
     side_by_side(place, edit, node, inputs, [number, number])
@@ -238,7 +257,9 @@ fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     let (_, expand) = place.producer(wide, "Expand").ok_or(Miss::ROOT)?;
     let narrow = expand.input(0).ok_or(Miss::ROOT)?;
     let data = place.layout(narrow).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
-    let [batch, heads, times, length, size] = place.shape(wide).ok_or(miss!("repeated").of(wide))? else { return Err(miss!("repeated").of(wide)) };
+    let [batch, heads, times, length, size] = place.shape(wide).ok_or(miss!("repeated").of(wide))? else {
+        return Err(miss!("repeated").of(wide));
+    };
     let (one, count) = (Dim::constant(1), times.as_const().filter(|&times| times > 1).ok_or(miss!("repeated"))?);
     let has_shape = |value: ValueId, dims: &[&Dim]| {
         let shape = place.shape(value)?;
@@ -256,8 +277,17 @@ fn looked_up(place: &Place<'_>, gather: &Node) -> Result<(ValueId, i64), Miss> {
     let data = gather.input(0).ok_or(Miss::ROOT)?;
     let dims = place.shape(data).filter(|dims| dims.len() == 4).ok_or(miss!("repeated").of(data))?;
     let heads = dims.get(1).ok_or(miss!("repeated"))?.as_const().ok_or(miss!("repeated"))?;
-    let indices = place.constant(gather.input(1).ok_or(Miss::ROOT)?).filter(|indices| indices.shape().len() == 1).ok_or(miss!("repeated"))?.to_i64s().ok_or(Miss::COMPUTABLE)?;
-    let times = i64::try_from(indices.len()).or(Err(Miss::COMPUTABLE))?.checked_div(heads).filter(|&times| times > 1).ok_or(miss!("repeated"))?;
+    let indices = place
+        .constant(gather.input(1).ok_or(Miss::ROOT)?)
+        .filter(|indices| indices.shape().len() == 1)
+        .ok_or(miss!("repeated"))?
+        .to_i64s()
+        .ok_or(Miss::COMPUTABLE)?;
+    let times = i64::try_from(indices.len())
+        .or(Err(Miss::COMPUTABLE))?
+        .checked_div(heads)
+        .filter(|&times| times > 1)
+        .ok_or(miss!("repeated"))?;
     let in_a_row = indices.iter().zip(0i64..).all(|(&index, at)| at.checked_div(times) == Some(index));
     let all = times.checked_mul(heads).and_then(|all| usize::try_from(all).ok()) == Some(indices.len());
     ensure(in_a_row && all && place.read(gather).axis(dims.len()) == Some(1), miss!("repeated"))?;

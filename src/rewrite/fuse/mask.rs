@@ -20,8 +20,8 @@ use super::magnitude::keeps_digits;
 use super::rounded;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
@@ -50,7 +50,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 /// Looks at the Where.
 fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
-    let dtype = place.dtype(result).filter(|dtype| matches!(dtype, DType::Float | DType::Double | DType::Float16)).ok_or(miss!("flags").of(result))?;
+    let dtype = place
+        .dtype(result)
+        .filter(|dtype| matches!(dtype, DType::Float | DType::Double | DType::Float16))
+        .ok_or(miss!("flags").of(result))?;
     let &[Some(flags), Some(first), Some(second)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let lowest = |value| place.scalar(value).filter(|number| number.is_finite() && *number < 0.0);
     let (lowest, counted) = match place.scalar(first).ok_or(miss!("scaled").of(first))? {
@@ -110,7 +113,12 @@ fn counted(place: &Place<'_>, flags: ValueId, difference: ValueId) -> Option<Val
 
 /// Divides the scores that a mask is added to where they were multiplied: of two products, tools would take the first for the mask.
 fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -> Result<(), Miss> {
-    let scores = place.model.node(sum).ok_or(Miss::ROOT)?.input(1usize.checked_sub(slot).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
+    let scores = place
+        .model
+        .node(sum)
+        .ok_or(Miss::ROOT)?
+        .input(1usize.checked_sub(slot).ok_or(Miss::COMPUTABLE)?)
+        .ok_or(Miss::ROOT)?;
     let Some((id, node)) = place.producer(scores, "Mul") else { return Ok(()) };
     // Two attentions to the same scores.
     if edit.remove.contains(&id) {
@@ -119,7 +127,8 @@ fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let (product, factor) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
     let divisor = place.scalar(factor).ok_or(miss!("self-attention").of(factor))?.recip();
-    let dtype = place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor)).ok_or(miss!("self-attention").of(scores))?;
+    let dtype =
+        place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor)).ok_or(miss!("self-attention").of(scores))?;
     let shape: Vec<usize> = place.tensor(factor).ok_or(miss!("self-attention").of(factor))?.shape().to_vec();
     let divisor = edit.constant(scores, "divisor", rounded(dtype, &shape, &[divisor]).ok_or(Miss::COMPUTABLE)?);
     let division = NewNode::new("Div", [Some(product), Some(divisor)]).named(node.name.clone());

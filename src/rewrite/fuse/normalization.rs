@@ -18,8 +18,8 @@ use super::{Fusion, Operand, rounded};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor, product};
 
@@ -76,16 +76,24 @@ fn normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float).ok_or(miss!("binary32").of(result))?;
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
-    let (found, scale, remove) = [(a, b), (b, a)].into_iter().find_map(|(value, scale)| {
-        let mut reader = Reader { place, nodes: vec![place.id], dtype };
-        let found = read(&mut reader, value).filter(|found| place.opset.has(found.operator))?;
-        let found = Some(found).filter(|found| scales(place, found, scale) == Some(true))?;
-        Some((found, scale, reader.nodes))
-    }).ok_or(miss!("last-axes"))?;
+    let (found, scale, remove) = [(a, b), (b, a)]
+        .into_iter()
+        .find_map(|(value, scale)| {
+            let mut reader = Reader { place, nodes: vec![place.id], dtype };
+            let found = read(&mut reader, value).filter(|found| place.opset.has(found.operator))?;
+            let found = Some(found).filter(|found| scales(place, found, scale) == Some(true))?;
+            Some((found, scale, reader.nodes))
+        })
+        .ok_or(miss!("last-axes"))?;
     // Constants of more axes than `x` would give the result more.
     prove(place.compare_shapes(found.x, result), miss!("last-axes").of(found.x))?;
     let attributes = vec![
-        NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).or(Err(Miss::COMPUTABLE))?.checked_neg().ok_or(Miss::COMPUTABLE)?)),
+        NamedAttribute::new(
+            "axis",
+            Attribute::Int(
+                i64::try_from(found.axes.len()).or(Err(Miss::COMPUTABLE))?.checked_neg().ok_or(Miss::COMPUTABLE)?,
+            ),
+        ),
         NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
     ];
     let (operator, operands) = (found.operator, vec![Operand::Value(found.x), Operand::Value(scale)]);
@@ -95,14 +103,23 @@ fn normalization(place: &Place<'_>) -> Result<Edit, Miss> {
 /// Looks at the quotient, if no multiplication with `γ` follows.
 fn bare(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
-    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float && place.opset.arithmetic_broadcasts()).ok_or(miss!("binary32").of(result))?;
+    let dtype = place
+        .dtype(result)
+        .filter(|&dtype| dtype == DType::Float && place.opset.arithmetic_broadcasts())
+        .ok_or(miss!("binary32").of(result))?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = read(&mut reader, result).ok_or(miss!("last-axes"))?;
     let remove = reader.nodes;
     let dims = place.shape(found.x).ok_or(miss!("sizes-known").of(found.x))?;
     let lead = dims.len().checked_sub(found.axes.len()).ok_or(Miss::COMPUTABLE)?;
     let size = |dim: &Dim| dim.as_const().and_then(|size| usize::try_from(size).ok()).filter(|&size| size > 0);
-    let sizes: Vec<usize> = dims.get(lead..).ok_or(miss!("sizes-known"))?.iter().map(size).collect::<Option<_>>().ok_or(miss!("sizes-known"))?;
+    let sizes: Vec<usize> = dims
+        .get(lead..)
+        .ok_or(miss!("sizes-known"))?
+        .iter()
+        .map(size)
+        .collect::<Option<_>>()
+        .ok_or(miss!("sizes-known"))?;
     let mut values = vec![result];
     values.extend(cast_results(place, result));
     let scaled = values.into_iter().any(|value| is_scaled(place, &found, value));
@@ -111,7 +128,12 @@ fn bare(place: &Place<'_>) -> Result<Edit, Miss> {
     let count = product(&sizes).ok_or(Miss::COMPUTABLE)?;
     if place.opset.has(found.operator) {
         let attributes = vec![
-            NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).or(Err(Miss::COMPUTABLE))?.checked_neg().ok_or(Miss::COMPUTABLE)?)),
+            NamedAttribute::new(
+                "axis",
+                Attribute::Int(
+                    i64::try_from(found.axes.len()).or(Err(Miss::COMPUTABLE))?.checked_neg().ok_or(Miss::COMPUTABLE)?,
+                ),
+            ),
             NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
         ];
         let ones = rounded(dtype, &sizes, &vec![1.0; affordable(place, &remove, count)?]).ok_or(Miss::COMPUTABLE)?;
@@ -126,8 +148,11 @@ fn bare(place: &Place<'_>) -> Result<Edit, Miss> {
     {
         let parameters = [1.0, 0.0].map(|number| rounded(dtype, &[channels], &vec![number; channels]));
         let [ones, zeros] = parameters;
-        let operands =
-            vec![Operand::Value(found.x), Operand::Constant(ones.ok_or(miss!("sizes-known"))?, found.x), Operand::Constant(zeros.ok_or(Miss::COMPUTABLE)?, found.x)];
+        let operands = vec![
+            Operand::Value(found.x),
+            Operand::Constant(ones.ok_or(miss!("sizes-known"))?, found.x),
+            Operand::Constant(zeros.ok_or(Miss::COMPUTABLE)?, found.x),
+        ];
         let operator = "InstanceNormalization";
         return Fusion { remove, like: place.id, operator, attributes, operands }.edit(place);
     }
@@ -136,7 +161,11 @@ fn bare(place: &Place<'_>) -> Result<Edit, Miss> {
 
 /// How many numbers there are to be, unless the model would grow by them.
 fn affordable(place: &Place<'_>, remove: &[NodeId], count: usize) -> Result<usize, Miss> {
-    ensure(count.checked_mul(DType::Float.byte_len(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::COMPUTABLE)? <= place.allowance(remove), miss!("no-larger"))?;
+    ensure(
+        count.checked_mul(DType::Float.byte_len(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::COMPUTABLE)?
+            <= place.allowance(remove),
+        miss!("no-larger"),
+    )?;
     Ok(count)
 }
 
@@ -159,7 +188,8 @@ fn reshaped(
     let name = place.root()?.name.clone();
     let mut edit = place.begin()?;
     edit.remove = remove;
-    let rows = edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).or(Err(Miss::COMPUTABLE))?]));
+    let rows =
+        edit.constant(result, "rows", Tensor::vector(vec![-1, 1, i64::try_from(count).or(Err(Miss::COMPUTABLE))?]));
     let scale = Some(edit.constant(result, "scale", Tensor::vector(vec![1.0f32])));
     let shift = Some(edit.constant(result, "shift", Tensor::vector(vec![0.0f32])));
     let (flat, normal) = (edit.new_value(result, "flat"), edit.new_value(result, "normal"));

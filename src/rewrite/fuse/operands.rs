@@ -9,8 +9,8 @@ use super::magnitude::{has_room, keeps_digits, may_move};
 use super::ordinary::is_ordinary;
 use super::{has_arithmetic, rounded};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -72,7 +72,8 @@ fn of_product(place: &Place<'_>) -> Result<Edit, Miss> {
     let fits = |dtype: &_| {
         factor > 0.0 && may_move(*dtype, factor) && may_move(*dtype, factor.recip()) && keeps_digits(*dtype, factor)
     };
-    let dtype = place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).filter(fits).ok_or(miss!("moderate").of(result))?;
+    let dtype =
+        place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).filter(fits).ok_or(miss!("moderate").of(result))?;
     let has_room = |scaled: &Scaled| has_room(dtype, scaled.factor) && is_ordinary(place, scaled.x);
     ensure(!place.is_of_sizes(result), miss!("no-sizes"))?;
     ensure([&a, &b].into_iter().all(has_room), miss!("moderate"))?;

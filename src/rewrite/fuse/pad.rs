@@ -17,8 +17,8 @@ use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::Number;
 use crate::rewrite::build::Build;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
@@ -104,18 +104,28 @@ impl Padding {
 fn pad_pad(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let (id, first) = place.producer(node.input(0).ok_or(Miss::ROOT)?, "Pad").ok_or(Miss::ROOT)?;
-    let (inner, outer) = (Padding::of(place, first).ok_or(miss!("pads-known"))?, Padding::of(place, node).ok_or(miss!("pads-known"))?);
+    let (inner, outer) =
+        (Padding::of(place, first).ok_or(miss!("pads-known"))?, Padding::of(place, node).ok_or(miss!("pads-known"))?);
     let alike = match (inner.fill, outer.fill) {
-        (Number::Operand(a), Number::Operand(b)) => a == b || place.tensor(a).ok_or(miss!("constant-mode").of(a))?.same(place.tensor(b).ok_or(miss!("constant-mode").of(b))?),
+        (Number::Operand(a), Number::Operand(b)) => {
+            a == b
+                || place
+                    .tensor(a)
+                    .ok_or(miss!("constant-mode").of(a))?
+                    .same(place.tensor(b).ok_or(miss!("constant-mode").of(b))?)
+        }
         // What is left out is the zero of whatever type.
-        (_, Number::Operand(value)) | (Number::Operand(value), _) => is_zero(place.tensor(value).ok_or(miss!("constant-mode").of(value))?),
+        (_, Number::Operand(value)) | (Number::Operand(value), _) => {
+            is_zero(place.tensor(value).ok_or(miss!("constant-mode").of(value))?)
+        }
         (a, b) => number_bits(a) == number_bits(b),
     };
     ensure(alike, miss!("constant-mode"))?;
     ensure(inner.pads.len() == outer.pads.len(), miss!("same-number"))?;
     ensure(place.is_internal(node.input(0).ok_or(Miss::ROOT)?, &[place.id]), miss!("one-reader"))?;
     let sum = |(a, b): (&(i64, i64), &(i64, i64))| Some((a.0.checked_add(b.0)?, a.1.checked_add(b.1)?));
-    let pads: Vec<(i64, i64)> = inner.pads.iter().zip(&outer.pads).map(sum).collect::<Option<_>>().ok_or(Miss::COMPUTABLE)?;
+    let pads: Vec<(i64, i64)> =
+        inner.pads.iter().zip(&outer.pads).map(sum).collect::<Option<_>>().ok_or(Miss::COMPUTABLE)?;
     // Each pad is a number as an operand or as an attribute.
     let bytes = pads.len().checked_mul(2 * size_of::<i64>()).ok_or(Miss::COMPUTABLE)?;
     let bytes = if node.input(1).is_some() { bytes } else { 0 };
@@ -215,7 +225,10 @@ fn pad_into_window(place: &Place<'_>) -> Result<Edit, Miss> {
             replace(&mut attributes, "count_include_pad", 1.into());
             "AveragePool"
         }
-        "MaxPool" if window.is_plain_pool().ok_or(miss!("plain-pool"))? && window.padding.has_elements(place).ok_or(miss!("plain-pool"))? => {
+        "MaxPool"
+            if window.is_plain_pool().ok_or(miss!("plain-pool"))?
+                && window.padding.has_elements(place).ok_or(miss!("plain-pool"))? =>
+        {
             place.only_output().ok_or(miss!("no-indices"))?;
             let range = range(place, window.padding.input).ok_or(miss!("fill"))?;
             ensure(range.low != f64::NEG_INFINITY, miss!("fill"))?;

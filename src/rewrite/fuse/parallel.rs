@@ -12,9 +12,9 @@
 use super::attention;
 use crate::ir::{Edit, Name, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::parts::Parts;
 use crate::rewrite::place::Place;
-use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
@@ -170,8 +170,10 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
 /// One product and a Split in place of several products.
 fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Result<Edit, Miss> {
     let node = place.root()?;
-    let weights: Vec<&Tensor> = group.iter().map(|product| place.tensor(product.weight)).collect::<Option<_>>().ok_or(miss!("own-weights"))?;
-    let weight = place.concatenated(&weights, weight_axis(node).ok_or(miss!("own-weights"))?).ok_or(miss!("own-weights"))?;
+    let weights: Vec<&Tensor> =
+        group.iter().map(|product| place.tensor(product.weight)).collect::<Option<_>>().ok_or(miss!("own-weights"))?;
+    let weight =
+        place.concatenated(&weights, weight_axis(node).ok_or(miss!("own-weights"))?).ok_or(miss!("own-weights"))?;
     let bias = bias(place, group, &parts.sizes, &weight).ok_or(miss!("own-weights"))?;
     let (first, result) = group.first().map(|first| (first.weight, first.result)).ok_or(miss!("own-weights"))?;
     let mut edit = place.begin()?;

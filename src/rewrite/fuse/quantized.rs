@@ -6,8 +6,8 @@
 //! `s` nor `n·s` leaves the numbers that have all digits.
 
 use crate::ir::{Edit, Node};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
@@ -31,12 +31,18 @@ fn quantize(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = inner.input(0).ok_or(Miss::ROOT)?;
     ensure(place.same_grid(node, inner), miss!("same-grid"))?;
     // The real number in between is a binary32.
-    ensure([0, DType::Float.onnx().into()].contains(&inner.int("output_dtype", 0).ok_or(miss!("same-type"))?), miss!("same-type"))?;
+    ensure(
+        [0, DType::Float.onnx().into()].contains(&inner.int("output_dtype", 0).ok_or(miss!("same-type"))?),
+        miss!("same-type"),
+    )?;
     let dtype = place.dtype(value).ok_or(miss!("same-type").of(value))?;
     ensure(result_type(place, node).ok_or(miss!("same-type"))? == dtype, miss!("same-type"))?;
     ensure(is_covered(dtype), miss!("same-type"))?;
     ensure(node.int("precision", 0).ok_or(miss!("precision"))? == 0, miss!("precision"))?;
-    let scale = place.tensor(node.input(1).ok_or(Miss::ROOT)?).filter(|scale| scale.dtype() == DType::Float).ok_or(miss!("normal-scale"))?;
+    let scale = place
+        .tensor(node.input(1).ok_or(Miss::ROOT)?)
+        .filter(|scale| scale.dtype() == DType::Float)
+        .ok_or(miss!("normal-scale"))?;
     let digits = |scale: &f32| (f32::MIN_POSITIVE..f32::MAX / 131_072.0).contains(scale);
     ensure(scale.elements::<f32>().ok_or(Miss::COMPUTABLE)?.iter().all(digits), miss!("normal-scale"))?;
     place.forward(value)

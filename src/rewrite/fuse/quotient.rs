@@ -4,8 +4,8 @@
 
 use super::{Fusion, has_arithmetic};
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
@@ -43,7 +43,10 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
     ensure(a != b, Miss::ROOT)?;
     ensure(place.dtype(result).is_some_and(has_arithmetic), miss!("one").of(result))?;
-    let (x, (id, y)) = [(a, b), (b, a)].into_iter().find_map(|(x, inverse)| Some((x, inverted(place, inverse)?))).ok_or(miss!("one"))?;
+    let (x, (id, y)) = [(a, b), (b, a)]
+        .into_iter()
+        .find_map(|(x, inverse)| Some((x, inverted(place, inverse)?)))
+        .ok_or(miss!("one"))?;
     ensure(!is_misread_root(place, result, y), miss!("epsilon-read"))?;
     ensure(!place.is_of_sizes(result), miss!("no-sizes"))?;
     let (remove, operands) = (vec![id, place.id], vec![Some(x).into(), Some(y).into()]);

@@ -14,8 +14,8 @@ use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Operands, traits_of};
 use crate::rewrite::build::{Build, axes};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, first_of, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::rewrite::slices::cuts::{cuts_of, part};
 use crate::tensor::{StridedView, Tensor, gather};
@@ -121,7 +121,10 @@ struct Spelled {
 fn spelled(place: &Place<'_>) -> Result<Edit, Miss> {
     let output = place.only_output().ok_or(Miss::ROOT)?;
     ensure(place.opset.has("RotaryEmbedding"), miss!("known"))?;
-    ensure(has_kernel("RotaryEmbedding", place.dtype(output).ok_or(miss!("has-kernel").of(output))?), miss!("has-kernel").of(output))?;
+    ensure(
+        has_kernel("RotaryEmbedding", place.dtype(output).ok_or(miss!("has-kernel").of(output))?),
+        miss!("has-kernel").of(output),
+    )?;
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let found = [(a, b), (b, a)].into_iter().map(|(plain, turned)| read(place, plain, turned));
     let found = first_of(found)?;
@@ -145,7 +148,8 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
     let [_, _, _, size] = place.shape(x1.data).ok_or(miss!("halves"))? else { return Err(miss!("halves")) };
     let half = x1.len;
     let halves = x1.data == x2.data && x1.start == 0 && x2.start == half && x2.len == half && half > 0;
-    let is_last = place.read(node).axis(4).ok_or(Miss::ROOT)? == 3 && size.as_const().ok_or(miss!("halves"))? == half.checked_mul(2).ok_or(Miss::COMPUTABLE)?;
+    let is_last = place.read(node).axis(4).ok_or(Miss::ROOT)? == 3
+        && size.as_const().ok_or(miss!("halves"))? == half.checked_mul(2).ok_or(Miss::COMPUTABLE)?;
     let &[Some(a), Some(b)] = product.inputs() else { return Err(Miss::ROOT) };
     let cos = match x1.data {
         x if x == a => b,
@@ -165,8 +169,13 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
 
 /// The operator, with the halves of the angles that it wants.
 fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) -> Result<Edit, Miss> {
-    let [batch, _, length, _] = place.shape(found.x).ok_or(miss!("same-angles").of(found.x))? else { return Err(miss!("same-angles").of(found.x)) };
-    let angles = [Angles::of(place, found, found.cos).ok_or(miss!("same-angles"))?, Angles::of(place, found, found.sin).ok_or(miss!("same-angles"))?];
+    let [batch, _, length, _] = place.shape(found.x).ok_or(miss!("same-angles").of(found.x))? else {
+        return Err(miss!("same-angles").of(found.x));
+    };
+    let angles = [
+        Angles::of(place, found, found.cos).ok_or(miss!("same-angles"))?,
+        Angles::of(place, found, found.sin).ok_or(miss!("same-angles"))?,
+    ];
     let like = |value: ValueId| place.model.value(value).name.clone();
     let name = place.root()?.name.clone();
     let mut inputs = vec![Some(found.x)];
@@ -327,8 +336,13 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let &[Some(turned), Some(rest)] = node.inputs() else { return Err(Miss::ROOT) };
     let (id, rotary) = place.producer(turned, "RotaryEmbedding").ok_or(Miss::ROOT)?;
-    let (front, back) = (Run::of(place, rotary.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("whole"))?, Run::of(place, rest).ok_or(miss!("whole"))?);
-    let [_, _, _, size] = place.shape(front.data).ok_or(miss!("four-axes").of(front.data))? else { return Err(miss!("four-axes").of(front.data)) };
+    let (front, back) = (
+        Run::of(place, rotary.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("whole"))?,
+        Run::of(place, rest).ok_or(miss!("whole"))?,
+    );
+    let [_, _, _, size] = place.shape(front.data).ok_or(miss!("four-axes").of(front.data))? else {
+        return Err(miss!("four-axes").of(front.data));
+    };
     let is_whole = front.data == back.data
         && front.start == 0
         && back.start == front.len
@@ -382,8 +396,14 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let rotary = NewNode::like(node).reading(0, source).set("num_heads", count.as_const().ok_or(miss!("parted"))?);
     edit.insert.push(rotary.output(turned));
     let laid_out = edit.new_value(result, "parted");
-    let [from, to] = [place.shape(source).ok_or(miss!("parted").of(source))?, place.shape(place.model.node(transpose).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("parted"))?];
-    let again = place.build(&mut edit, laid_out).reshape_to(place.scope(), turned, from, to).ok_or(Miss::EXPRESSIBLE)?;
+    let [from, to] = [
+        place.shape(source).ok_or(miss!("parted").of(source))?,
+        place
+            .shape(place.model.node(transpose).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?)
+            .ok_or(miss!("parted"))?,
+    ];
+    let again =
+        place.build(&mut edit, laid_out).reshape_to(place.scope(), turned, from, to).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(again.output(laid_out));
     Ok(edit.inserting(Build::transpose(laid_out, SWAP).output(result)))
 }

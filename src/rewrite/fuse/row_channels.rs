@@ -13,8 +13,8 @@ use super::rounded;
 use super::scaled::{Blocks, scaled};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::traits_of;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -40,9 +40,13 @@ fn of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let product = flatten.input(0).ok_or(Miss::ROOT)?;
     let (matmul, multiply) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
     let weights = multiply.input(1).ok_or(Miss::ROOT)?;
-    let &[_, count] = place.tensor(weights).ok_or(miss!("own-weights").of(weights))?.shape() else { return Err(miss!("own-weights").of(weights)) };
+    let &[_, count] = place.tensor(weights).ok_or(miss!("own-weights").of(weights))?.shape() else {
+        return Err(miss!("own-weights").of(weights));
+    };
     let is_own = place.model.value(weights).is_constant() && place.is_internal(weights, &[matmul]);
-    let are_rows = place.shape(product).ok_or(miss!("rows").of(product))?.len() >= 3 && is_last(place, product, count) && is_last(place, rows, count);
+    let are_rows = place.shape(product).ok_or(miss!("rows").of(product))?.len() >= 3
+        && is_last(place, product, count)
+        && is_last(place, rows, count);
     let reads_sizes = |id: NodeId| place.model.node(id).is_some_and(|node| traits_of(place.model, node).of_shape);
     let users = place.model.users(product);
     let is_inner = !place.model.is_named(product) && users.iter().all(|&(id, _)| id == layout || reads_sizes(id));
@@ -52,15 +56,23 @@ fn of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.shape(rows).ok_or(miss!("rows").of(rows))?.len() == 2, miss!("rows").of(rows))?;
     ensure(place.is_internal(rows, &[place.id]), miss!("one-reader").of(rows))?;
     ensure(is_ordinary(place, multiply.input(0).ok_or(Miss::ROOT)?), miss!("in-range"))?;
-    let dtype = place.dtype(result).filter(|&dtype| place.dtype(weights) == Some(dtype)).ok_or(miss!("own-weights").of(weights))?;
-    let Affine { scale, shift } = Affine::of(place, node, 0, Channels { rank: 2, axis: 1, count }).ok_or(miss!("inference"))?;
+    let dtype = place
+        .dtype(result)
+        .filter(|&dtype| place.dtype(weights) == Some(dtype))
+        .ok_or(miss!("own-weights").of(weights))?;
+    let Affine { scale, shift } =
+        Affine::of(place, node, 0, Channels { rank: 2, axis: 1, count }).ok_or(miss!("inference"))?;
     ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
     ensure(shift.iter().all(|&shift| keeps_digits(dtype, shift)), miss!("in-range"))?;
     let old = place.tensor(weights).ok_or(miss!("rows").of(weights))?;
-    let new = scaled(place.budget, old, Blocks::along(old.shape(), 1).ok_or(Miss::ROOT)?, &scale).ok_or(miss!("in-range"))?;
+    let new =
+        scaled(place.budget, old, Blocks::along(old.shape(), 1).ok_or(Miss::ROOT)?, &scale).ok_or(miss!("in-range"))?;
     let mut edit = place.begin()?;
     let new = edit.constant_named(place.fused_name(weights), new);
-    let bias = edit.constant_named(place.fused_name(node.input(2).ok_or(Miss::ROOT)?), rounded(dtype, &[count], &shift).ok_or(Miss::COMPUTABLE)?);
+    let bias = edit.constant_named(
+        place.fused_name(node.input(2).ok_or(Miss::ROOT)?),
+        rounded(dtype, &[count], &shift).ok_or(Miss::COMPUTABLE)?,
+    );
     edit.rewire.push((matmul, 1, Some(new)));
     let sum = edit.new_value(product, "shifted");
     edit.insert.push(NewNode::new("Add", [Some(product), Some(bias)]).named(node.name.clone()).output(sum));

@@ -18,8 +18,8 @@ use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Traits, traits_of};
 use crate::rewrite::Build;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -60,8 +60,18 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (product, bias) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
     let (matmul, node) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
     let (x, weights) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
-    let (dims, columns) = (place.shape(x).ok_or(miss!("all-numbers").of(x))?, place.shape(sum).ok_or(miss!("all-numbers").of(sum))?.last().ok_or(Miss::ROOT)?.as_const().ok_or(miss!("all-numbers").of(sum))?);
-    let is_linear = place.tensor(weights).ok_or(miss!("weights").of(weights))?.rank() == 2 && place.tensor(bias).ok_or(miss!("weights").of(bias))?.rank() <= 1;
+    let (dims, columns) = (
+        place.shape(x).ok_or(miss!("all-numbers").of(x))?,
+        place
+            .shape(sum)
+            .ok_or(miss!("all-numbers").of(sum))?
+            .last()
+            .ok_or(Miss::ROOT)?
+            .as_const()
+            .ok_or(miss!("all-numbers").of(sum))?,
+    );
+    let is_linear = place.tensor(weights).ok_or(miss!("weights").of(weights))?.rank() == 2
+        && place.tensor(bias).ok_or(miss!("weights").of(bias))?.rank() <= 1;
     ensure(dims.len() >= 3, miss!("more-axes"))?;
     ensure(is_linear, miss!("weights"))?;
     ensure(place.runs_in_rows(dims), miss!("all-numbers"))?;
@@ -91,7 +101,13 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
         flat = between.write_in_rows(place, &mut edit, flat).ok_or(Miss::ROOT)?;
         whole = between.result;
     }
-    let sizes = place.shape(whole).ok_or(miss!("all-numbers").of(whole))?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>().ok_or(miss!("all-numbers").of(whole))?;
+    let sizes = place
+        .shape(whole)
+        .ok_or(miss!("all-numbers").of(whole))?
+        .iter()
+        .map(Dim::as_const)
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("all-numbers").of(whole))?;
     // A Reshape would take a 0 for the size of the operand.
     ensure(sizes.last() == Some(&columns), miss!("all-numbers"))?;
     ensure(!sizes.contains(&0), miss!("all-numbers"))?;

@@ -21,8 +21,8 @@ use super::magnitude::has_room;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::Build;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
@@ -79,15 +79,26 @@ fn attention(place: &Place<'_>) -> Result<Edit, Miss> {
     let &[Some(weights), Some(values)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let (softmax, node) = place.producer(weights, "Softmax").ok_or(Miss::ROOT)?;
     let rank = place.shape(weights).ok_or(miss!("last-axis").of(weights))?.len();
-    ensure(place.read(node).axis(rank).ok_or(Miss::ROOT)?.checked_add(1).ok_or(Miss::COMPUTABLE)? == rank, miss!("last-axis"))?;
+    ensure(
+        place.read(node).axis(rank).ok_or(Miss::ROOT)?.checked_add(1).ok_or(Miss::COMPUTABLE)? == rank,
+        miss!("last-axis"),
+    )?;
     let mut reading = Reading { place, scale: 1.0, nodes: vec![place.id, softmax] };
     let scores = reading.scores(node.input(0).ok_or(Miss::ROOT)?, softmax).ok_or(miss!("positive-scale"))?;
     let sizes = Sizes::of(place, &scores, values).ok_or(miss!("same-batch"))?;
-    let rows = scores.masks.iter().map(|&mask| sizes.rows_of(place, mask)).collect::<Option<Vec<bool>>>().ok_or(miss!("mask-shape"))?;
+    let rows = scores
+        .masks
+        .iter()
+        .map(|&mask| sizes.rows_of(place, mask))
+        .collect::<Option<Vec<bool>>>()
+        .ok_or(miss!("mask-shape"))?;
     let (keys, perm) = reading.keys(scores.turned, rank).ok_or(miss!("last-axis"))?;
     let scale = as_attribute(reading.scale, dtype).filter(|&scale| scale > 0.0).ok_or(miss!("positive-scale"))?;
     let root = f64::from(scale).sqrt();
-    ensure(!(dtype == DType::Double && (f64::from(root as f32) != root || root * root != f64::from(scale))), miss!("exact-root"))?;
+    ensure(
+        !(dtype == DType::Double && (f64::from(root as f32) != root || root * root != f64::from(scale))),
+        miss!("exact-root"),
+    )?;
     let mut reads = vec![scores.queries, keys, values];
     reads.extend(&scores.masks);
     let mut edit = place.fuse(reading.nodes, &reads, 0)?;

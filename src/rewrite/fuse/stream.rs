@@ -14,8 +14,8 @@ use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
 use crate::rewrite::Build;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -205,7 +205,9 @@ impl<'p, 'a> Stream<'p, 'a> {
             edit.remove.extend(flattened);
             for reader in layouts.into_iter().filter(|reader| Some(*reader) != flattened) {
                 let layout = place.model.node(reader).ok_or(Miss::ROOT)?;
-                let reshape = self.laid_out(&mut edit, rows, layout.output(0).ok_or(Miss::ROOT)?, layout).ok_or(miss!("row-by-row"))?;
+                let reshape = self
+                    .laid_out(&mut edit, rows, layout.output(0).ok_or(Miss::ROOT)?, layout)
+                    .ok_or(miss!("row-by-row"))?;
                 edit.remove.push(reader);
                 edit.insert.push(reshape);
             }

@@ -17,8 +17,8 @@ use super::weights::has_plain_factor;
 use super::{Fusion, Operand, has_arithmetic, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::Budget;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{Number, Recipe, Tensor, dispatch_numeric, product};
 

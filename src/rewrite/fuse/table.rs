@@ -9,8 +9,8 @@ use super::magnitude::may_shift;
 use super::{has_arithmetic, rounded};
 use crate::ir::{Edit, NewNode};
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -35,13 +35,18 @@ fn row_into_table(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).ok_or(Miss::ROOT)?;
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
-    let (sum, looked_up) = [(a, b), (b, a)].into_iter().find(|&(sum, looked_up)| {
-        place.producer(sum, "Add").is_some() && place.producer(looked_up, "Gather").is_some()
-    }).ok_or(Miss::ROOT)?;
-    let ((inner, adding), (lookup, gather)) = (place.producer(sum, "Add").ok_or(Miss::ROOT)?, place.producer(looked_up, "Gather").ok_or(Miss::ROOT)?);
+    let (sum, looked_up) = [(a, b), (b, a)]
+        .into_iter()
+        .find(|&(sum, looked_up)| place.producer(sum, "Add").is_some() && place.producer(looked_up, "Gather").is_some())
+        .ok_or(Miss::ROOT)?;
+    let ((inner, adding), (lookup, gather)) =
+        (place.producer(sum, "Add").ok_or(Miss::ROOT)?, place.producer(looked_up, "Gather").ok_or(Miss::ROOT)?);
     let &[Some(c), Some(d)] = adding.inputs() else { return Err(Miss::ROOT) };
     let (x, row) = if place.tensor(d).is_some() { (c, d) } else { (d, c) };
-    let (numbers, table) = (place.tensor(row).ok_or(miss!("row").of(row))?, place.tensor(gather.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("row"))?);
+    let (numbers, table) = (
+        place.tensor(row).ok_or(miss!("row").of(row))?,
+        place.tensor(gather.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("row"))?,
+    );
     let &[_, columns] = table.shape() else { return Err(miss!("row")) };
     let is_row = numbers.rank() <= 1 && (numbers.len() == columns || numbers.len() == 1);
     ensure(is_row, miss!("row"))?;

@@ -6,8 +6,8 @@
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::concat;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
@@ -42,10 +42,15 @@ struct Rows {
 fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     let output = place.result()?;
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
-    ensure(matches!(place.dtype(output).ok_or(miss!("float").of(output))?, DType::Float | DType::Double), miss!("float").of(output))?;
+    ensure(
+        matches!(place.dtype(output).ok_or(miss!("float").of(output))?, DType::Float | DType::Double),
+        miss!("float").of(output),
+    )?;
     ensure(place.opset.pad_and_clip_have_operands(), Miss::EXPRESSIBLE)?;
-    let (slot, joined, Rows { rows, rest, axis }) =
-        [(0, a), (1, b)].into_iter().find_map(|(slot, value)| Some((slot, value, in_front(place, value)?))).ok_or(miss!("constant-rows"))?;
+    let (slot, joined, Rows { rows, rest, axis }) = [(0, a), (1, b)]
+        .into_iter()
+        .find_map(|(slot, value)| Some((slot, value, in_front(place, value)?)))
+        .ok_or(miss!("constant-rows"))?;
     let addend = if slot == 0 { b } else { a };
     let rank = place.shape(joined).ok_or(Miss::ROOT)?.len();
     // One row for all would be stretched over the others as well.
@@ -62,14 +67,24 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
         Some(all) => {
             let dim = *all.shape().get(axis).ok_or(Miss::ROOT)?;
             let part = |start, len| gather(all, &StridedView::of(all).slice_axis(axis, start, 1, len).ok()?).ok();
-            let (first, behind) = (part(0, count).ok_or(miss!("float"))?, part(count, dim.checked_sub(count).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::EXPRESSIBLE)?);
+            let (first, behind) = (
+                part(0, count).ok_or(miss!("float"))?,
+                part(count, dim.checked_sub(count).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::EXPRESSIBLE)?,
+            );
             let sum = sum(&first, &rows).ok_or(miss!("constant-rows"))?;
             edit.constant(addend, "rows", concat(&[&sum, &behind], axis).or(Err(miss!("constant-addend")))?)
         }
         None => {
             let (id, node) = place.producer(addend, "Concat").ok_or(Miss::ROOT)?;
-            let same_axis = place.read(node).axis(place.shape(addend).ok_or(miss!("constant-addend").of(addend))?.len()).ok_or(Miss::ROOT)? == axis;
-            let first = place.constant(node.input(0).ok_or(Miss::ROOT)?).filter(|first| first.shape().get(axis) == Some(&count)).ok_or(miss!("constant-addend"))?;
+            let same_axis = place
+                .read(node)
+                .axis(place.shape(addend).ok_or(miss!("constant-addend").of(addend))?.len())
+                .ok_or(Miss::ROOT)?
+                == axis;
+            let first = place
+                .constant(node.input(0).ok_or(Miss::ROOT)?)
+                .filter(|first| first.shape().get(axis) == Some(&count))
+                .ok_or(miss!("constant-addend"))?;
             ensure(same_axis, miss!("constant-addend"))?;
             ensure(place.model.is_read_only_by(addend, &[place.id]), miss!("one-reader").of(addend))?;
             let sum = sum(first, &rows).ok_or(miss!("constant-addend"))?;
@@ -83,7 +98,8 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     let padded = edit.new_value(joined, "padded");
     let mut pads = vec![(0, 0); rank];
     pads.get_mut(axis).ok_or(Miss::ROOT)?.0 = i64::try_from(count).or(Err(Miss::COMPUTABLE))?;
-    let pad = place.build(&mut edit, padded).padded(NewNode::new("Pad", [Some(rest)]), &pads).ok_or(Miss::EXPRESSIBLE)?;
+    let pad =
+        place.build(&mut edit, padded).padded(NewNode::new("Pad", [Some(rest)]), &pads).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(pad.output(padded));
     edit.remove.push(place.model.value(joined).producer().ok_or(Miss::ROOT)?);
     let node = NewNode::like(place.root()?).reading(slot, padded).reading(1 - slot, new);

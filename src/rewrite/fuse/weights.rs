@@ -16,8 +16,8 @@ use super::scaled::{Blocks, largest, scaled, sums};
 use super::{Fusion, Operand, has_arithmetic, is_unpadded, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::Miss;
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 

@@ -6,14 +6,14 @@
 //! every place of `x` out, whatever its size.
 
 use super::RULES;
-use crate::rewrite::miss::Miss;
-use crate::rewrite::rule::miss;
 use super::counting::{Counting, columns, counting};
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, ValueId};
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::miss::Miss;
 use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 use crate::tensor::DType;
 
 /// One assignment: the axis, the range of it, and what is written.
@@ -33,7 +33,16 @@ pub(super) fn in_order(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let last = part_written(place, node, &columns).ok_or(miss!("blocks"))?;
     let axis = last.axis;
-    let mut axis_pieces = Pieces { end: place.shape(place.result()?).ok_or(miss!("covers"))?.get(axis).ok_or(miss!("covers"))?.as_const().ok_or(miss!("covers"))?, found: Vec::new() };
+    let mut axis_pieces = Pieces {
+        end: place
+            .shape(place.result()?)
+            .ok_or(miss!("covers"))?
+            .get(axis)
+            .ok_or(miss!("covers"))?
+            .as_const()
+            .ok_or(miss!("covers"))?,
+        found: Vec::new(),
+    };
     axis_pieces.add(last.start, last.end, last.updates).ok_or(miss!("covers"))?;
     let mut into = last.into;
     // The newest write wins; earlier ones show where nothing newer was written.
@@ -57,7 +66,10 @@ pub(super) fn in_order(place: &Place<'_>) -> Result<Edit, Miss> {
         [] => {}
         [(start, end)] if is_spelled_out(place, into) => {
             let rest = edit.new_value(into, "rest");
-            let slice = place.build(&mut edit, rest).slice(into, vec![start], vec![end], axes([axis]), vec![1]).ok_or(Miss::EXPRESSIBLE)?;
+            let slice = place
+                .build(&mut edit, rest)
+                .slice(into, vec![start], vec![end], axes([axis]), vec![1])
+                .ok_or(Miss::EXPRESSIBLE)?;
             edit.insert.push(slice.output(rest));
             axis_pieces.add(start, end, rest).ok_or(miss!("covers"))?;
         }

@@ -51,7 +51,10 @@ pub(super) fn choose(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let output = node.output(0).ok_or(Miss::ROOT)?;
     // The types every runtime selects from.
-    let movable = matches!(place.dtype(output).ok_or(miss!(super::LAST_RULES, "movable-type").of(output))?, Float | Double | Int32 | Int64 | Uint8);
+    let movable = matches!(
+        place.dtype(output).ok_or(miss!(super::LAST_RULES, "movable-type").of(output))?,
+        Float | Double | Int32 | Int64 | Uint8
+    );
     let columns: SmallVec<[ValueId; 4]> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
     ensure(place.opset.has("Where"), Miss::EXPRESSIBLE)?;
     ensure(movable, miss!(super::LAST_RULES, "movable-type"))?;
@@ -192,7 +195,12 @@ fn chosen(
         if let Some(tensor) = place.constant(source.value) {
             let dims: Option<Vec<usize>> =
                 source.dims.iter().map(|dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok())).collect();
-            numbers.push((at, tensor.reshape(&dims.ok_or(miss!(super::LAST_RULES, "spread"))?).or(Err(miss!(super::LAST_RULES, "spread")))?));
+            numbers.push((
+                at,
+                tensor
+                    .reshape(&dims.ok_or(miss!(super::LAST_RULES, "spread"))?)
+                    .or(Err(miss!(super::LAST_RULES, "spread")))?,
+            ));
             continue;
         }
         let same = |known: &&mut Choice| known.source.value == source.value && known.source.axes == source.axes;
@@ -210,7 +218,8 @@ fn chosen(
         // One column is spread as it was; the others follow it.
         ensure(!result.is_some(), miss!(super::LAST_RULES, "spread"))?;
         let choice = choices.first_mut().ok_or(miss!(super::LAST_RULES, "spread"))?;
-        let column = *columns.get(*choice.places.first().ok_or(Miss::ROOT)?).ok_or(miss!(super::LAST_RULES, "spread"))?;
+        let column =
+            *columns.get(*choice.places.first().ok_or(Miss::ROOT)?).ok_or(miss!(super::LAST_RULES, "spread"))?;
         let dims = place.shape(column).ok_or(miss!(super::LAST_RULES, "spread").of(column))?.to_vec();
         let axes = (0..dims.len()).map(Some).collect();
         choice.source = ColumnSource { value: column, axes, dims, passed: Vec::new(), spread: false };
@@ -234,7 +243,8 @@ fn chosen(
         below = Some(selected);
     }
     if let Some(result) = result {
-        let node = place.build(&mut edit, output).reshape_to(place.scope(), last, whole, result).ok_or(Miss::EXPRESSIBLE)?;
+        let node =
+            place.build(&mut edit, output).reshape_to(place.scope(), last, whole, result).ok_or(Miss::EXPRESSIBLE)?;
         edit.insert.push(node.output(output));
     }
     edit.insert.last_mut().ok_or(Miss::EXPRESSIBLE)?.name = place.root()?.name.clone();

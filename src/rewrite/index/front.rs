@@ -60,10 +60,19 @@ pub(super) fn of_table(place: &Place<'_>) -> Result<Edit, Miss> {
     let tables = tables(place, &cone, &ways, &most).ok_or(miss!(super::FRONT_RULES, "by-place"))?;
     let (mut fronts, mut added) = (Vec::new(), 0usize);
     for &root in &cone.roots {
-        let (shape, Some(table)) = (place.shape(root).ok_or(miss!(super::FRONT_RULES, "by-place").of(root))?, tables.get(&root)) else { continue };
+        let (shape, Some(table)) =
+            (place.shape(root).ok_or(miss!(super::FRONT_RULES, "by-place").of(root))?, tables.get(&root))
+        else {
+            continue;
+        };
         let mut cuts = Vec::new();
         for (axis, dim) in shape.iter().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
-            let Counted { origin, len } = ways.get(&root).ok_or(miss!(super::FRONT_RULES, "by-place"))?.iter().find(|way| way.len == *dim).ok_or(miss!(super::FRONT_RULES, "by-place"))?;
+            let Counted { origin, len } = ways
+                .get(&root)
+                .ok_or(miss!(super::FRONT_RULES, "by-place"))?
+                .iter()
+                .find(|way| way.len == *dim)
+                .ok_or(miss!(super::FRONT_RULES, "by-place"))?;
             cuts.push((axis, origin.clone(), place.scope().add(origin, len)));
         }
         fronts.push(Front { root, cuts });
@@ -74,7 +83,11 @@ pub(super) fn of_table(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut edit = place.begin()?;
     let mut sources = Vec::with_capacity(fronts.len());
     for front in &fronts {
-        sources.push(edit.constant(front.root, "table", tables.get(&front.root).ok_or(miss!(super::FRONT_RULES, "by-place"))?.clone()));
+        sources.push(edit.constant(
+            front.root,
+            "table",
+            tables.get(&front.root).ok_or(miss!(super::FRONT_RULES, "by-place"))?.clone(),
+        ));
     }
     cut(place, &cone.nodes, edit, &fronts, &sources)
 }
@@ -378,16 +391,26 @@ impl Vectors<'_> {
 }
 
 /// Cuts each front out of its source, in place of what computes it.
-fn cut(place: &Place<'_>, nodes: &[NodeId], mut edit: Edit, fronts: &[Front], sources: &[ValueId]) -> Result<Edit, Miss> {
+fn cut(
+    place: &Place<'_>,
+    nodes: &[NodeId],
+    mut edit: Edit,
+    fronts: &[Front],
+    sources: &[ValueId],
+) -> Result<Edit, Miss> {
     let mut vectors = Vectors { known: FxHashMap::default(), nodes };
     for ((front, &source), slices) in fronts.iter().zip(sources).zip(slices(fronts)) {
         let mut source = source;
         for (at, cuts) in slices.iter().enumerate() {
-            let starts = vectors.of(place, &mut edit, front.root, starts(cuts)).ok_or(miss!(super::FRONT_RULES, "no-circle"))?;
-            let ends = vectors.of(place, &mut edit, front.root, ends(cuts)).ok_or(miss!(super::FRONT_RULES, "no-circle"))?;
+            let starts =
+                vectors.of(place, &mut edit, front.root, starts(cuts)).ok_or(miss!(super::FRONT_RULES, "no-circle"))?;
+            let ends =
+                vectors.of(place, &mut edit, front.root, ends(cuts)).ok_or(miss!(super::FRONT_RULES, "no-circle"))?;
             let along = axes(cuts.iter().map(|(axis, ..)| *axis));
-            let slice =
-                place.build(&mut edit, front.root).slice_between(source, starts, ends, along, vec![1; cuts.len()]).ok_or(Miss::EXPRESSIBLE)?;
+            let slice = place
+                .build(&mut edit, front.root)
+                .slice_between(source, starts, ends, along, vec![1; cuts.len()])
+                .ok_or(Miss::EXPRESSIBLE)?;
             let result = if at + 1 == slices.len() { front.root } else { edit.new_value(front.root, "part") };
             edit.insert.push(slice.output(result));
             source = result;

@@ -7,13 +7,13 @@
 //! nothing is, and the part may be longer than the data. So it is proved to lie in the data, or the other axes not to be empty.
 
 use super::RULES;
-use crate::rewrite::miss::{Miss, ensure};
-use crate::rewrite::rule::miss;
 use super::counting::{columns, counting};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 use crate::tensor::Tensor;
 
 /// How many values are looked at for one of a size.
@@ -54,9 +54,13 @@ fn gather(place: &Place<'_>) -> Result<Edit, Miss> {
 fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     ensure(node.int("batch_dims", 0).ok_or(Miss::ROOT)? == 0, miss!("in-order"))?;
-    let (data, indices, output) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let (data, indices, output) =
+        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let columns = columns(place, indices).ok_or(miss!("in-order"))?;
-    let (from, to) = (place.shape(data).ok_or(miss!("in-order").of(data))?, place.shape(output).ok_or(miss!("in-order").of(output))?);
+    let (from, to) = (
+        place.shape(data).ok_or(miss!("in-order").of(data))?,
+        place.shape(output).ok_or(miss!("in-order").of(output))?,
+    );
     let mut parts = Vec::new();
     let mut shape = from.to_vec();
     let mut counted: Vec<usize> = Vec::new();
@@ -71,7 +75,10 @@ fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
         let whole = start == 0 && place.scope().eq(&size, dim).is_yes();
         if !whole {
             let end = place.scope().add(&Dim::constant(start), &size);
-            ensure(!(!place.scope().le(&end, dim).is_yes() && !is_looked_up(place.scope(), &column.shape, moves)), miss!("in-order"))?;
+            ensure(
+                !(!place.scope().le(&end, dim).is_yes() && !is_looked_up(place.scope(), &column.shape, moves)),
+                miss!("in-order"),
+            )?;
             let witness = source_of(place, *value, &size).ok_or(miss!("in-order"))?;
             parts.push(Part { axis, start, size: size.clone(), witness });
         }
@@ -80,7 +87,10 @@ fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     // Along an axis that no column counts through the entries repeat, unless there is one.
     let (layout, _) = columns.first().ok_or(Miss::ROOT)?;
-    ensure(layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)), miss!("in-order"))?;
+    ensure(
+        layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)),
+        miss!("in-order"),
+    )?;
     let same = place.same_dims(&shape, to);
     if same && parts.is_empty() {
         return place.forward(data);
@@ -88,7 +98,8 @@ fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut edit = place.begin()?;
     let [part] = parts.as_slice() else {
         ensure(parts.is_empty(), miss!("in-order"))?;
-        let node = place.build(&mut edit, output).reshape_to(place.scope(), data, &shape, to).ok_or(Miss::EXPRESSIBLE)?;
+        let node =
+            place.build(&mut edit, output).reshape_to(place.scope(), data, &shape, to).ok_or(Miss::EXPRESSIBLE)?;
         return place.instead(edit, node);
     };
     let slice = cut(place, &mut edit, data, part).ok_or(miss!("in-order"))?;
@@ -108,7 +119,8 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     ensure(node.int("batch_dims", 0).ok_or(Miss::ROOT)? == 0, miss!(super::LATE_RULES, "in-order"))?;
     ensure(place.opset.reshape_may_keep_zero(), Miss::EXPRESSIBLE)?;
-    let (data, indices, output) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let (data, indices, output) =
+        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let columns = columns(place, indices).ok_or(miss!(super::LATE_RULES, "in-order"))?;
     let from = place.shape(data).ok_or(miss!(super::LATE_RULES, "in-order").of(data))?;
     let (layout, _) = columns.first().ok_or(Miss::ROOT)?;
@@ -119,15 +131,24 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
         let in_turn = counted.last().is_none_or(|last| *last < moves);
         ensure(in_turn, miss!(super::LATE_RULES, "in-order"))?;
         ensure(column.offset.is_const(0), miss!(super::LATE_RULES, "in-order"))?;
-        ensure(column.steps.get(moves).ok_or(miss!(super::LATE_RULES, "in-order"))?.is_const(1), miss!(super::LATE_RULES, "in-order"))?;
+        ensure(
+            column.steps.get(moves).ok_or(miss!(super::LATE_RULES, "in-order"))?.is_const(1),
+            miss!(super::LATE_RULES, "in-order"),
+        )?;
         let size = column.shape.get(moves).ok_or(miss!(super::LATE_RULES, "in-order"))?.clone();
         if !place.scope().eq(&size, from.get(axis).ok_or(miss!(super::LATE_RULES, "in-order"))?).is_yes() {
             let witness = source_of(place, *value, &size).ok_or(miss!(super::LATE_RULES, "one-part"))?;
-            ensure(!part.replace(Part { axis, start: 0, size, witness }).is_some(), miss!(super::LATE_RULES, "one-part"))?;
+            ensure(
+                !part.replace(Part { axis, start: 0, size, witness }).is_some(),
+                miss!(super::LATE_RULES, "one-part"),
+            )?;
         }
         counted.push(moves);
     }
-    ensure(layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)), miss!(super::LATE_RULES, "in-order"))?;
+    ensure(
+        layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)),
+        miss!(super::LATE_RULES, "in-order"),
+    )?;
     let part = part.ok_or(miss!(super::LATE_RULES, "one-part"))?;
     let mut edit = place.begin()?;
     let slice = cut(place, &mut edit, data, &part).ok_or(Miss::EXPRESSIBLE)?;
@@ -140,7 +161,8 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
             continue;
         }
         let column = counted.iter().position(|&moves| moves == axis).ok_or(miss!(super::LATE_RULES, "in-order"))?;
-        let witness = source_of(place, columns.get(column).ok_or(miss!(super::LATE_RULES, "in-order"))?.1, dim).ok_or(miss!(super::LATE_RULES, "in-order"))?;
+        let witness = source_of(place, columns.get(column).ok_or(miss!(super::LATE_RULES, "in-order"))?.1, dim)
+            .ok_or(miss!(super::LATE_RULES, "in-order"))?;
         let size = edit.new_value(output, "size");
         edit.insert.push(Build::shape(witness).output(size));
         sizes.push(size);
@@ -154,10 +176,13 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
 /// the other. An index beyond the last row fails, so `n` is at most `p` where anything is looked up.
 pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
-    let (data, indices, output) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let (data, indices, output) =
+        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let [all, rest @ ..] = place.shape(data).ok_or(miss!("rows").of(data))? else { return Err(miss!("rows").of(data)) };
     let whole = place.layout(data).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
-    let [rows, width, inner @ ..] = place.shape(whole).ok_or(miss!("rows").of(whole))? else { return Err(miss!("rows").of(whole)) };
+    let [rows, width, inner @ ..] = place.shape(whole).ok_or(miss!("rows").of(whole))? else {
+        return Err(miss!("rows").of(whole));
+    };
     let scope = place.scope();
     // Behind the rows the layouts may differ in axes of size 1 only.
     let wide = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
@@ -165,12 +190,16 @@ pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let is_alike = scope.eq(all, &scope.mul(rows, width)).is_yes()
         && inner_wide.len() == rest_wide.len()
         && inner_wide.iter().zip(&rest_wide).all(|(a, b)| scope.eq(a, b).is_yes());
-    ensure(place.read(node).axis(place.shape(data).ok_or(miss!("rows").of(data))?.len()).ok_or(Miss::ROOT)? == 0, miss!("rows").of(data))?;
+    ensure(
+        place.read(node).axis(place.shape(data).ok_or(miss!("rows").of(data))?.len()).ok_or(Miss::ROOT)? == 0,
+        miss!("rows").of(data),
+    )?;
     ensure(is_alike, miss!("rows"))?;
     let count = counting(place, indices).ok_or(miss!("front"))?;
     let [row, column] = count.moving()[..] else { return Err(miss!("front")) };
     let step = |axis: usize, of: &Dim| count.steps.get(axis).is_some_and(|step| scope.eq(step, of).is_yes());
-    let (looked_up, length) = (count.shape.get(row).ok_or(miss!("rows"))?, count.shape.get(column).ok_or(miss!("rows"))?);
+    let (looked_up, length) =
+        (count.shape.get(row).ok_or(miss!("rows"))?, count.shape.get(column).ok_or(miss!("rows"))?);
     let others = count.shape.iter().enumerate().filter(|&(axis, _)| axis != row && axis != column);
     let is_grid = row < column && others.clone().all(|(_, dim)| dim.is_const(1));
     ensure(is_grid, miss!("front"))?;
@@ -179,13 +208,21 @@ pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(step(column, &Dim::constant(1)), miss!("front"))?;
     ensure(scope.eq(looked_up, rows).is_yes(), miss!("rows"))?;
     ensure(!(!scope.le(length, width).is_yes() && !scope.ge(rows, &Dim::constant(1)).is_yes()), miss!("looked-up"))?;
-    let part = Part { axis: 1, start: 0, size: length.clone(), witness: source_along(place, indices, length).ok_or(miss!("front"))? };
+    let part = Part {
+        axis: 1,
+        start: 0,
+        size: length.clone(),
+        witness: source_along(place, indices, length).ok_or(miss!("front"))?,
+    };
     let mut edit = place.begin()?;
     let slice = cut(place, &mut edit, whole, &part).ok_or(Miss::EXPRESSIBLE)?;
     let value = edit.new_value(data, "part");
     edit.insert.push(slice.output(value));
     let shape = [&[rows.clone(), length.clone()], inner].concat();
-    let node = place.build(&mut edit, output).reshape_to(scope, value, &shape, place.shape(output).ok_or(miss!("rows").of(output))?).ok_or(Miss::EXPRESSIBLE)?;
+    let node = place
+        .build(&mut edit, output)
+        .reshape_to(scope, value, &shape, place.shape(output).ok_or(miss!("rows").of(output))?)
+        .ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit, node)
 }
 

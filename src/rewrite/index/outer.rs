@@ -4,12 +4,12 @@
 //! that cuts this axis, and `Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))`. What is cut and put together is constant.
 
 use super::RULES;
-use crate::rewrite::miss::{Miss, ensure};
-use crate::rewrite::rule::miss;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, traits_of};
+use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather};
 
@@ -80,11 +80,18 @@ pub(super) fn part(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(only_cut, miss!("only-parts"))?;
     ensure(!place.model.is_named(value), miss!("only-parts"))?;
     let tensor = place.constant(found.constant).ok_or(miss!("repeats").of(found.constant))?.clone();
-    let missing = place.shape(value).ok_or(miss!("repeats").of(value))?.len().checked_sub(tensor.rank()).ok_or(Miss::COMPUTABLE)?;
+    let missing = place
+        .shape(value)
+        .ok_or(miss!("repeats").of(value))?
+        .len()
+        .checked_sub(tensor.rank())
+        .ok_or(Miss::COMPUTABLE)?;
     let mut view = StridedView::of(&tensor);
     for cut in cuts {
         let axis = cut.axis.checked_sub(missing).ok_or(Miss::COMPUTABLE)?;
-        view = view.slice_axis(axis, cut.start, isize::try_from(cut.step).or(Err(Miss::COMPUTABLE))?, cut.len).or(Err(Miss::COMPUTABLE))?;
+        view = view
+            .slice_axis(axis, cut.start, isize::try_from(cut.step).or(Err(Miss::COMPUTABLE))?, cut.len)
+            .or(Err(Miss::COMPUTABLE))?;
     }
     let tensor = gather(&tensor, &view).or(Err(miss!("repeats")))?;
     let mut edit = place.begin()?;
@@ -103,7 +110,8 @@ pub(super) fn join(place: &Place<'_>) -> Result<Edit, Miss> {
     for &part in &parts {
         let found = outer(place, part, &[axis]).ok_or(miss!("repeats"))?;
         let known = *first.get_or_insert(found);
-        let (node, other) = (place.model.node(known.id).ok_or(Miss::ROOT)?, place.model.node(found.id).ok_or(Miss::ROOT)?);
+        let (node, other) =
+            (place.model.node(known.id).ok_or(Miss::ROOT)?, place.model.node(found.id).ok_or(Miss::ROOT)?);
         let alike = node.op_type == other.op_type
             && node.same_attributes(other)
             && known.varying == found.varying
@@ -117,8 +125,11 @@ pub(super) fn join(place: &Place<'_>) -> Result<Edit, Miss> {
         tensors.push(tensor.clone());
     }
     let tensors: Vec<&Tensor> = tensors.iter().collect();
-    let own = axis.checked_sub(rank.checked_sub(tensors.first().ok_or(Miss::ROOT)?.rank()).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::COMPUTABLE)?;
-    let joined = place.concatenated(&tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT).ok_or(miss!("alike"))?;
+    let own = axis
+        .checked_sub(rank.checked_sub(tensors.first().ok_or(Miss::ROOT)?.rank()).ok_or(Miss::COMPUTABLE)?)
+        .ok_or(Miss::COMPUTABLE)?;
+    let joined =
+        place.concatenated(&tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT).ok_or(miss!("alike"))?;
     let found = first.ok_or(Miss::ROOT)?;
     let mut edit = place.begin()?;
     let constant = edit.constant(found.constant, "joined", joined);

@@ -4,11 +4,11 @@
 //! the step −1 would do so at any length, but not every consumer reads that (`introduced`).
 
 use super::RULES;
-use crate::rewrite::miss::{Miss, ensure, prove};
-use crate::rewrite::rule::miss;
 use super::counting::counting;
 use crate::ir::Edit;
+use crate::rewrite::miss::{Miss, ensure, prove};
 use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 use crate::tensor::Tensor;
 
 /// More places than this are not listed.
@@ -18,7 +18,11 @@ pub(super) fn reverse(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let (data, output) = (node.input(0).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let axis = node.int("time_axis", 0).filter(|axis| [0, 1].contains(axis)).ok_or(miss!("whole-length"))?;
-    let dim = place.shape(data).ok_or(miss!("whole-length").of(data))?.get(usize::try_from(axis).or(Err(Miss::COMPUTABLE))?).ok_or(miss!("whole-length").of(data))?;
+    let dim = place
+        .shape(data)
+        .ok_or(miss!("whole-length").of(data))?
+        .get(usize::try_from(axis).or(Err(Miss::COMPUTABLE))?)
+        .ok_or(miss!("whole-length").of(data))?;
     let lengths = counting(place, node.input(1).ok_or(Miss::ROOT)?).ok_or(miss!("whole-length"))?;
     ensure(lengths.is_splat(), miss!("whole-length"))?;
     prove(place.scope().eq(&lengths.offset, dim), miss!("whole-length"))?;

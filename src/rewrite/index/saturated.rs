@@ -66,10 +66,14 @@ enum Course {
 pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let (data, index) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
-    let clips = operator("", "Clip").ok_or(Miss::ROOT)?.traits.pointwise.ok_or(Miss::ROOT)?.takes(place.opset, DType::Int64);
+    let clips =
+        operator("", "Clip").ok_or(Miss::ROOT)?.traits.pointwise.ok_or(Miss::ROOT)?.takes(place.opset, DType::Int64);
     let table = place.constant(data).ok_or(miss!(super::LATE_RULES, "known-rows").of(data))?;
     ensure(clips, miss!(super::LATE_RULES, "clips-integers"))?;
-    ensure(place.dtype(index).ok_or(miss!(super::LATE_RULES, "of-one").of(index))? == DType::Int64, miss!(super::LATE_RULES, "of-one").of(index))?;
+    ensure(
+        place.dtype(index).ok_or(miss!(super::LATE_RULES, "of-one").of(index))? == DType::Int64,
+        miss!(super::LATE_RULES, "of-one").of(index),
+    )?;
     ensure(!place.constant(index).is_some(), miss!(super::LATE_RULES, "of-one").of(index))?;
     let function = function(place, index).ok_or(miss!(super::LATE_RULES, "of-one"))?;
     let count = counting(place, function.argument).ok_or(miss!(super::LATE_RULES, "of-one"))?;
@@ -81,7 +85,11 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     let high = side(place, &function, most, 1).ok_or(miss!(super::LATE_RULES, "saturates"))?;
     let mut rows: Vec<i64> = Vec::new();
     for number in low..=high {
-        rows.push(at(place, &function, number).and_then(|values| values.get(&index)?.to_i64s()?.first().copied()).ok_or(miss!(super::LATE_RULES, "saturates"))?);
+        rows.push(
+            at(place, &function, number)
+                .and_then(|values| values.get(&index)?.to_i64s()?.first().copied())
+                .ok_or(miss!(super::LATE_RULES, "saturates"))?,
+        );
     }
     let (low, high, rows) = trimmed(low, high, &rows).ok_or(miss!(super::LATE_RULES, "saturates"))?;
     let is_inside = least.is_some_and(|bound| bound >= low) && most.is_some_and(|bound| bound <= high);
@@ -89,7 +97,8 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(freed(place, &function) > usize::from(clip.is_some()), miss!(super::LATE_RULES, "pays"))?;
     let environment = Environment::of(place.model);
     let operands = vec![Some(Data::Tensor(table.clone())), Some(Data::Tensor(Tensor::vector(rows)))];
-    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).or(Err(miss!(super::LATE_RULES, "known-rows")))?;
+    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0)
+        .or(Err(miss!(super::LATE_RULES, "known-rows")))?;
     let rows = results.first().and_then(Data::tensor).ok_or(miss!(super::LATE_RULES, "known-rows"))?.clone();
     ensure(rows.byte_len() <= table.byte_len().saturating_add(MAX_ADDED), miss!(super::LATE_RULES, "small"))?;
     look_up(place, function.argument, rows, clip)

@@ -68,7 +68,8 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         let keep = |dim: &Dim| if dim.as_const().is_some() { dim.clone() } else { one.clone() };
         let shape: Vec<Dim> = place.shape(wide).ok_or(miss!("alike").of(wide))?.iter().map(keep).collect();
         let number = splat(&number, &shape).ok_or(miss!("alike"))?;
-        return region(place, exact, Narrow { wide, narrow: None, shape }, Some(number)).ok_or(miss!("reaches").of(wide));
+        return region(place, exact, Narrow { wide, narrow: None, shape }, Some(number))
+            .ok_or(miss!("reaches").of(wide));
     }
     if place.constant(wide).is_none()
         && let Some(number) = uniform(place, wide).filter(|number| Some(number.dtype()) == place.dtype(wide))
@@ -81,7 +82,9 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     let node = place.root()?;
     let narrow = match traits_of(place.model, node).moves {
         Some(Movement::Spread) => spread_from(place, node).ok_or(miss!("alike"))?,
-        Some(Movement::Layout) => led_by_ones(place, node).or_else(|| shorter_layout(place, node)).ok_or(miss!("alike"))?,
+        Some(Movement::Layout) => {
+            led_by_ones(place, node).or_else(|| shorter_layout(place, node)).ok_or(miss!("alike"))?
+        }
         _ => unchanged(place, node, exact).ok_or(miss!("alike"))?,
     };
     ensure(!(place.constant(narrow).is_some() && is_quantized(place, wide)), miss!("alike").of(narrow))?;

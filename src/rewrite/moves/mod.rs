@@ -12,8 +12,8 @@ mod shuffled;
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
 use self::shuffled::turns_weights;
 use super::Build;
-use super::place::Place;
 use super::miss::Miss;
+use super::place::Place;
 use super::rule::{Rule, miss};
 use super::slices::cuts::{Cut, cuts_of, part};
 use crate::dim::{Dim, greatest_common_divisor};
@@ -109,13 +109,19 @@ struct Origin {
 fn as_one(place: &Place<'_>) -> Result<Edit, Miss> {
     let &[Some(result)] = place.root()?.outputs() else { return Err(Miss::ROOT) };
     let chain = Chain::up_from(place, result).ok_or(miss!("only-moves"))?;
-    let (steps, source, plan) = chain.origins.iter().rev().find_map(|&Origin { source, steps, nodes }| {
-        let steps = chain.steps.get(..steps)?;
-        let frames = leads(place, source, result).into_iter().filter_map(|lead| Frame::new(place, lead, source, steps));
-        let plans = frames.filter_map(|frame| frame.plan(steps, source, result));
-        let plan = plans.min_by_key(|plan| plan.nodes).filter(|plan| plan.nodes < nodes)?;
-        Some((steps, source, plan))
-    }).ok_or(miss!("pays"))?;
+    let (steps, source, plan) = chain
+        .origins
+        .iter()
+        .rev()
+        .find_map(|&Origin { source, steps, nodes }| {
+            let steps = chain.steps.get(..steps)?;
+            let frames =
+                leads(place, source, result).into_iter().filter_map(|lead| Frame::new(place, lead, source, steps));
+            let plans = frames.filter_map(|frame| frame.plan(steps, source, result));
+            let plan = plans.min_by_key(|plan| plan.nodes).filter(|plan| plan.nodes < nodes)?;
+            Some((steps, source, plan))
+        })
+        .ok_or(miss!("pays"))?;
     let edit = plan.edit(place, source).ok_or(miss!("pays"))?;
     let mut others: Vec<NodeId> = steps.iter().map(|step| step.node).filter(|&node| node != place.id).collect();
     others.dedup();

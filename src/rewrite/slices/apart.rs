@@ -7,8 +7,8 @@
 use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;
 use crate::rewrite::build::{Build, axes as axes_of, rebuilt};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
@@ -61,11 +61,17 @@ fn together(place: &Place<'_>) -> Result<Edit, Miss> {
             i64::try_from(count).is_ok_and(|count| matches!(place.shape(value), Some([dim]) if dim.is_const(count)));
         counts && place.dtype(value) == Some(DType::Int64)
     };
-    ensure(!(![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0, counts[0]) && is_bound(pair.1, counts[1]))), miss!("alike"))?;
+    ensure(
+        !(![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0, counts[0]) && is_bound(pair.1, counts[1]))),
+        miss!("alike"),
+    )?;
     let mut edit = place.begin()?;
     let starts = joined(place, &mut edit, starts).ok_or(miss!("alike"))?;
     let ends = joined(place, &mut edit, ends).ok_or(miss!("alike"))?;
-    let slice = place.build(&mut edit, output).slice_between(data, starts, ends, axes_of(axes), steps).ok_or(Miss::EXPRESSIBLE)?;
+    let slice = place
+        .build(&mut edit, output)
+        .slice_between(data, starts, ends, axes_of(axes), steps)
+        .ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit.removing(first), rebuilt(node, slice))
 }
 

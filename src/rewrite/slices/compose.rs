@@ -3,8 +3,8 @@
 use super::cuts::{Cuts, READING, cuts_of, ranges_of, same_cut};
 use super::{can_precede, siblings};
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{self, Bound, Range};
 

@@ -6,8 +6,8 @@ use super::cuts::{Cut, READING, cuts_of, part, range_of, ranges_of, same_cut};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::build::{Build, rebuilt};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{self, Bound, Range};
 
@@ -80,7 +80,10 @@ fn slice_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
     let scope = place.scope();
     let mut offsets = vec![Dim::constant(0)];
     for &piece in &pieces {
-        let end = scope.add(offsets.last().ok_or(Miss::ROOT)?, place.shape(piece).ok_or(miss!("within").of(piece))?.get(axis).ok_or(miss!("within").of(piece))?);
+        let end = scope.add(
+            offsets.last().ok_or(Miss::ROOT)?,
+            place.shape(piece).ok_or(miss!("within").of(piece))?.get(axis).ok_or(miss!("within").of(piece))?,
+        );
         offsets.push(end);
     }
     let (reached, local) = pieces_of(scope, cut, &offsets).ok_or(miss!("within"))?;
@@ -218,11 +221,14 @@ fn concat_of_slices(place: &Place<'_>) -> Result<Edit, Miss> {
     let name = node.name.clone();
     let values: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
     ensure(values.len() <= MOST_PIECES, miss!("adjacent"))?;
-    let axis = place.read(node).axis(place.shape(output).ok_or(miss!("adjacent").of(output))?.len()).ok_or(Miss::ROOT)?;
-    let (at, run) = (0..values.len()).find_map(|at| {
-        let run = run_from(place, values.get(at..)?, axis)?;
-        pays(place, &values, at, &run).then_some((at, run))
-    }).ok_or(miss!("adjacent"))?;
+    let axis =
+        place.read(node).axis(place.shape(output).ok_or(miss!("adjacent").of(output))?.len()).ok_or(Miss::ROOT)?;
+    let (at, run) = (0..values.len())
+        .find_map(|at| {
+            let run = run_from(place, values.get(at..)?, axis)?;
+            pays(place, &values, at, &run).then_some((at, run))
+        })
+        .ok_or(miss!("adjacent"))?;
     let is_whole = run.axes.iter().all(Option::is_none);
     let alone = run.operands == values.len();
     if alone && is_whole {
@@ -232,7 +238,10 @@ fn concat_of_slices(place: &Place<'_>) -> Result<Edit, Miss> {
     let part = if is_whole {
         run.data
     } else {
-        let slice = place.build(&mut edit, run.data).slice_of_ranges(run.data, &ranges_of(&run.axes)).ok_or(Miss::EXPRESSIBLE)?;
+        let slice = place
+            .build(&mut edit, run.data)
+            .slice_of_ranges(run.data, &ranges_of(&run.axes))
+            .ok_or(Miss::EXPRESSIBLE)?;
         let part = if alone { output } else { edit.new_value(output, "part") };
         edit.insert.push(if alone { slice.named(name.as_str()).output(part) } else { slice.output(part) });
         part

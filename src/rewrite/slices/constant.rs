@@ -9,8 +9,8 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{Environment, evaluate_node};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
@@ -114,7 +114,8 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
         });
     }
     let environment = Environment::of(place.model);
-    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).or(Err(miss!("constant")))?;
+    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0)
+        .or(Err(miss!("constant")))?;
     let results: Vec<&Tensor> = results.iter().map(Data::tensor).collect::<Option<_>>().ok_or(miss!("constant"))?;
     ensure(results.len() == outputs.len(), miss!("constant"))?;
     let is_freed = |value: ValueId, reader: NodeId| {
@@ -137,7 +138,10 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
         ensure(expected.eq(own), Miss::ROOT)?;
         let table = edit.constant(output, "table", result.clone());
         let axes = vec![i64::try_from(kept).or(Err(Miss::COMPUTABLE))?];
-        let new = place.build(&mut edit, output).slice_along(NewNode::like(slice).reading(0, table), axes, bounds).ok_or(Miss::EXPRESSIBLE)?;
+        let new = place
+            .build(&mut edit, output)
+            .slice_along(NewNode::like(slice).reading(0, table), axes, bounds)
+            .ok_or(Miss::EXPRESSIBLE)?;
         edit.insert.push(new.output(output));
     }
     Ok(edit)

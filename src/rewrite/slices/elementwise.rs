@@ -4,8 +4,8 @@ use super::cuts::cuts_of;
 use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[

@@ -4,8 +4,8 @@ use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
@@ -130,7 +130,9 @@ fn gather_to_slice(place: &Place<'_>) -> Result<Edit, Miss> {
     let dims = place.shape(data).ok_or(miss!("progression").of(data))?;
     let axis = place.reading()?.axis(dims.len()).ok_or(Miss::ROOT)?;
     let dim = dims.get(axis).ok_or(miss!("progression"))?;
-    let [count] = place.shape(indices).ok_or(miss!("vector").of(indices))? else { return Err(miss!("vector").of(indices)) };
+    let [count] = place.shape(indices).ok_or(miss!("vector").of(indices))? else {
+        return Err(miss!("vector").of(indices));
+    };
     ensure(!count.as_const().is_some_and(|count| count > MOST_INDICES), miss!("progression"))?;
     let scope = place.scope();
     let (start, step, len) = match place.fact(indices).and_then(|fact| fact.ints()) {
@@ -138,7 +140,15 @@ fn gather_to_slice(place: &Place<'_>) -> Result<Edit, Miss> {
         None => {
             let (_, range) = place.producer(indices, "Range").ok_or(miss!("progression").of(indices))?;
             let scalar = |i: usize| place.fact(range.input(i)?)?.ints()?.into_iter().next();
-            (scalar(0).ok_or(miss!("progression"))?, scalar(2).ok_or(miss!("progression"))?.as_const().filter(|&step| step != 0).ok_or(miss!("progression"))?, count.clone())
+            (
+                scalar(0).ok_or(miss!("progression"))?,
+                scalar(2)
+                    .ok_or(miss!("progression"))?
+                    .as_const()
+                    .filter(|&step| step != 0)
+                    .ok_or(miss!("progression"))?,
+                count.clone(),
+            )
         }
     };
     let ranges: Vec<Option<Range>> = {
@@ -160,23 +170,34 @@ fn gather_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
     let dims = place.shape(data).ok_or(miss!("known-places").of(data))?;
     let axis = place.reading()?.axis(dims.len()).ok_or(Miss::ROOT)?;
     let tensor = place.constant(indices).ok_or(miss!("known-places").of(indices))?;
-    let count = i64::try_from(tensor.len()).ok().filter(|count| (1..=MOST_INDICES).contains(count)).ok_or(miss!("known-places"))?;
+    let count = i64::try_from(tensor.len())
+        .ok()
+        .filter(|count| (1..=MOST_INDICES).contains(count))
+        .ok_or(miss!("known-places"))?;
     ensure(dims.len() >= 2, miss!("no-size"))?;
     ensure(place.read(concat).axis(dims.len()).ok_or(Miss::ROOT)? == axis, Miss::ROOT)?;
     let places = tensor.to_i64s().ok_or(Miss::COMPUTABLE)?;
-    let (least, most) = (*places.iter().min().ok_or(miss!("known-places"))?, *places.iter().max().ok_or(miss!("known-places"))?);
+    let (least, most) =
+        (*places.iter().min().ok_or(miss!("known-places"))?, *places.iter().max().ok_or(miss!("known-places"))?);
     ensure(least >= 0, miss!("known-places"))?;
     let mut start = 0i64;
     for piece in concat.inputs() {
         let piece = (*piece).ok_or(Miss::ROOT)?;
-        let size = place.shape(piece).ok_or(miss!("known-places").of(piece))?.get(axis).ok_or(miss!("known-places").of(piece))?.as_const().ok_or(miss!("known-places").of(piece))?;
+        let size = place
+            .shape(piece)
+            .ok_or(miss!("known-places").of(piece))?
+            .get(axis)
+            .ok_or(miss!("known-places").of(piece))?
+            .as_const()
+            .ok_or(miss!("known-places").of(piece))?;
         let end = start.checked_add(size).ok_or(Miss::COMPUTABLE)?;
         if least >= end {
             start = end;
             continue;
         }
         ensure(most < end, miss!("one-piece"))?;
-        let own: Vec<i64> = places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>().ok_or(miss!("known-places"))?;
+        let own: Vec<i64> =
+            places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>().ok_or(miss!("known-places"))?;
         if tensor.rank() == 1 && count == size && own.iter().copied().eq(0..size) {
             return place.forward(piece);
         }
@@ -223,7 +244,8 @@ fn slice_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut cut = cuts.cut();
     let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return Err(miss!("one-element")) };
     ensure(place.reading()?.ones().ok_or(miss!("that-axis"))? == [axis], miss!("that-axis"))?;
-    let index = index_of(place.scope(), cuts.dims.get(axis).ok_or(miss!("one-element"))?, only).ok_or(miss!("one-element"))?;
+    let index =
+        index_of(place.scope(), cuts.dims.get(axis).ok_or(miss!("one-element"))?, only).ok_or(miss!("one-element"))?;
     ensure(!(index < 0 && !place.opset.counts_from_the_end()), miss!("from-the-end"))?;
     let mut edit = place.begin()?.removing(slice);
     let node = place.build(&mut edit, output).gather_at(data, Tensor::scalar(index), axis);

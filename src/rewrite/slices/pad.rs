@@ -4,8 +4,8 @@ use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode};
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::Range;
 
@@ -100,7 +100,10 @@ fn slice_of_pad(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let alone = place.has_one_reader(middle);
     let is_empty = |cut: &Cut| cut.exact.as_ref().is_none_or(|(_, len)| !scope.ge(len, &Dim::constant(1)).is_yes());
-    ensure(!(is_padded && (!alone || !is_constant && cuts.axes.iter().flatten().any(is_empty))), miss!("one-reader").of(middle))?;
+    ensure(
+        !(is_padded && (!alone || !is_constant && cuts.axes.iter().flatten().any(is_empty))),
+        miss!("one-reader").of(middle),
+    )?;
     let mut edit = place.begin()?.removing(place.id);
     if alone {
         edit.remove.push(id);
@@ -112,7 +115,10 @@ fn slice_of_pad(place: &Place<'_>) -> Result<Edit, Miss> {
         edit.insert.push(rebuilt(place.root()?, slice).named(name).output(value));
     }
     if is_padded {
-        let pad = place.build(&mut edit, value).padded(NewNode::like(node).reading(0, value), &pads).ok_or(Miss::EXPRESSIBLE)?;
+        let pad = place
+            .build(&mut edit, value)
+            .padded(NewNode::like(node).reading(0, value), &pads)
+            .ok_or(Miss::EXPRESSIBLE)?;
         edit.insert.push(pad.output(output));
     }
     Ok(edit)

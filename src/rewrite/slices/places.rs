@@ -7,8 +7,8 @@ use super::MOST_READERS;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId};
 use crate::rewrite::build::Build;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
@@ -52,9 +52,16 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     edit.remove.push(layout);
 
     // Both axes as one.
-    let (source, made, own) = (node.input(0).ok_or(Miss::ROOT)?, place.shape(held).ok_or(miss!(LATE_RULES, "all-places").of(held))?, *perm.get(axis).ok_or(miss!(LATE_RULES, "all-places"))?);
+    let (source, made, own) = (
+        node.input(0).ok_or(Miss::ROOT)?,
+        place.shape(held).ok_or(miss!(LATE_RULES, "all-places").of(held))?,
+        *perm.get(axis).ok_or(miss!(LATE_RULES, "all-places"))?,
+    );
     let behind = own.checked_add(1).ok_or(Miss::COMPUTABLE)?;
-    let (count, part) = (made.get(own).ok_or(miss!(LATE_RULES, "axis-behind"))?, made.get(behind).ok_or(miss!(LATE_RULES, "axis-behind"))?);
+    let (count, part) = (
+        made.get(own).ok_or(miss!(LATE_RULES, "axis-behind"))?,
+        made.get(behind).ok_or(miss!(LATE_RULES, "axis-behind"))?,
+    );
     let joined = |(at, dim): (usize, &Dim)| {
         let dim = if at == behind { place.scope().product([count, dim]) } else { dim.clone() };
         (at != own).then_some(dim)
@@ -68,7 +75,14 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     let along = turned.iter().position(|&at| at == own).ok_or(miss!(LATE_RULES, "all-places"))?;
 
     let mut build = place.build(&mut edit, data);
-    let reshape = build.reshape_to(place.scope(), source, place.shape(source).ok_or(miss!(LATE_RULES, "sizes-said").of(source))?, &joined).ok_or(miss!(LATE_RULES, "sizes-said").of(source))?;
+    let reshape = build
+        .reshape_to(
+            place.scope(),
+            source,
+            place.shape(source).ok_or(miss!(LATE_RULES, "sizes-said").of(source))?,
+            &joined,
+        )
+        .ok_or(miss!(LATE_RULES, "sizes-said").of(source))?;
     let whole = edit.new_value(held, "joined");
     let mut whole_turned = whole;
     edit = edit.inserting(reshape.output(whole));

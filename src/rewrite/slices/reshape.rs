@@ -7,8 +7,8 @@ use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
 use crate::ops::traits::{AxisSource, Movement, traits_of};
 use crate::rewrite::build::{axes, rebuilt};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -52,7 +52,8 @@ fn slice_of_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(cuts.named == cuts.cut().count(), miss!("axis-survives"))?;
     let mut edit = place.begin()?;
     let rank = cuts.dims.len();
-    let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten()).ok_or(Miss::EXPRESSIBLE)?;
+    let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten())
+        .ok_or(Miss::EXPRESSIBLE)?;
     let part = edit.new_value(middle, "sliced");
     let mut build = place.build(&mut edit, part);
     let reshape = match node.op_type.as_str() {

@@ -3,8 +3,8 @@
 use super::cuts::{cuts_of, part};
 use super::{fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
@@ -80,7 +80,10 @@ fn selections(place: &Place<'_>) -> Result<Edit, Miss> {
     let data = data.filter(|&data| place.may_be_looked_up(data)).ok_or(miss!("no-strings"))?;
     let bytes = indices.len().checked_mul(size_of::<i32>()).ok_or(Miss::COMPUTABLE)?;
     let gone: Vec<NodeId> = remove.iter().copied().chain([place.id]).collect();
-    let spared = place.allowance(&gone).checked_add(VALUE_BYTES.checked_mul(node.inputs().len()).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::COMPUTABLE)?;
+    let spared = place
+        .allowance(&gone)
+        .checked_add(VALUE_BYTES.checked_mul(node.inputs().len()).ok_or(Miss::COMPUTABLE)?)
+        .ok_or(Miss::COMPUTABLE)?;
     let in_order = indices.iter().zip(indices.iter().skip(1)).all(|(a, b)| a.checked_add(1) == Some(*b));
     ensure(node.inputs().len() >= 2, Miss::ROOT)?;
     ensure(closed, miss!("one-reader"))?;
@@ -130,7 +133,13 @@ fn selected(place: &Place<'_>, id: NodeId, value: ValueId, axis: usize) -> Optio
 fn gathers(place: &Place<'_>) -> Result<Edit, Miss> {
     let data = place.operand(0)?;
     let (axis, _) = element(place, place.id).ok_or(miss!(LATE_RULES, "known-places"))?;
-    let size = place.shape(data).ok_or(miss!(LATE_RULES, "known-places").of(data))?.get(axis).ok_or(miss!(LATE_RULES, "known-places").of(data))?.as_const().ok_or(miss!(LATE_RULES, "known-places").of(data))?;
+    let size = place
+        .shape(data)
+        .ok_or(miss!(LATE_RULES, "known-places").of(data))?
+        .get(axis)
+        .ok_or(miss!(LATE_RULES, "known-places").of(data))?
+        .as_const()
+        .ok_or(miss!(LATE_RULES, "known-places").of(data))?;
     let mut ids = siblings(place, data, &["Gather"]);
     ids.push(place.id);
     ids.sort_unstable();

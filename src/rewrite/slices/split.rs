@@ -4,8 +4,8 @@ use super::cuts::{Cut, cuts_of, part, same_cut};
 use super::{can_precede, fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::build::Build;
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::Range;
 
@@ -69,11 +69,14 @@ fn slice_is_part(place: &Place<'_>) -> Result<Edit, Miss> {
         };
         cuts.axes.iter().enumerate().all(same).then_some(value)
     };
-    let found = splits.into_iter().find_map(|id| {
-        let node = place.model.node(id).filter(|node| can_precede(place, node))?;
-        let free = |value: &ValueId| !place.model.is_named(output) || !place.model.is_named(*value);
-        node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
-    }).ok_or(miss!("same-elements"))?;
+    let found = splits
+        .into_iter()
+        .find_map(|id| {
+            let node = place.model.node(id).filter(|node| can_precede(place, node))?;
+            let free = |value: &ValueId| !place.model.is_named(output) || !place.model.is_named(*value);
+            node.outputs().iter().flatten().copied().filter(free).find_map(|value| equal(node, value))
+        })
+        .ok_or(miss!("same-elements"))?;
     place.forward(found)
 }
 
@@ -129,7 +132,13 @@ fn is_squeezed(place: &Place<'_>, value: ValueId) -> bool {
 fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {
     let data = place.operand(0)?;
     let (axis, ..) = only_cut(place, place.id).ok_or(miss!("one-axis"))?;
-    let dim = place.shape(data).ok_or(miss!("known-places").of(data))?.get(axis).ok_or(miss!("known-places").of(data))?.as_const().ok_or(miss!("known-places").of(data))?;
+    let dim = place
+        .shape(data)
+        .ok_or(miss!("known-places").of(data))?
+        .get(axis)
+        .ok_or(miss!("known-places").of(data))?
+        .as_const()
+        .ok_or(miss!("known-places").of(data))?;
     let mut slices = siblings(place, data, &["Slice"]);
     ensure(!slices.is_empty(), Miss::ROOT)?;
     slices.push(place.id);

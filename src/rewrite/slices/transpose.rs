@@ -2,8 +2,8 @@
 
 use super::moved;
 use crate::ir::{Edit, NewNode};
-use crate::rewrite::place::Place;
 use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -29,7 +29,8 @@ fn slice_of_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     let rank = place.shape(data).ok_or(miss!("axes-known").of(data))?.len();
     let perm = place.read(node).permutation(rank).ok_or(Miss::ROOT)?;
     let mut edit = place.begin()?;
-    let slice = moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied()).ok_or(miss!("axes-known"))?;
+    let slice =
+        moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied()).ok_or(miss!("axes-known"))?;
     let part = edit.new_value(middle, "sliced");
     edit.insert.push(slice.output(part));
     edit.insert.push(NewNode::like(node).reading(0, part).output(output));
