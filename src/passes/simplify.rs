@@ -102,20 +102,20 @@ pub fn simplify(
 
 /// What the runtime will recognise, and rules must not take apart. It is worked out when the first rule of a sweep has an edit to offer;
 /// most sweeps have none.
-fn recognised(model: &Model, facts: &Facts, rules: &RuleSet) -> Idioms {
+pub(super) fn recognised(model: &Model, facts: &Facts, budget: &Budget) -> Idioms {
     let mut idioms = Idioms::default();
     let taken = Taken::default();
     for graph in live_graphs(model) {
         let opset = Opset::of(model, graph);
         for id in model.graph(graph).nodes() {
-            idioms.note(&Place { model, facts, id, opset, budget: &rules.budget, taken: &taken });
+            idioms.note(&Place { model, facts, id, opset, budget, taken: &taken });
         }
     }
     idioms
 }
 
-/// What a rule offers at a place.
-fn offered(rule: &Rule, place: &Place<'_>) -> Result<Edit, Miss> {
+/// Returns the edit that a rule offers at a place.
+pub(super) fn offered(rule: &Rule, place: &Place<'_>) -> Result<Edit, Miss> {
     #[cfg(feature = "seeded-faults")]
     {
         let believes = crate::ir::faults::believes(rule.name);
@@ -126,7 +126,15 @@ fn offered(rule: &Rule, place: &Place<'_>) -> Result<Edit, Miss> {
         edit
     }
     #[cfg(not(feature = "seeded-faults"))]
-    (rule.apply)(place)
+    {
+        let answer = (rule.apply)(place);
+        debug_assert!(
+            answer.as_ref().err().is_none_or(|miss| rule.has_premise(miss)),
+            "{}: a miss names {answer:?}, which is no premise of the rule",
+            rule.name
+        );
+        answer
+    }
 }
 
 fn at_node(
@@ -146,7 +154,7 @@ fn at_node(
         };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
         let is_permitted = |edit: &Edit| {
-            let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
+            let idioms = idioms.get_or_init(|| recognised(model, facts, &rules.budget));
             check(&place, edit, idioms).is_ok()
         };
         agenda.listen(model, facts);

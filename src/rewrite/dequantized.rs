@@ -129,18 +129,23 @@ fn is_one_number(scale: &Tensor) -> bool {
 
 /// Whether the largest number of each window is the one that the largest integer stands for, bit for bit.
 fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Result<bool, Miss> {
-    let node =
-        place.node().filter(|node| node.is("MaxPool") && place.opset.version() >= 12).ok_or(miss!("same-largest"))?;
-    let is_pooled =
-        matches!(place.dtype(quantized).ok_or(miss!("same-largest").of(quantized))?, DType::Int8 | DType::Uint8)
-            && matches!(node.outputs(), [Some(_)]);
+    let node = place
+        .node()
+        .filter(|node| node.is("MaxPool") && place.opset.version() >= 12)
+        .ok_or(miss!(LATE_RULES, "same-largest"))?;
+    let is_pooled = matches!(
+        place.dtype(quantized).ok_or(miss!(LATE_RULES, "same-largest").of(quantized))?,
+        DType::Int8 | DType::Uint8
+    ) && matches!(node.outputs(), [Some(_)]);
     // A number below the normal ones times a difference may be 0 for several integers, and of either sign. Of −∞ alone runtimes make the
     // least finite number.
     let rising = f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX) / 256.0;
     let is_rising = scale.dtype() == DType::Float
         && scale.to_f64s().ok_or(Miss::COMPUTABLE)?.iter().all(|scale| rising.contains(scale));
-    let (kernel, pads) =
-        (node.ints("kernel_shape").ok_or(miss!("same-largest"))?, node.ints("pads").ok_or(miss!("same-largest"))?);
+    let (kernel, pads) = (
+        node.ints("kernel_shape").ok_or(miss!(LATE_RULES, "same-largest"))?,
+        node.ints("pads").ok_or(miss!(LATE_RULES, "same-largest"))?,
+    );
     let is_unpadded = pads.iter().all(|&pad| pad == 0);
     let are_shorter = || pads.iter().zip(kernel.iter().cycle()).all(|(&pad, &taps)| 0 <= pad && pad < taps);
     let are_dense = || Some(node.ints("dilations")?.iter().all(|&dilation| dilation == 1));
@@ -150,8 +155,8 @@ fn has_same_largest(place: &Place<'_>, quantized: ValueId, scale: &Tensor) -> Re
         && matches!(node.text("auto_pad", b"NOTSET").ok_or(Miss::ROOT)?, b"NOTSET" | b"" | b"VALID")
         && (is_unpadded
             || are_shorter()
-                && are_dense().ok_or(miss!("same-largest"))?
-                && are_there().ok_or(miss!("same-largest"))?);
+                && are_dense().ok_or(miss!(LATE_RULES, "same-largest"))?
+                && are_there().ok_or(miss!(LATE_RULES, "same-largest"))?);
     Ok(is_pooled && is_rising && is_filled)
 }
 

@@ -62,7 +62,7 @@ pub use fuse::embedded::{PositionEnd, counted_positions};
 pub use fuse::idiom::Idioms;
 pub use fuse::normalized::is_only_normalized;
 pub use fuse::residual::constant_addend;
-pub use guards::check;
+pub use guards::{GUARDS, check};
 pub use index::{Positions, positions};
 pub use list::{ASKED_FOR, LATE_RULES, RULES, rules};
 pub use miss::{About, Miss, SHARED};

@@ -1,7 +1,7 @@
 //! A rule as data: what it claims, under which premises, and its function. `onnx-slice-fold rules` and `RULES.md` print it, and tests
 //! compare it with fixtures.
 
-use super::miss::Miss;
+use super::miss::{Miss, SHARED};
 use super::place::Place;
 use crate::ir::Edit;
 
@@ -26,6 +26,14 @@ pub struct Rule {
     pub operators: &'static [&'static str],
     /// Looks at a node of one of the operators.
     pub apply: fn(&Place<'_>) -> Result<Edit, Miss>,
+}
+
+impl Rule {
+    /// Returns `true` if a miss names a premise of this rule, or one of every rule.
+    pub fn has_premise(&self, miss: &Miss) -> bool {
+        let mut all = self.premises.iter().chain(SHARED);
+        miss.is_root() || all.any(|(name, _)| *name == miss.premise)
+    }
 }
 
 /// The function of a pass: it edits the model as a whole, and declines at every node.

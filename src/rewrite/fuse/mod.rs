@@ -77,7 +77,6 @@ pub(super) mod weights;
 
 use super::miss::{Miss, ensure};
 use super::place::Place;
-use super::rule::Rule;
 use crate::ir::{Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};

@@ -38,7 +38,7 @@ fn quantize(place: &Place<'_>) -> Result<Edit, Miss> {
     let dtype = place.dtype(value).ok_or(miss!("same-type").of(value))?;
     ensure(result_type(place, node).ok_or(miss!("same-type"))? == dtype, miss!("same-type"))?;
     ensure(is_covered(dtype), miss!("same-type"))?;
-    ensure(node.int("precision", 0).ok_or(miss!("precision"))? == 0, miss!("precision"))?;
+    ensure(node.int("precision", 0).ok_or(miss!("same-type"))? == 0, miss!("same-type"))?;
     let scale = place
         .tensor(node.input(1).ok_or(Miss::ROOT)?)
         .filter(|scale| scale.dtype() == DType::Float)
