@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::passes::{NoRule, RECORDS, record};
-use crate::rewrite::{LATE_RULES, RULES, Rule};
+use crate::rewrite::{GUARDS, LATE_RULES, RULES, Rule, SHARED};
 
 /// The text before the rules.
 const HEAD: &str = "\
@@ -14,8 +14,14 @@ disables all others.
 
 Every rule has a law and a list of premises. The code of the rule proves each premise before it edits the graph. An exact rule preserves every
 bit of the results; an approximate rule preserves them up to rounding, and `--exact` disables it. `tests/rules` has a model on which
-each rule fires alone, and for each premise a model on which it does not fire.
+each rule fires alone, and for each premise a model on which it does not fire. `onnx-slice-fold explain MODEL --rule NAME` prints the first
+premise that fails at each node.
 ";
+
+const SHARED_TITLE: &str = "Premises of every rule, in addition to those of its record:";
+
+const GUARDS_TITLE: &str =
+    "Conditions on every edit, whatever its rule proves. Runtimes and other consumers of the model need them:";
 
 /// A stage of the passes: its title, its description, and its records.
 type Stage = (String, &'static str, Vec<&'static Rule>);
@@ -35,6 +41,13 @@ fn stages() -> Vec<Stage> {
 /// Returns every rewrite rule and pass as Markdown.
 pub fn rule_table() -> String {
     let mut text = HEAD.to_string();
+    let guards = GUARDS.iter().map(|(premise, _)| premise);
+    for (title, premises) in [(SHARED_TITLE, SHARED.iter().collect()), (GUARDS_TITLE, guards.collect::<Vec<_>>())] {
+        let _ = writeln!(text, "\n{title}\n");
+        for (name, statement) in premises {
+            let _ = writeln!(text, "* `{name}`: {statement}");
+        }
+    }
     for (title, said, records) in stages() {
         let _ = writeln!(text, "\n## {title}\n\n{said}");
         for record in records {

@@ -357,14 +357,6 @@ impl Place<'_> {
         Ok(edit.removing(self.id).inserting(rebuilt(old, node).named(old.name.clone()).output(output)))
     }
 
-    pub fn reshape_opt(&self, source: ValueId) -> Option<Edit> {
-        self.reshape_instead(source).ok()
-    }
-
-    pub fn instead_opt(&self, edit: Edit, node: NewNode) -> Option<Edit> {
-        self.instead(edit, node).ok()
-    }
-
     /// An edit that gives `source` the shape of the node's first result, in the node's place. Where a Reshape cannot be told so,
     /// what lies above `source` may be, for reshapes keep the elements in order.
     pub fn reshape_instead(&self, mut source: ValueId) -> Result<Edit, Miss> {

@@ -100,3 +100,22 @@ pub fn first_of<T>(attempts: impl IntoIterator<Item = Result<T, Miss>>) -> Resul
     }
     Err(miss)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_miss_is_small() {
+        assert!(size_of::<Miss>() <= 32, "{}", size_of::<Miss>());
+    }
+
+    #[test]
+    fn the_last_pattern_found_is_the_reason() {
+        let (first, last) = (Miss::new("first"), Miss::new("last"));
+        let miss = first_of::<()>([Err(first), Err(Miss::ROOT), Err(last), Err(Miss::ROOT)]);
+        assert_eq!(miss, Err(last));
+        assert_eq!(first_of([Err(first), Ok(1), Ok(2)]), Ok(1));
+        assert_eq!(first_of::<()>([]), Err(Miss::ROOT));
+    }
+}

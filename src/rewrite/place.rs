@@ -224,11 +224,6 @@ impl<'a> Place<'a> {
         Ok(self.begin()?.replacing(output, value).removing(self.id))
     }
 
-    /// The same as an option.
-    pub fn forward_opt(&self, value: ValueId) -> Option<Edit> {
-        self.forward(value).ok()
-    }
-
     /// Returns `true` if runtimes have an Identity for the type of a value.
     fn may_be_copied(&self, value: ValueId) -> bool {
         self.dtype(value).is_none_or(|dtype| has_kernel_for_narrow("Identity", dtype, self.opset.version()))

@@ -329,7 +329,7 @@ fn stacked(
         Whole::Parts(whole) => Some((apart(edit, *whole, *whole)?, 1)),
         Whole::Each => {
             let whole = edit.new_value(first, "whole");
-            let concat = crate::rewrite::Build::concat(operand.values.iter().copied(), axis);
+            let concat = crate::rewrite::build::Build::concat(operand.values.iter().copied(), axis);
             edit.insert.push(concat.output(whole));
             Some((apart(edit, whole, first)?, 2))
         }

@@ -17,7 +17,7 @@ use super::quick_gelu::is_quick;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Traits, traits_of};
-use crate::rewrite::Build;
+use crate::rewrite::build::Build;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};

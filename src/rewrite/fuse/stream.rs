@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
-use crate::rewrite::Build;
+use crate::rewrite::build::Build;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};

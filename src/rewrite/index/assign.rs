@@ -147,7 +147,7 @@ fn whole(place: &Place<'_>, node: &Node, columns: &[Counting]) -> Option<Edit> {
     let (into, updates) = (node.input(0)?, node.input(2)?);
     let is_whole = |(axis, (column, dim)): (usize, (&Counting, &Dim))| covers(place, column, axis, dim);
     let all = columns.iter().zip(place.shape(into)?).enumerate().all(is_whole);
-    (all && place.same_shape(into, updates)).then(|| place.forward_opt(updates))?
+    (all && place.same_shape(into, updates)).then(|| place.forward(updates).ok())?
 }
 
 /// Whether a column of places writes all of an axis of size `dim`, from the first on.
@@ -188,7 +188,7 @@ pub(super) fn into_filled(place: &Place<'_>) -> Option<Edit> {
     let pad = NewNode::new("Pad", [Some(updates)]);
     let pad = build.padded(pad, &before.into_iter().zip(after).collect::<Vec<_>>())?;
     let value = build.constant("value", number);
-    place.instead_opt(edit, pad.reading(2, value))
+    place.instead(edit, pad.reading(2, value)).ok()
 }
 
 /// The places a ScatterND writes to, axis by axis, if each axis of the updates is written in order to the same axis.

@@ -54,7 +54,7 @@ pub(super) fn of_rows(place: &Place<'_>) -> Option<Edit> {
         let reshape = place.build(&mut edit, row).reshape_to(scope, value, dims, std::slice::from_ref(size))?;
         edit.insert.push(reshape.output(row));
     }
-    place.instead_opt(edit, Build::gather(data, row, axis))
+    place.instead(edit, Build::gather(data, row, axis)).ok()
 }
 
 /// The only axis that is not of size 1.

@@ -241,12 +241,12 @@ pub(super) fn by_column(place: &Place<'_>) -> Option<Edit> {
     if let Some(tensor) = place.constant(indices) {
         let [dims @ .., _] = tensor.shape() else { return None };
         let gather = place.build(&mut edit, data).gather_at(data, tensor.reshape(dims).ok()?, 0usize);
-        return place.instead_opt(edit, gather);
+        return place.instead(edit, gather).ok();
     }
     let rows = place.layout(indices)?.1.input(0)?;
     let own = place.shape(rows)?;
     let same = own.len() == lead.len() && own.iter().zip(lead).all(|(a, b)| place.scope().eq(a, b).is_yes());
-    same.then(|| place.instead_opt(edit, Build::gather(data, rows, 0usize))).flatten()
+    same.then(|| place.instead(edit, Build::gather(data, rows, 0usize)).ok()).flatten()
 }
 
 /// Whether every place along this axis of the indices is looked up: no other axis of them is empty.

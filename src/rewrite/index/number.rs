@@ -39,7 +39,7 @@ pub(super) fn assigned(place: &Place<'_>) -> Option<Edit> {
     let number = edit.constant(updates, "number", number);
     let mask = edit.constant(indices, "mask", block.mask()?);
     let choose = |data: ValueId| NewNode::new("Where", [Some(mask), Some(number), Some(data)]);
-    let Some((axis, start, end)) = block.part else { return place.instead_opt(edit, choose(into)) };
+    let Some((axis, start, end)) = block.part else { return place.instead(edit, choose(into)).ok() };
     let mut pieces = Vec::new();
     for (from, to) in [(0, start), (start, end), (end, TO_THE_END)] {
         if from == to {
@@ -56,7 +56,7 @@ pub(super) fn assigned(place: &Place<'_>) -> Option<Edit> {
             pieces.push(piece);
         }
     }
-    place.instead_opt(edit, Build::concat(pieces, axis))
+    place.instead(edit, Build::concat(pieces, axis)).ok()
 }
 
 /// A block of places.

@@ -31,7 +31,7 @@ pub(super) fn by_remainder(place: &Place<'_>) -> Option<Edit> {
     let (length, period) = (edit.constant(output, "length", length), edit.constant(output, "period", period));
     let remainder = edit.new_value(output, "remainder");
     edit.insert.push(NewNode::new("Mod", [Some(indices), Some(length)]).output(remainder));
-    place.instead_opt(edit, Build::gather(period, remainder, 0usize))
+    place.instead(edit, Build::gather(period, remainder, 0usize)).ok()
 }
 
 /// The constant that a vector repeats, if nothing else reads the vector and what it is laid out from.

@@ -35,7 +35,7 @@ pub(super) fn masked_again(place: &Place<'_>) -> Option<Edit> {
     let scope = place.scope();
     let least = scope.add(&scope.sub(&larger.offset, &smaller.offset), &Dim::constant(k.checked_mul(slope)?));
     let needed = Dim::constant(if comparison.op_type.ends_with("OrEqual") { 0 } else { 1 });
-    scope.ge(&least, &needed).is_yes().then(|| place.forward_opt(triangle))?
+    scope.ge(&least, &needed).is_yes().then(|| place.forward(triangle).ok())?
 }
 
 /// How much the difference of two tensors grows with each column, if it grows as much with each row the other way and is the same along all

@@ -479,18 +479,18 @@ impl Plan {
             data = laid_out;
         }
         let node = match self.does {
-            Does::Nothing => return place.reshape_opt(source),
+            Does::Nothing => return place.reshape_instead(source).ok(),
             Does::Lookup { axis, places } => place.build(&mut edit, data).gather_at(data, Tensor::vector(places), axis),
             Does::Turn(perm) => Build::transpose(data, perm),
         };
         let goal = place.shape(result)?;
         if place.same_dims(&self.after, goal) {
-            return place.instead_opt(edit, node);
+            return place.instead(edit, node).ok();
         }
         let moved = edit.new_value(result, "moved");
         edit.insert.push(node.output(moved));
         let reshape = place.build(&mut edit, result).reshape_to(scope, moved, &self.after, goal)?;
-        place.instead_opt(edit, reshape)
+        place.instead(edit, reshape).ok()
     }
 }
 

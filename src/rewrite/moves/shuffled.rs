@@ -66,7 +66,7 @@ fn shuffled(place: &Place<'_>) -> Option<Edit> {
     }
     let mut edit = place.edit()?.removing(layout_id).removing(transpose_id);
     let gather = place.build(&mut edit, x).gather_at(x, Tensor::vector(places), axis);
-    place.instead_opt(edit, gather)
+    place.instead(edit, gather).ok()
 }
 
 /// How many values are followed to a convolution.

@@ -60,7 +60,7 @@ fn slice_of_expand(place: &Place<'_>) -> Option<Edit> {
     }
     let is_sliced = ranges.iter().any(Option::is_some);
     if !is_broadcast && !is_sliced {
-        return place.forward_opt(data);
+        return place.forward(data).ok();
     }
     let alone = place.has_one_reader(middle);
     if is_broadcast && is_sliced && !alone {
