@@ -70,15 +70,13 @@ fn dequantize_last(place: &Place<'_>) -> Result<Edit, Miss> {
         place.constant(scale).filter(|scale| is_one_number(scale)).ok_or(miss!(LATE_RULES, "one-scale").of(scale))?;
     ensure(!has_blocks(node), miss!(LATE_RULES, "one-scale"))?;
     ensure(is_covered, miss!(LATE_RULES, "one-scale"))?;
-    ensure(
-        !(!traits_of(place.model, place.root()?).moves_first() && !has_same_largest(place, quantized, scale)?),
-        miss!(LATE_RULES, "same-largest"),
-    )?;
+    let moves_first = traits_of(place.model, place.root()?).moves_first();
+    ensure(moves_first || has_same_largest(place, quantized, scale)?, miss!(LATE_RULES, "same-largest"))?;
     let is_mistyped = dtype == DType::Int8 && place.opset.version() >= 21 && node.input(2).is_some();
     let is_quantized =
         |(reader, _): (NodeId, usize)| place.model.node(reader).is_some_and(|node| node.is("QuantizeLinear"));
     let fails = is_mistyped && !place.model.users(output).into_iter().any(is_quantized);
-    ensure(!(!fails && !is_read_in_body(place, output)), miss!(LATE_RULES, "carried"))?;
+    ensure(fails || is_read_in_body(place, output), miss!(LATE_RULES, "carried"))?;
     moved_first(place, (id, quantized), None)
 }
 

@@ -65,7 +65,7 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     let scope = place.scope();
     let is_misread = product.matmul.is_none() && flatten.is("Reshape") && is_normalized(place, whole);
-    ensure(!(product.bias.is_some() && place.runs_in_rows(from) && !is_misread), miss!("open-sizes"))?;
+    ensure(product.bias.is_none() || !place.runs_in_rows(from) || is_misread, miss!("open-sizes"))?;
     let equal = |a, b| scope.eq(a, b).is_yes();
     let (last_from, lead_from) = from.split_last().ok_or(Miss::ROOT)?;
     let (last_to, lead_to) = to.split_last().ok_or(Miss::ROOT)?;

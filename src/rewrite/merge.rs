@@ -159,7 +159,7 @@ fn transpose_as_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
             let user = place.model.node(*user);
             *slot == 0 && user.is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Layout))
         });
-    ensure(!(!before && !after), miss!("beside-reshape"))?;
+    ensure(before || after, miss!("beside-reshape"))?;
     reshape(place, input)
 }
 
@@ -244,8 +244,8 @@ fn cast_cast(place: &Place<'_>) -> Result<Edit, Miss> {
     let exact = from.is_lossless_in(through);
     // Integers of 64 bits are rounded on their way to a float, and a float out of an integer's range is anybody's guess.
     ensure(exact, miss!("lossless"))?;
-    ensure(!(!to.is_float() && !to.is_integer() && to != DType::Bool), miss!("same-kind"))?;
-    ensure(!(from.is_float() && !to.is_float()), miss!("same-kind"))?;
+    ensure(to.is_float() || to.is_integer() || to == DType::Bool, miss!("same-kind"))?;
+    ensure(!from.is_float() || to.is_float(), miss!("same-kind"))?;
     if from == to {
         return place.forward(input);
     }

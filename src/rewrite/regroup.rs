@@ -59,7 +59,7 @@ fn around_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
         .ok_or(miss!("groups-together"))?;
     let stays = turns.iter().enumerate().all(|(at, &axis)| at == axis);
     let alone = |value, reader| place.model.is_read_only_by(value, &[reader]);
-    ensure(!(!stays && (!alone(turned, reshape) || !alone(laid_out, place.id))), miss!("one-reader"))?;
+    ensure(stays || alone(turned, reshape) && alone(laid_out, place.id), miss!("one-reader"))?;
     let mut edit = place.begin()?;
     let reached = if stays { output } else { edit.new_value(output, "grouped") };
     let reshape = place

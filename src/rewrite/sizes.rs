@@ -244,8 +244,7 @@ fn reshape_to_flatten(place: &Place<'_>) -> Result<Edit, Miss> {
     let scope = place.scope();
     let [rows, columns] = to else { return Err(miss!("two-axes")) };
     ensure(
-        !(!place.opset.flatten_takes_every_type()
-            && !place.dtype(input).ok_or(miss!("two-axes").of(input))?.is_float()),
+        place.opset.flatten_takes_every_type() || place.dtype(input).is_some_and(|dtype| dtype.is_float()),
         miss!("covered-type").of(input),
     )?;
     let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();

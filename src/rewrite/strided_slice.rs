@@ -93,7 +93,7 @@ fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
     let placed =
         placed(&entries, spec.entries().is_none(), shape.as_ref().map(Vec::len)).ok_or(miss!("same-reading"))?;
     ensure(
-        !(shape.is_none() && !place.opset.counts_from_the_end() && placed.iter().any(|(axis, ..)| *axis < 0)),
+        shape.is_some() || place.opset.counts_from_the_end() || placed.iter().all(|(axis, ..)| *axis >= 0),
         miss!("sayable").of(data),
     )?;
     let keep_whole = shape.is_none() && spec.entries().is_none();
@@ -123,7 +123,7 @@ fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
         place.const_ints(place.operand(3)?).ok_or(miss!("same-reading"))?;
     }
     // Without cuts nothing would refuse a scalar, as a slice on named axes does.
-    ensure(!(keep_whole && plan.cuts.is_empty()), miss!("sayable"))?;
+    ensure(!keep_whole || !plan.cuts.is_empty(), miss!("sayable"))?;
     plan.new_axes.sort_unstable();
     let mut lowering = Lowering { edit: place.begin()?, place, shape, output, steps: Vec::new() };
     lowering.build(plan).ok_or(miss!("sayable"))?;

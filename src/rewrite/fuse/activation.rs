@@ -59,7 +59,7 @@ fn activation(place: &Place<'_>) -> Result<Edit, Miss> {
     let found = read(place).filter(|found| place.opset.has(found.operator)).ok_or(miss!("constants"))?;
     let is_fit = has_kernel(found.operator, place.dtype(found.x).ok_or(miss!("has-kernel").of(found.x))?);
     ensure(is_fit, miss!("has-kernel"))?;
-    ensure(!(found.operator == "Swish" && !is_swish_wanted(place)), miss!("known"))?;
+    ensure(found.operator != "Swish" || is_swish_wanted(place), miss!("known"))?;
     let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
     Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
 }

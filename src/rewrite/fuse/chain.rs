@@ -114,7 +114,7 @@ fn zero_that_spreads(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.opset.has("Expand"), Miss::EXPRESSIBLE)?;
     let is_whole = |value: ValueId| place.dtype(value).is_some_and(DType::is_integer);
     let was_whole = || place.producer(x, "Cast").is_some_and(|(_, cast)| cast.input(0).is_some_and(is_whole));
-    ensure(!(!is_whole(x) && !was_whole()), miss!("no-negative-zero"))?;
+    ensure(is_whole(x) || was_whole(), miss!("no-negative-zero"))?;
     let expand = NewNode::new("Expand", [Some(x), filling.input(0)]);
     place.instead(place.begin()?.removing(id), expand)
 }
@@ -128,7 +128,7 @@ fn floats(place: &Place<'_>) -> Result<Edit, Miss> {
     let steps = steps(place)?;
     let of_sizes = place.is_of_sizes(place.only_output().ok_or(Miss::ROOT)?);
     ensure(!of_sizes, miss!("no-sizes"))?;
-    chain(place, steps, has_arithmetic, 0)
+    chain(place, steps, (has_arithmetic, Miss::ROOT), 0)
 }
 
 /// How many bytes a node takes in a file, with names and shapes. Indices of windows are a row and a column that are added one by one.
@@ -136,7 +136,7 @@ const OF_A_NODE: usize = 768;
 
 fn integers(place: &Place<'_>) -> Result<Edit, Miss> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    chain(place, steps(place)?, wraps, OF_A_NODE)
+    chain(place, steps(place)?, (wraps, miss!("wrapping-type")), OF_A_NODE)
 }
 
 /// A node as a link of a chain that starts at `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
@@ -184,21 +184,26 @@ fn steps(place: &Place<'_>) -> Result<(NodeId, Link, Link), Miss> {
 fn chain(
     place: &Place<'_>,
     (id, inner, outer): (NodeId, Link, Link),
-    is_covered: fn(DType) -> bool,
+    (is_covered, uncovered): (fn(DType) -> bool, Miss),
     more: usize,
 ) -> Result<Edit, Miss> {
-    ensure(place.is_internal(outer.x, &[place.id]), miss!("one-reader").of(outer.x))?;
+    ensure(place.is_internal(outer.x, &[place.id]), Miss::READ.of(outer.x))?;
     let (a, b) = (place.tensor(inner.constant).ok_or(Miss::ROOT)?, place.tensor(outer.constant).ok_or(Miss::ROOT)?);
     ensure(a.dtype() == b.dtype(), Miss::ROOT)?;
-    ensure(is_covered(a.dtype()), Miss::ROOT)?;
+    ensure(is_covered(a.dtype()), uncovered.of(outer.x))?;
     let remove = vec![id, place.id];
     let shape = broadcast(a.shape(), b.shape()).ok_or(Miss::ROOT)?;
     let bytes = a.dtype().byte_len(product(&shape).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
     // Constants that spread each other may be larger than both.
-    ensure(bytes <= place.allowance(&remove).saturating_add(more), Miss::ROOT)?;
-    place.budget.take_bytes(bytes.checked_mul(3).ok_or(Miss::COMPUTABLE)?).or(Err(Miss::ROOT))?;
-    let combined = combined(&shape, [a, b], [inner, outer]).ok_or(Miss::ROOT)?;
-    ensure(!(a.dtype().is_float() && !outer.is_sum && !is_ordinary(place, inner.x)), Miss::ROOT)?;
+    ensure(bytes <= place.allowance(&remove).saturating_add(more), Miss::LARGER)?;
+    place.budget.take_bytes(bytes.checked_mul(3).ok_or(Miss::COMPUTABLE)?).or(Err(Miss::COMPUTABLE))?;
+    let inexact = match (a.dtype().is_float(), outer.is_sum) {
+        (false, _) => Miss::COMPUTABLE,
+        (true, true) => miss!("no-cancelling").of(inner.constant),
+        (true, false) => miss!("in-range").of(inner.constant),
+    };
+    let combined = combined(&shape, [a, b], [inner, outer]).ok_or(inexact)?;
+    ensure(!a.dtype().is_float() || outer.is_sum || is_ordinary(place, inner.x), inexact)?;
     let constant = Operand::Constant(combined, inner.constant);
     let (operator, operands) = match (outer.is_sum, inner.negates != outer.negates, inner.inverse && outer.inverse) {
         (true, false, _) => ("Add", vec![Operand::Value(inner.x), constant]),

@@ -89,13 +89,11 @@ fn transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let is_gemm = node.is("Gemm");
     // Before opset 11 a Gemm needs its `C`.
-    ensure(
-        !(!is_gemm
-            && (!place.opset.gemm_without_bias()
-                || !is_flat(place, node).ok_or(miss!("covered-type"))?
-                || !has_gemm(place, place.only_output().ok_or(Miss::ROOT)?))),
-        miss!("covered-type"),
-    )?;
+    if !is_gemm {
+        ensure(place.opset.gemm_without_bias(), miss!("no-c"))?;
+        ensure(is_flat(place, node) == Some(true), Miss::ROOT)?;
+        ensure(has_gemm(place, place.only_output().ok_or(Miss::ROOT)?), miss!("covered-type"))?;
+    }
     let (slot, id, matrix) = [0, 1].into_iter().find_map(|slot| transposed(place, node, slot)).ok_or(miss!("swaps"))?;
     let name = if slot == 0 { "transA" } else { "transB" };
     let flag = node.int(name, 0).ok_or(Miss::ROOT)?;

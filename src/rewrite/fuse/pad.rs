@@ -221,7 +221,7 @@ fn pad_into_window(place: &Place<'_>) -> Result<Edit, Miss> {
                 && window.padding.has_elements(place).ok_or(miss!("plain-pool"))? =>
         {
             let counts = window.node.flag("count_include_pad", false).ok_or(Miss::ROOT)?;
-            ensure(!(window.pads_already && !counts), miss!("counted"))?;
+            ensure(!window.pads_already || counts, miss!("counted"))?;
             replace(&mut attributes, "count_include_pad", 1.into());
             "AveragePool"
         }

@@ -210,7 +210,7 @@ fn chosen(
         }
     }
     let constant = constant_columns(place, &numbers, axis, columns.len());
-    ensure(!(constant.is_none() && !numbers.is_empty()), miss!(super::LAST_RULES, "spread"))?;
+    ensure(constant.is_some() || numbers.is_empty(), miss!(super::LAST_RULES, "spread"))?;
     let selections = choices.len().checked_sub(usize::from(constant.is_none())).ok_or(Miss::COMPUTABLE)?;
     ensure((1..=MAX_CHOICES).contains(&selections), miss!(super::LAST_RULES, "spread"))?;
     let fixed = constant.as_ref().map(|tensor| tensor.shape().to_vec()).unwrap_or_default();

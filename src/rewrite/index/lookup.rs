@@ -11,7 +11,7 @@ use super::counting::{columns, counting};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::rewrite::build::{Build, axes};
-use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::miss::{Miss, ensure, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::miss;
 use crate::tensor::Tensor;
@@ -207,7 +207,9 @@ pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(step(row, width), miss!("front"))?;
     ensure(step(column, &Dim::constant(1)), miss!("front"))?;
     ensure(scope.eq(looked_up, rows).is_yes(), miss!("rows"))?;
-    ensure(!(!scope.le(length, width).is_yes() && !scope.ge(rows, &Dim::constant(1)).is_yes()), miss!("looked-up"))?;
+    if !scope.le(length, width).is_yes() {
+        prove(scope.ge(rows, &Dim::constant(1)), miss!("looked-up").dim(whole, 0))?;
+    }
     let part = Part {
         axis: 1,
         start: 0,

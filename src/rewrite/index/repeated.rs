@@ -37,7 +37,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
         .ok_or(miss!(super::LAST_RULES, "known-places"))?;
     let is_cached = place.producer(data, "Concat").is_some();
     ensure(!is_cached, miss!(super::LAST_RULES, "no-cache"))?;
-    ensure(!(is_turned_again(place) && is_turned(place, data)), miss!(super::LAST_RULES, "not-between-turns"))?;
+    ensure(!is_turned_again(place) || !is_turned(place, data), miss!(super::LAST_RULES, "not-between-turns"))?;
     let mut edit = place.begin()?.removing(id);
     let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
     place.instead(edit, gather).ok()

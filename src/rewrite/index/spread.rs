@@ -87,7 +87,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         }
         _ => unchanged(place, node, exact).ok_or(miss!("alike"))?,
     };
-    ensure(!(place.constant(narrow).is_some() && is_quantized(place, wide)), miss!("alike").of(narrow))?;
+    ensure(place.constant(narrow).is_none() || !is_quantized(place, wide), Miss::ROOT)?;
     let shape = place.shape(narrow).ok_or(miss!("alike").of(narrow))?.to_vec();
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
     region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None).ok_or(miss!("reaches").of(wide))

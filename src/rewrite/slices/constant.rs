@@ -100,7 +100,7 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
     let first = *outputs.first().filter(|_| outputs.len() <= 2).ok_or(miss!("constant"))?;
     let kept = kept_axis(place, node, value, first, axis).ok_or(miss!("one-axis"))?;
     let is_added = |&(reader, _): &(NodeId, usize)| place.model.node(reader).is_some_and(|reader| reader.is("Add"));
-    ensure(!(node.is("Gather") && place.model.users(first).iter().any(is_added)), miss!("no-embedding"))?;
+    ensure(!node.is("Gather") || !place.model.users(first).iter().any(is_added), miss!("no-embedding"))?;
     let mut others: Vec<ValueId> = Vec::new();
     let mut operands = Vec::with_capacity(node.inputs().len());
     for (at, input) in node.inputs().iter().enumerate() {

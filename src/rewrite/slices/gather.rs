@@ -246,7 +246,7 @@ fn slice_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.reading()?.ones().ok_or(miss!("that-axis"))? == [axis], miss!("that-axis"))?;
     let index =
         index_of(place.scope(), cuts.dims.get(axis).ok_or(miss!("one-element"))?, only).ok_or(miss!("one-element"))?;
-    ensure(!(index < 0 && !place.opset.counts_from_the_end()), miss!("from-the-end"))?;
+    ensure(index >= 0 || place.opset.counts_from_the_end(), miss!("from-the-end"))?;
     let mut edit = place.begin()?.removing(slice);
     let node = place.build(&mut edit, output).gather_at(data, Tensor::scalar(index), axis);
     place.instead(edit, node)

@@ -48,7 +48,7 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
         edit.remove.push(id);
     }
     let (layout, node) = place.layout(held).ok_or(Miss::ROOT)?;
-    ensure(!(transpose.is_some() && !place.has_one_reader(held)), miss!(LATE_RULES, "one-reader").of(held))?;
+    ensure(transpose.is_none() || place.has_one_reader(held), miss!(LATE_RULES, "one-reader").of(held))?;
     edit.remove.push(layout);
 
     // Both axes as one.
