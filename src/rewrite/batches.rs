@@ -4,7 +4,7 @@
 //! of that tensor, with these axes merged. A product of matrices, what is computed element by element, and a normalization of the last axis do
 //! not care how many batch axes there are. So `[batch, heads, …]` need not become `[batch·heads, …]`, for which exporters compute sizes.
 
-use super::miss::{Miss, ensure};
+use super::miss::{Miss, ensure, prove};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
@@ -62,7 +62,7 @@ fn apart(place: &Place<'_>) -> Result<Edit, Miss> {
     let (lead, rest) =
         to.split_at_checked(to.len().checked_sub(from.len()).ok_or(Miss::COMPUTABLE)?).ok_or(miss!("laid-out"))?;
     ensure(lead.len() >= 2, miss!("laid-out"))?;
-    ensure(place.same_dims(rest, from), miss!("laid-out"))?;
+    prove(place.compare_dims(rest, from), miss!("laid-out"))?;
     let edit = place.begin()?.removing(place.id);
     let mut region = Region { place, apart: lead, merged, edit, has_product: false, saved: 1 };
     let (id, node) = region.between(data).ok_or(miss!("alike"))?;

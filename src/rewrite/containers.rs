@@ -263,7 +263,7 @@ fn elements_of(place: &Place<'_>) -> Result<Vec<Option<ValueId>>, Miss> {
     ensure(place.model.users(sequence).len() == 1, miss!("one-reader").of(sequence))?;
     let elements = match place.producer(sequence, "SequenceEmpty") {
         Some(_) => Vec::new(),
-        None => made_of(place, "SequenceConstruct")?.inputs().to_vec(),
+        None => made_of(place, "SequenceConstruct").or(Err(miss!("known-elements").of(sequence)))?.inputs().to_vec(),
     };
     ensure(elements.len() <= MOST_ELEMENTS, miss!("known-elements").of(sequence))?;
     Ok(elements)

@@ -133,6 +133,8 @@ fn identity(place: &Place<'_>) -> Result<Edit, Miss> {
 fn dropout(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = place.operand(0)?;
     ensure(place.reading()?.dropout_is_inference().ok_or(miss!("inference"))?, miss!("inference"))?;
+    let mut masks = place.root()?.outputs().iter().skip(1).flatten();
+    ensure(masks.all(|&mask| place.model.is_unused(mask)), miss!("mask-unread"))?;
     place.forward(value)
 }
 
@@ -216,7 +218,10 @@ fn concat_of_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
     let left: Vec<ValueId> = (0..).zip(&inputs).filter(|(at, _)| !goes(*at)).map(|(_, &input)| input).collect();
     match left.as_slice() {
         [one] => return place.forward(*one),
-        _ if left.len() == inputs.len() => return Err(miss!("nothing")),
+        _ if left.len() == inputs.len() => {
+            let is_empty = shapes.iter().any(|shape| holds_nothing(shape));
+            return Err(if is_empty { miss!("agrees") } else { miss!("nothing") });
+        }
         _ => {}
     }
     place.instead(place.begin()?, rebuilt(node, Build::concat(left, axis)))

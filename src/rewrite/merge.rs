@@ -1,7 +1,7 @@
 //! Chains of data movement that one node can do.
 
 use super::build::Build;
-use super::miss::{Miss, ensure};
+use super::miss::{Miss, ensure, prove};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
@@ -171,7 +171,7 @@ fn reshape(place: &Place<'_>, input: ValueId) -> Result<Edit, Miss> {
         place.shape(output).ok_or(miss!("sizes-said").of(output))?,
     );
     let mut edit = place.begin()?;
-    let node = place.build(&mut edit, output).reshape_to(place.scope(), input, from, to).ok_or(Miss::EXPRESSIBLE)?;
+    let node = place.build(&mut edit, output).reshape_to(place.scope(), input, from, to).ok_or(miss!("sizes-said"))?;
     place.instead(edit, node)
 }
 
@@ -222,7 +222,7 @@ fn reshape_of_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     order.sort_by_key(|&group| groups.get(group).and_then(|axes| axes.first()));
     for (own, &group) in from.iter().zip(&order) {
-        ensure(scope.eq(own, target.get(group).ok_or(miss!("axes-of-x"))?).is_yes(), miss!("axes-of-x"))?;
+        prove(scope.eq(own, target.get(group).ok_or(miss!("axes-of-x"))?), miss!("axes-of-x"))?;
     }
     let both: Vec<usize> = (0..groups.len())
         .map(|group| order.iter().position(|&other| other == group))
@@ -294,6 +294,7 @@ fn concat_concat(place: &Place<'_>) -> Result<Edit, Miss> {
     let axis = place.read(node).axis(rank).ok_or(Miss::ROOT)?;
     let mut inputs = Vec::new();
     let mut merged = false;
+    let mut miss = Miss::ROOT;
     for &value in node.inputs() {
         let value = value.ok_or(Miss::ROOT)?;
         match place.producer(value, "Concat") {
@@ -301,10 +302,18 @@ fn concat_concat(place: &Place<'_>) -> Result<Edit, Miss> {
                 inputs.extend(inner.inputs().iter().copied().collect::<Option<Vec<_>>>().ok_or(Miss::ROOT)?);
                 merged = true;
             }
-            _ => inputs.push(value),
+            Some((_, inner)) if place.read(inner).axis(rank) == Some(axis) => {
+                miss = Miss::READ.of(value);
+                inputs.push(value);
+            }
+            Some(_) => {
+                miss = miss!("same-axis").of(value);
+                inputs.push(value);
+            }
+            None => inputs.push(value),
         }
     }
-    ensure(merged, miss!("same-axis"))?;
+    ensure(merged, miss)?;
     place.instead(place.begin()?, Build::concat(inputs, axis))
 }
 

@@ -140,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
 /// The operand that says sizes, unless it is an initializer already.
 fn computed(place: &Place<'_>, slot: usize) -> Result<ValueId, Miss> {
     let value = place.operand(slot)?;
-    place.model.value(value).producer().ok_or(Miss::ROOT)?;
+    place.model.value(value).producer().ok_or(miss!("computed").of(value))?;
     ensure(place.constant(value).is_none(), miss!("computed").of(value))?;
     Ok(value)
 }

@@ -134,8 +134,8 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
     let values: Vec<ValueId> = nodes.iter().map(operand).collect::<Option<_>>().ok_or(miss!("all-steps"))?;
     let alike = values.iter().all(|&value| place.same_shape(value, second));
     let beside = Operands { whole: Whole::Each, values };
-    ensure(alike, miss!("all-steps"))?;
-    ensure(are_apart(place, &beside.values, &nodes), miss!("all-steps"))?;
+    ensure(alike, miss!("other-operand").of(second))?;
+    ensure(are_apart(place, &beside.values, &nodes), miss!("apart"))?;
     build(place, slot, &nodes, [&own, &beside], fixed).ok_or(miss!("pays"))
 }
 

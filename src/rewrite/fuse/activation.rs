@@ -56,7 +56,8 @@ pub(super) struct Activation {
 type Found = (&'static str, Option<NamedAttribute>);
 
 fn activation(place: &Place<'_>) -> Result<Edit, Miss> {
-    let found = read(place).filter(|found| place.opset.has(found.operator)).ok_or(miss!("constants"))?;
+    let found = read(place)?;
+    ensure(place.opset.has(found.operator), miss!("known"))?;
     let is_fit = has_kernel(found.operator, place.dtype(found.x).ok_or(miss!("has-kernel").of(found.x))?);
     ensure(is_fit, miss!("has-kernel"))?;
     ensure(found.operator != "Swish" || is_swish_wanted(place), miss!("known"))?;
@@ -70,21 +71,23 @@ fn is_swish_wanted(place: &Place<'_>) -> bool {
 }
 
 /// Reads the node's result as an activation function, whether or not the operator set has an operator for it.
-pub(super) fn read(place: &Place<'_>) -> Option<Activation> {
-    let result = place.only_output()?;
-    let dtype = place.dtype(result)?;
-    if !matches!(dtype, DType::Float | DType::Double | DType::Float16) {
-        return None;
-    }
-    let product = Product::of(place, result, None)?;
-    let &[a, b] = product.factors.as_slice() else { return None };
-    let (x, (operator, attribute), nodes) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
-        let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
-        let found = gated(&mut reader, product.coefficient, x, gate)?;
-        Some((x, found, reader.nodes))
-    })?;
-    let fits = place.same_shape(x, result) && place.dtype(x)? == dtype;
-    fits.then_some(Activation { operator, attribute, x, nodes })
+pub(super) fn read(place: &Place<'_>) -> Result<Activation, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(result).ok_or(miss!("covered-type").of(result))?;
+    ensure(matches!(dtype, DType::Float | DType::Double | DType::Float16), miss!("covered-type"))?;
+    let product = Product::of(place, result, None).ok_or(Miss::ROOT)?;
+    let &[a, b] = product.factors.as_slice() else { return Err(Miss::ROOT) };
+    let (x, (operator, attribute), nodes) = [(a, b), (b, a)]
+        .into_iter()
+        .find_map(|(x, gate)| {
+            let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
+            let found = gated(&mut reader, product.coefficient, x, gate)?;
+            Some((x, found, reader.nodes))
+        })
+        .ok_or(miss!("constants"))?;
+    let fits = place.same_shape(x, result) && place.dtype(x).ok_or(miss!("same-shape").of(x))? == dtype;
+    ensure(fits, miss!("same-shape"))?;
+    Ok(Activation { operator, attribute, x, nodes })
 }
 
 /// Reads `coefficient · x · gate` as a function of `x`.

@@ -61,7 +61,7 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place.dtype(result).filter(|dtype| dtype.is_float()).ok_or(miss!("epsilon-read").of(result))?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
-    let found = normalization::read(&mut reader, result).ok_or(miss!("normalization"))?;
+    let found = normalization::read(&mut reader, result).or(Err(miss!("normalization")))?;
     let dims = place.shape(result).ok_or(miss!("has-rows").of(result))?;
     let has_rows = dims.len() >= 2 && dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
     ensure(dtype == DType::Float, miss!("epsilon-read"))?;

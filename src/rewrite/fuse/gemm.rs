@@ -12,7 +12,7 @@ use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
-use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::miss::{Miss, ensure, first_of};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
@@ -65,13 +65,17 @@ fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
 fn add(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
-    let found = [(a, b), (b, a)].into_iter().find_map(|(product, term)| {
-        let (id, inner) = place.producer(product, "MatMul")?;
-        let fits = is_flat(place, inner)? && broadcasts_to(place, term, product)? && has_gemm(place, product);
-        let is_free = place.is_internal(product, &[place.id]) && !is_of_normalized_rows(place, inner);
-        (fits && term != product && is_free).then(|| (id, inner.inputs(), term))
+    let found = [(a, b), (b, a)].into_iter().map(|(product, term)| {
+        let (id, inner) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
+        ensure(is_flat(place, inner) == Some(true), miss!("matrices").of(product))?;
+        ensure(broadcasts_to(place, term, product) == Some(true), miss!("broadcasts-in").of(term))?;
+        ensure(has_gemm(place, product), miss!("covered-type").of(product))?;
+        ensure(term != product, miss!("summed").of(product))?;
+        ensure(place.is_internal(product, &[place.id]), Miss::READ.of(product))?;
+        ensure(!is_of_normalized_rows(place, inner), miss!("not-normalized").of(product))?;
+        Ok((id, inner.inputs(), term))
     });
-    let (id, inputs, term) = found.ok_or(miss!("summed"))?;
+    let (id, inputs, term) = first_of(found)?;
     let operands = inputs.iter().copied().chain([Some(term)]).map(Into::into).collect();
     let remove = vec![id, place.id];
     Fusion { remove, like: id, operator: "Gemm", attributes: Vec::new(), operands }.edit(place)

@@ -252,9 +252,9 @@ fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     if let Some((_, gather)) = place.producer(value, "Gather") {
         return looked_up(place, gather);
     }
-    let (_, reshape) = place.producer(value, "Reshape").ok_or(Miss::ROOT)?;
+    let (_, reshape) = place.producer(value, "Reshape").ok_or(miss!("repeated").of(value))?;
     let wide = reshape.input(0).ok_or(Miss::ROOT)?;
-    let (_, expand) = place.producer(wide, "Expand").ok_or(Miss::ROOT)?;
+    let (_, expand) = place.producer(wide, "Expand").ok_or(miss!("repeated").of(wide))?;
     let narrow = expand.input(0).ok_or(Miss::ROOT)?;
     let data = place.layout(narrow).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
     let [batch, heads, times, length, size] = place.shape(wide).ok_or(miss!("repeated").of(wide))? else {

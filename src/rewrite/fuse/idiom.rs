@@ -58,7 +58,7 @@ fn activation_at(place: &Place<'_>) -> Option<Idiom> {
     let (x, core) = match node.is("Gelu") {
         true => (node.input(0)?, vec![place.id]),
         false if node.is("Mul") || node.is("Div") => {
-            let found = activation::read(place)?;
+            let found = activation::read(place).ok()?;
             (found.x, found.nodes)
         }
         false => return None,
@@ -85,7 +85,7 @@ fn normalization_at(place: &Place<'_>) -> Option<Idiom> {
     let mut value = place.only_output()?;
     let dtype = place.dtype(value)?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
-    normalization::read(&mut reader, value)?;
+    normalization::read(&mut reader, value).ok()?;
     let core = reader.nodes;
     let mut fringe = Vec::new();
     for operator in ["Cast", "Mul", "Add"] {

@@ -72,6 +72,6 @@ pub(super) fn normalized(place: &Place<'_>, mut value: ValueId) -> Option<ValueI
 /// The normalization that ends at a value, and its nodes.
 fn read(place: &Place<'_>, value: ValueId) -> Option<(Normalization, Vec<NodeId>)> {
     let mut reader = Reader { place, nodes: Vec::new(), dtype: place.dtype(value)? };
-    let found = normalization::read(&mut reader, value)?;
+    let found = normalization::read(&mut reader, value).ok()?;
     Some((found, reader.nodes))
 }

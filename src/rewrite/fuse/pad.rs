@@ -171,31 +171,29 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    fn of(place: &'a Place<'_>) -> Option<Window<'a>> {
-        let node = place.node()?;
-        let value = node.input(0)?;
-        let (id, pad) = place.producer(value, "Pad")?;
-        let padding = Padding::of(place, pad)?;
+    fn of(place: &'a Place<'_>) -> Result<Window<'a>, Miss> {
+        let node = place.root()?;
+        let value = node.input(0).ok_or(Miss::ROOT)?;
+        let (id, pad) = place.producer(value, "Pad").ok_or(Miss::ROOT)?;
+        let padding = Padding::of(place, pad).ok_or(miss!("pads-known").of(value))?;
         let once = node.times_read(value) == 1;
-        if !once || !place.is_internal(value, &[place.id]) {
-            return None;
-        }
-        let around = padding.spatial()?;
-        let own = node.ints("pads")?;
-        let is_valid = match node.text("auto_pad", b"NOTSET")? {
+        ensure(once, Miss::READ.of(value))?;
+        ensure(place.is_internal(value, &[place.id]), Miss::READ.of(value))?;
+        let around = padding.spatial().ok_or(miss!("spatial").of(value))?;
+        let own = node.ints("pads").ok_or(Miss::ROOT)?;
+        let is_valid = match node.text("auto_pad", b"NOTSET").ok_or(Miss::ROOT)? {
             b"NOTSET" | b"" => false,
             b"VALID" => true,
-            _ => return None,
+            _ => return Err(miss!("fixed-pads")),
         };
         let pads_already = own.iter().any(|&pad| pad != 0);
         let (begins, ends) = own.split_at_checked(around.len()).unwrap_or((&[], &[]));
-        if pads_already && (is_valid || ends.len() != around.len() || own.iter().any(|&pad| pad < 0)) {
-            return None;
-        }
+        let is_fixed = !is_valid && ends.len() == around.len() && own.iter().all(|&pad| pad >= 0);
+        ensure(!pads_already || is_fixed, miss!("fixed-pads"))?;
         let own = begins.iter().zip(ends).chain(std::iter::repeat((&0, &0)));
         let sum = |(&(a, b), (c, d)): (&(i64, i64), (&i64, &i64))| Some((a.checked_add(*c)?, b.checked_add(*d)?));
-        let pads = around.iter().zip(own).map(sum).collect::<Option<_>>()?;
-        Some(Window { node, id, padding, pads, pads_already })
+        let pads = around.iter().zip(own).map(sum).collect::<Option<_>>().ok_or(Miss::COMPUTABLE)?;
+        Ok(Window { node, id, padding, pads, pads_already })
     }
 
     /// Whether every pad is shorter than the window, whose taps lie side by side, and every window is whole.
@@ -209,7 +207,7 @@ impl<'a> Window<'a> {
 }
 
 fn pad_into_window(place: &Place<'_>) -> Result<Edit, Miss> {
-    let window = Window::of(place).ok_or(miss!("spatial"))?;
+    let window = Window::of(place)?;
     let number = window.padding.number(place).ok_or(miss!("fill"))?;
     let mut attributes = window.node.attributes.clone();
     let operator = match window.node.op_type.as_str() {

@@ -140,9 +140,9 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
     let &[Some(a), Some(b)] = other.inputs() else { return Err(Miss::ROOT) };
     let is_joined = |value: ValueId| place.producer(value, "Concat").is_some();
     let (joined, sin) = if is_joined(a) { (a, b) } else { (b, a) };
-    let (concat, node) = place.producer(joined, "Concat").ok_or(Miss::ROOT)?;
+    let (concat, node) = place.producer(joined, "Concat").ok_or(miss!("halves").of(joined))?;
     let &[Some(negated), Some(front)] = node.inputs() else { return Err(Miss::ROOT) };
-    let (neg, negation) = place.producer(negated, "Neg").ok_or(Miss::ROOT)?;
+    let (neg, negation) = place.producer(negated, "Neg").ok_or(miss!("halves").of(negated))?;
     let back = negation.input(0).ok_or(Miss::ROOT)?;
     let (x1, x2) = (Run::of(place, front).ok_or(miss!("halves"))?, Run::of(place, back).ok_or(miss!("halves"))?);
     let [_, _, _, size] = place.shape(x1.data).ok_or(miss!("halves"))? else { return Err(miss!("halves")) };

@@ -75,7 +75,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
             edit.constant(addend, "rows", concat(&[&sum, &behind], axis).or(Err(miss!("constant-addend")))?)
         }
         None => {
-            let (id, node) = place.producer(addend, "Concat").ok_or(Miss::ROOT)?;
+            let (id, node) = place.producer(addend, "Concat").ok_or(miss!("constant-addend").of(addend))?;
             let same_axis = place
                 .read(node)
                 .axis(place.shape(addend).ok_or(miss!("constant-addend").of(addend))?.len())

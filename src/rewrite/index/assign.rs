@@ -11,7 +11,7 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, ValueId};
 use crate::rewrite::build::{Build, axes};
-use crate::rewrite::miss::Miss;
+use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::miss;
 use crate::tensor::DType;
@@ -27,6 +27,7 @@ struct Written {
 
 pub(super) fn in_order(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
+    ensure(node.text("reduction", b"none") == Some(b"none".as_slice()), miss!("plain"))?;
     let columns = block(place, node).ok_or(miss!("blocks"))?;
     if let Some(edit) = whole(place, node, &columns) {
         return Ok(edit);

@@ -37,18 +37,18 @@ fn gather(place: &Place<'_>) -> Result<Edit, Miss> {
     let (data, indices) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
     let from = place.shape(data).ok_or(miss!("in-order").of(data))?;
     let axis = place.read(node).axis(from.len()).ok_or(Miss::ROOT)?;
-    let count = counting(place, indices).ok_or(miss!("whole"))?;
+    let count = counting(place, indices).ok_or(miss!("in-order").of(indices))?;
     let scope = place.scope();
     // In row-major order the indices are consecutive: each axis goes on where the next one ends.
     let mut size = Dim::constant(1);
     for (dim, step) in count.shape.iter().zip(&count.steps).rev().filter(|(dim, _)| !dim.is_const(1)) {
-        ensure(scope.eq(step, &size).is_yes(), miss!("whole"))?;
+        prove(scope.eq(step, &size), miss!("in-order").of(indices))?;
         size = scope.mul(&size, dim);
     }
-    let whole = count.offset.is_const(0) && scope.eq(&size, from.get(axis).ok_or(miss!("in-order"))?).is_yes();
-    ensure(whole, miss!("in-order"))?;
+    ensure(count.offset.is_const(0), miss!("whole").of(indices))?;
+    prove(scope.eq(&size, from.get(axis).ok_or(Miss::ROOT)?), miss!("whole").dim(data, axis))?;
     // Nothing but the layout of the axes is between the data and the result.
-    place.reshape_instead(data)
+    place.reshape_instead(data).or(Err(miss!("sizes-said").of(data)))
 }
 
 fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
@@ -75,10 +75,9 @@ fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
         let whole = start == 0 && place.scope().eq(&size, dim).is_yes();
         if !whole {
             let end = place.scope().add(&Dim::constant(start), &size);
-            ensure(
-                !(!place.scope().le(&end, dim).is_yes() && !is_looked_up(place.scope(), &column.shape, moves)),
-                miss!("in-order"),
-            )?;
+            if !is_looked_up(place.scope(), &column.shape, moves) {
+                prove(place.scope().le(&end, dim), miss!("looked-up").dim(data, axis))?;
+            }
             let witness = source_of(place, *value, &size).ok_or(miss!("in-order"))?;
             parts.push(Part { axis, start, size: size.clone(), witness });
         }
@@ -97,9 +96,11 @@ fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let mut edit = place.begin()?;
     let [part] = parts.as_slice() else {
-        ensure(parts.is_empty(), miss!("in-order"))?;
-        let node =
-            place.build(&mut edit, output).reshape_to(place.scope(), data, &shape, to).ok_or(Miss::EXPRESSIBLE)?;
+        ensure(parts.is_empty(), miss!("whole").of(data))?;
+        let node = place
+            .build(&mut edit, output)
+            .reshape_to(place.scope(), data, &shape, to)
+            .ok_or(miss!("sizes-said").of(data))?;
         return place.instead(edit, node);
     };
     let slice = cut(place, &mut edit, data, part).ok_or(miss!("in-order"))?;
@@ -109,7 +110,10 @@ fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let value = edit.new_value(data, "part");
     edit.insert.push(slice.output(value));
-    let node = place.build(&mut edit, output).reshape_to(place.scope(), value, &shape, to).ok_or(Miss::EXPRESSIBLE)?;
+    let node = place
+        .build(&mut edit, output)
+        .reshape_to(place.scope(), value, &shape, to)
+        .ok_or(miss!("sizes-said").of(data))?;
     place.instead(edit, node)
 }
 
@@ -206,7 +210,7 @@ pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(count.offset.is_const(0), miss!("front"))?;
     ensure(step(row, width), miss!("front"))?;
     ensure(step(column, &Dim::constant(1)), miss!("front"))?;
-    ensure(scope.eq(looked_up, rows).is_yes(), miss!("rows"))?;
+    prove(scope.eq(looked_up, rows), miss!("rows"))?;
     if !scope.le(length, width).is_yes() {
         prove(scope.ge(rows, &Dim::constant(1)), miss!("looked-up").dim(whole, 0))?;
     }

@@ -40,7 +40,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(!is_turned_again(place) || !is_turned(place, data), miss!(super::LAST_RULES, "not-between-turns"))?;
     let mut edit = place.begin()?.removing(id);
     let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
-    place.instead(edit, gather).ok()
+    place.instead(edit, gather)
 }
 
 /// How many elements lie before the one axis that is spread, and how often that repeats each.

@@ -89,7 +89,7 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     ensure(axes.len() == cuts.named, miss!("pointwise"))?;
     let rank = cuts.dims.len();
     // The slice itself may read what it cuts as a bound, too.
-    ensure(place.has_one_reader(value), miss!("pointwise").of(value))?;
+    ensure(place.has_one_reader(value), Miss::READ.of(value))?;
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
         let Some((link, data)) = link(place, value, (rank, &axes), most) else { break };
         chain.push(link);
@@ -97,8 +97,8 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     }
     let varies = chain.iter().any(|link| link.varies);
     ensure(!chain.is_empty(), miss!("pointwise"))?;
-    ensure(varies == (most == Variation::Rounding), miss!("pointwise"))?;
-    ensure(!place.producer_with(value, |own| own.fused_with_next).is_some(), miss!("pointwise").of(value))?;
+    ensure(varies == (most == Variation::Rounding), Miss::ROOT)?;
+    ensure(!place.producer_with(value, |own| own.fused_with_next).is_some(), miss!("not-fused").of(value))?;
     let mut edit = place.begin()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some).ok_or(miss!("pointwise"))?;
     let mut part = edit.new_value(value, "sliced");

@@ -140,7 +140,7 @@ fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {
         .as_const()
         .ok_or(miss!("known-places").of(data))?;
     let mut slices = siblings(place, data, &["Slice"]);
-    ensure(!slices.is_empty(), Miss::ROOT)?;
+    ensure(!slices.is_empty(), miss!("two-or-more").of(data))?;
     slices.push(place.id);
     slices.sort_unstable();
     let mut pieces: Vec<Piece> = Vec::new();
