@@ -152,6 +152,9 @@ fn neutral(place: &Place<'_>) -> Result<Edit, Miss> {
         let Some(dtype) = place.dtype(value).filter(|dtype| place.dtype(output) == Some(*dtype)) else { continue };
         let is_neutral = index::uniform(place, other).is_some_and(|number| (neutral.is)(dtype, &number));
         if !is_neutral {
+            if node.is("Pow") && dtype.is_integer() {
+                miss = miss!("float-power").of(value);
+            }
             continue;
         }
         match prove(place.compare_shapes(value, output), miss!("same-shape").of(value)) {

@@ -79,7 +79,7 @@ type Placed<'s> = (i64, usize, &'s Entry);
 /// Lowers a slice of another dialect.
 fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
     let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::SliceRule::Agree)
-        .or(Err(miss!("same-reading")))?
+        .or(Err(miss!("can-run")))?
         .ok_or(miss!("same-reading"))?;
     let (data, output) = (place.operand(0)?, place.result()?);
     ensure(place.root()?.outputs().len() == 1, miss!("can-run"))?;

@@ -63,11 +63,12 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result).or(Err(miss!("normalization")))?;
     let dims = place.shape(result).ok_or(miss!("has-rows").of(result))?;
-    let has_rows = dims.len() >= 2 && dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
     ensure(dtype == DType::Float, miss!("epsilon-read"))?;
     ensure(!place.opset.has(found.operator), miss!("not-known"))?;
     ensure(place.opset.arithmetic_broadcasts(), miss!("not-known"))?;
-    ensure(has_rows, miss!("has-rows"))?;
+    ensure(dims.len() >= 2, miss!("has-rows").of(result))?;
+    let is_wide = dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
+    ensure(is_wide, miss!("wide-axis").of(result))?;
     prove(place.compare_shapes(found.x, result), miss!("same-shape").of(found.x))?;
     ensure(has_single_epsilon(place, &reader.nodes), miss!("epsilon-read"))?;
     let mut nodes = reader.nodes;

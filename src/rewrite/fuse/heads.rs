@@ -170,7 +170,7 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     let fits = place.same_dims(dims, &whole);
     ensure(fits, miss!("parted"))?;
     ensure(count.is_const(3), miss!("three"))?;
-    ensure(remove.len() == PARTS.checked_add(2).ok_or(Miss::COMPUTABLE)?, miss!("three"))?;
+    ensure(remove.len() == PARTS.checked_add(2).ok_or(Miss::COMPUTABLE)?, Miss::READ)?;
     if place.is_internal(stack, &remove) {
         remove.push(turn);
         remove.extend(place.is_internal(parted, &[turn]).then_some(reshape));

@@ -196,13 +196,15 @@ impl<'a> Window<'a> {
         Ok(Window { node, id, padding, pads, pads_already })
     }
 
-    /// Whether every pad is shorter than the window, whose taps lie side by side, and every window is whole.
-    fn is_plain_pool(&self) -> Option<bool> {
-        let kernel = self.node.ints("kernel_shape")?;
+    /// Checks that every pad is shorter than the window, whose taps lie side by side, and that every window is whole.
+    fn check_pool(&self) -> Result<(), Miss> {
+        let kernel = self.node.ints("kernel_shape").ok_or(Miss::ROOT)?;
         let mut taps = self.pads.iter().zip(kernel);
         let shorter = self.pads.len() == kernel.len() && taps.all(|(&(begin, end), &taps)| begin < taps && end < taps);
-        let dense = self.node.ints("dilations")?.iter().all(|&dilation| dilation == 1);
-        Some(dense && !self.node.flag("ceil_mode", false)? && shorter)
+        let dilations = self.node.ints("dilations").ok_or(Miss::ROOT)?;
+        ensure(dilations.iter().all(|&dilation| dilation == 1), miss!("plain-pool"))?;
+        ensure(self.node.flag("ceil_mode", false) == Some(false), miss!("plain-pool"))?;
+        ensure(shorter, miss!("short-pads"))
     }
 }
 
@@ -210,23 +212,19 @@ fn pad_into_window(place: &Place<'_>) -> Result<Edit, Miss> {
     let window = Window::of(place)?;
     let number = window.padding.number(place).ok_or(miss!("fill"))?;
     let mut attributes = window.node.attributes.clone();
+    if !window.node.is("Conv") {
+        window.check_pool()?;
+        ensure(window.padding.has_elements(place) == Some(true), miss!("not-empty").of(window.padding.input))?;
+    }
     let operator = match window.node.op_type.as_str() {
         "Conv" if number == 0.0 => "Conv",
-        "AveragePool"
-            if number == 0.0
-                && place.opset.pools_count_padding()
-                && window.is_plain_pool().ok_or(miss!("plain-pool"))?
-                && window.padding.has_elements(place).ok_or(miss!("plain-pool"))? =>
-        {
+        "AveragePool" if number == 0.0 && place.opset.pools_count_padding() => {
             let counts = window.node.flag("count_include_pad", false).ok_or(Miss::ROOT)?;
             ensure(!window.pads_already || counts, miss!("counted"))?;
             replace(&mut attributes, "count_include_pad", 1.into());
             "AveragePool"
         }
-        "MaxPool"
-            if window.is_plain_pool().ok_or(miss!("plain-pool"))?
-                && window.padding.has_elements(place).ok_or(miss!("plain-pool"))? =>
-        {
+        "MaxPool" => {
             place.only_output().ok_or(miss!("no-indices"))?;
             let range = range(place, window.padding.input).ok_or(miss!("fill"))?;
             ensure(range.low != f64::NEG_INFINITY, miss!("fill"))?;

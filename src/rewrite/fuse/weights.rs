@@ -265,6 +265,8 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
     let id = place.model.value(between).producer().ok_or(Miss::ROOT)?;
     let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph()).ok_or(Miss::ROOT)?;
     let linear = Linear::of(place, inner, between).ok_or(Miss::ROOT)?;
+    let trains = node.is("BatchNormalization") && place.read(node).normalizes_as_given() != Some(true);
+    ensure(!trains, miss!("inference"))?;
     let affine = Affine::of(place, node, slot, linear.channels).ok_or(miss!("per-channel"))?;
     ensure(place.is_internal(between, &[place.id]), Miss::READ.of(between))?;
     let weight = inner.input(linear.weight).ok_or(Miss::ROOT)?;

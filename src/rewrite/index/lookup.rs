@@ -122,7 +122,7 @@ fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
 pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     ensure(node.int("batch_dims", 0).ok_or(Miss::ROOT)? == 0, miss!(super::LATE_RULES, "in-order"))?;
-    ensure(place.opset.reshape_may_keep_zero(), Miss::EXPRESSIBLE)?;
+    ensure(place.opset.reshape_may_keep_zero(), miss!(super::LATE_RULES, "says-zero"))?;
     let (data, indices, output) =
         (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
     let columns = columns(place, indices).ok_or(miss!(super::LATE_RULES, "in-order"))?;

@@ -223,12 +223,9 @@ fn concat_of_slices(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(values.len() <= MOST_PIECES, miss!("adjacent"))?;
     let axis =
         place.read(node).axis(place.shape(output).ok_or(miss!("adjacent").of(output))?.len()).ok_or(Miss::ROOT)?;
-    let (at, run) = (0..values.len())
-        .find_map(|at| {
-            let run = run_from(place, values.get(at..)?, axis)?;
-            pays(place, &values, at, &run).then_some((at, run))
-        })
-        .ok_or(miss!("adjacent"))?;
+    let mut runs = (0..values.len()).filter_map(|at| Some((at, run_from(place, values.get(at..)?, axis)?))).peekable();
+    ensure(runs.peek().is_some(), miss!("adjacent"))?;
+    let (at, run) = runs.find(|(at, run)| pays(place, &values, *at, run)).ok_or(miss!("pays"))?;
     let is_whole = run.axes.iter().all(Option::is_none);
     let alone = run.operands == values.len();
     if alone && is_whole {

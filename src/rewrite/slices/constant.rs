@@ -93,7 +93,7 @@ fn part<'a>(place: &Place<'a>, value: ValueId) -> Option<Part<'a>> {
 fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let slot = usize::from(node.is("Gather"));
-    let axis_miss = if node.is("MatMul") { miss!("rows") } else { miss!("one-axis") };
+    let axis_miss = if node.is("MatMul") || node.is("Gemm") { miss!("rows") } else { miss!("one-axis") };
     let value = node.input(slot).ok_or(Miss::ROOT)?;
     ensure(!place.constant(value).is_some(), miss!("constant").of(value))?;
     let Part { id, slice, whole, data, axis } = part(place, value).ok_or(axis_miss)?;

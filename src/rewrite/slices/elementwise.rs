@@ -91,9 +91,14 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     // The slice itself may read what it cuts as a bound, too.
     ensure(place.has_one_reader(value), Miss::READ.of(value))?;
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
-        let Some((link, data)) = link(place, value, (rank, &axes), most) else { break };
-        chain.push(link);
-        value = data;
+        match link(place, value, (rank, &axes), most) {
+            Ok((link, data)) => {
+                chain.push(link);
+                value = data;
+            }
+            Err(miss) if chain.is_empty() => return Err(miss),
+            Err(_) => break,
+        }
     }
     let varies = chain.iter().any(|link| link.varies);
     ensure(!chain.is_empty(), miss!("pointwise"))?;
@@ -120,37 +125,37 @@ fn link(
     value: ValueId,
     (rank, axes): (usize, &[usize]),
     most: Variation,
-) -> Option<(Link, ValueId)> {
-    let id = place.model.value(value).producer()?;
-    let node = place.model.node(id)?;
-    if node.graph() != place.node()?.graph() || node.outputs().len() != 1 || !node.canonical_domain().is_empty() {
-        return None;
-    }
+) -> Result<(Link, ValueId), Miss> {
+    // The other rule moves over functions that round.
+    let varies = if most == Variation::None { miss!("same-bits").of(value) } else { Miss::ROOT };
+    let id = place.model.value(value).producer().ok_or(Miss::ROOT)?;
+    let node = place.model.node(id).ok_or(Miss::ROOT)?;
+    ensure(node.graph() == place.root()?.graph(), Miss::ROOT)?;
+    ensure(node.outputs().len() == 1, Miss::ROOT)?;
+    ensure(node.canonical_domain().is_empty(), miss!("pointwise"))?;
     let traits = traits_of(place.model, node);
-    let pointwise = traits.pointwise?;
-    let variation = traits.variation(place.dtype(node.input(0)?)?);
+    let pointwise = traits.pointwise.ok_or(miss!("pointwise"))?;
+    let variation = traits.variation(place.dtype(node.input(0).ok_or(Miss::ROOT)?).ok_or(Miss::ROOT)?);
     let data = match pointwise.operands {
-        Operands::First => node.input(0)?,
+        Operands::First => node.input(0).ok_or(Miss::ROOT)?,
         Operands::Broadcast | Operands::Stretched
             if place.opset.everything_broadcasts() && pointwise.meets(place.opset) =>
         {
-            full_operand(place, node, value, rank, axes)?
+            full_operand(place, node, value, rank, axes).ok_or(miss!("pointwise"))?
         }
         // Quantized groups are recognised by runtimes as they stand.
-        _ => return None,
+        _ => return Err(varies),
     };
-    if variation > most {
-        return None;
-    }
+    ensure(variation <= most, miss!("pointwise"))?;
     let is_constant = matches!(place.model.value(data).definition(), Definition::Initializer(_));
     // Not every runtime slices every type.
     let is_common = place.dtype(data).is_some_and(is_common);
-    if is_constant || !is_common || place.shape(data)?.len() != rank {
-        return None;
-    }
+    ensure(!is_constant, miss!("movable-type"))?;
+    ensure(is_common, Miss::ROOT)?;
+    ensure(place.shape(data).ok_or(miss!("one-operand").of(data))?.len() == rank, miss!("pointwise").of(data))?;
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Some((Link { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
+    Ok((Link { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.

@@ -93,9 +93,11 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     let split = match part.as_const() {
         Some(part) if part >= 1 => {
             let sizes = vec![part; lookups.len()];
-            place.build(&mut edit, data).split(whole_turned, along, sizes).ok_or(Miss::EXPRESSIBLE)?
+            place.build(&mut edit, data).split(whole_turned, along, sizes).ok_or(miss!(LATE_RULES, "known-parts"))?
         }
-        None => place.build(&mut edit, data).split_evenly(whole_turned, along).ok_or(Miss::EXPRESSIBLE)?,
+        None => {
+            place.build(&mut edit, data).split_evenly(whole_turned, along).ok_or(miss!(LATE_RULES, "known-parts"))?
+        }
         Some(_) => return Err(miss!(LATE_RULES, "known-parts")),
     };
     let results = lookups.iter().filter_map(|&(id, _)| place.model.node(id)?.output(0));

@@ -149,7 +149,9 @@ fn gathers(place: &Place<'_>) -> Result<Edit, Miss> {
         parts.push((index, id, place.model.node(id).ok_or(Miss::ROOT)?.output(0).ok_or(Miss::ROOT)?));
     }
     // The first of them stands for all; equal ones become one before.
-    ensure(parts.len() >= fewest_parts(place, data), miss!(LATE_RULES, "two-or-more"))?;
+    let fewest = fewest_parts(place, data);
+    let few = if fewest > 2 { miss!(LATE_RULES, "three-of-sizes") } else { miss!(LATE_RULES, "two-or-more") };
+    ensure(parts.len() >= fewest, few.of(data))?;
     ensure(parts.first().ok_or(Miss::ROOT)?.1 == place.id, Miss::ROOT)?;
     parts.sort_unstable();
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());

@@ -158,7 +158,9 @@ fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     pieces.sort_by_key(|piece| piece.start);
     let overlap = |pair: &[Piece]| matches!(pair, [a, b] if a.start.checked_add(a.len).is_none_or(|end| end > b.start));
-    ensure(pieces.len() >= fewest_parts(place, data), miss!("two-or-more"))?;
+    let fewest = fewest_parts(place, data);
+    let few = if fewest > 2 { miss!("three-of-sizes") } else { miss!("two-or-more") };
+    ensure(pieces.len() >= fewest, few.of(data))?;
     ensure(!pieces.windows(2).any(overlap), miss!("no-overlap"))?;
     let name = place.root()?.name.clone();
     let mut edit = place.begin()?;
