@@ -320,8 +320,8 @@ impl OnnxModel {
     }
 
     /// Folds, and returns the answer of one rule at every remaining node with the pattern of the rule: the first premise that fails, the
-    /// operand or dim that it is about, and the question that the prover could not answer. With `node`, only at the node of this name, or
-    /// the node that computes a tensor of this name.
+    /// operand or dim that it is about, and the question that the prover could not answer. `node` restricts the
+    /// answer to the node of this name, or the node that computes the tensor of this name.
     ///
     /// ```
     /// use onnx_slice_fold::{OnnxModel, Options};

@@ -114,7 +114,7 @@ impl Scope {
         let answer = match self.try_modulo(&b, &a) {
             Some(rest) => self.is_zero(&rest),
             None => {
-                // The divisor may be 0; a polynomial multiple of it is a multiple all the same.
+                // The divisor may be 0; a polynomial multiple of it is a multiple even then.
                 let positive = if a.leading().coefficient < 0 { a.scaled(-1) } else { Some(a.clone()) };
                 let rest = positive.and_then(|a| b.divide(&a)).map(|(_, rest)| rest);
                 Answer::of(rest.is_some_and(|rest| rest.is_const(0)), || false)

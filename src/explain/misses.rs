@@ -1,4 +1,4 @@
-//! Why a rule declines at the nodes that are left.
+//! The premise of a rule that fails at each remaining node.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use crate::ir::{Fact, Model, Node};
 use crate::passes::{Attempt, NoRule, attempts, is_in_force, rule};
 use crate::rewrite::{About, GUARDS, Miss, Premise, Rule, SHARED};
 
-/// A name that no node that is left has, of a rule or a node.
+/// A name that no rule has, or no remaining node.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NoAttempt {
     /// No rule has the name.
     #[error(transparent)]
     Rule(#[from] NoRule),
-    /// No node that is left has the name.
+    /// No remaining node has the name.
     #[error("the result has no node named '{0}': `explain MODEL {0}` lists the edits at that place")]
     Node(String),
 }
 
-/// The answer of one rule at every node that is left.
+/// The answer of one rule at every remaining node.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RuleExplanation {
@@ -57,10 +57,10 @@ pub struct FailedPremise {
     pub question: Option<String>,
 }
 
-/// Returns the answer of a rule at every node that is left, or at those of one name.
+/// Returns the answer of a rule at every remaining node, or at those of one name.
 ///
 /// # Errors
-/// No rule, or no node that is left, has the name.
+/// No rule, or no remaining node, has the name.
 pub(crate) fn explain_rule(folded: &Folded<'_>, name: &str, node: Option<&str>) -> Result<RuleExplanation, NoAttempt> {
     let rule = rule(name)?;
     let (model, facts) = (folded.model, &folded.outcome.facts);
@@ -94,7 +94,7 @@ pub(crate) fn explain_rule(folded: &Folded<'_>, name: &str, node: Option<&str>) 
     })
 }
 
-/// The expressions that must be at least 0 so that the first failing premise of a rule holds at a node that is left.
+/// Returns the expressions that must be at least 0 so that the first failing premise of a rule holds at a remaining node.
 pub(super) fn open_questions(folded: &Folded<'_>) -> Vec<Dim> {
     let found = attempts(folded.model, &folded.outcome.facts, &|rule| is_in_force(folded.options, rule));
     let mut slacks: Vec<Dim> = Vec::new();

@@ -9,7 +9,7 @@
 //! | `supposition` | what could be known of the inputs, by the questions that the prover could not answer |
 //! | `search` | folds again under such suppositions, and keeps those that change something |
 //! | `place` | answers for one node, tensor or size |
-//! | `misses` | says for each node that stays which premise of a rule fails |
+//! | `misses` | names the premise of a rule that fails at each remaining node |
 //! | `text` | writes all of it down |
 //!
 //! Nothing here is guessed: a supposition is named only with what came of folding under it.

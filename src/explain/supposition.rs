@@ -134,8 +134,8 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// The suppositions that could settle what is open after `model` was made from `original`. Expressions in `open` are those that must be
-    /// at least 0 so that a rule fires at a node that is left.
+    /// The suppositions that could settle what is open after `model` was made from `original`. Each expression in `open` must be at
+    /// least 0 so that a rule fires at a remaining node.
     pub fn new(original: &Model, model: &Model, facts: &Facts, open: Vec<Dim>) -> Self {
         let mut candidates = Candidates {
             sizes: sizes_of(original, facts),

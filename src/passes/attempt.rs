@@ -1,4 +1,4 @@
-//! Rules at the nodes that are left, tried without an edit: why they decline.
+//! Attempts of rules at the remaining nodes, without an edit.
 
 use super::dead::live_graphs;
 use super::pass::skips;
@@ -50,7 +50,7 @@ pub fn attempts(model: &Model, facts: &Facts, is_wanted: &dyn Fn(&Rule) -> bool)
                 (domain, name) => format!("{domain}.{name}"),
             };
             for &rule in wanted.iter().filter(|rule| rule.operators.contains(&name.as_str())) {
-                // Each attempt has a budget of its own: rules at other nodes spend nothing of it.
+                // Each attempt has a separate budget, so that rules at other nodes spend nothing of it.
                 let budget = Budget::default();
                 let place = Place { model, facts, id, opset, budget: &budget, taken: &taken };
                 let result = offered(rule, &place).and_then(|edit| check(&place, &edit, &idioms));

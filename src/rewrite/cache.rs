@@ -1,4 +1,4 @@
-//! What rules have worked out of slices at earlier nodes.
+//! A cache of slices that rules have analyzed at earlier nodes.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,8 +9,8 @@ use crate::dim::Dim;
 use crate::ir::{GraphId, NodeId, ValueId};
 use crate::ops::SliceCuts;
 
-/// What slices take, and which values hold a size, as far as it has been worked out. It goes by what the slices read, so edits do not
-/// spoil it; when more is proved of that than before, begin with a new one.
+/// The ranges of slices and the values that hold a dim, as far as a rule has computed them. The key of a slice includes its operands, so an
+/// edit invalidates no entry. Facts that change later need a new cache.
 #[derive(Default)]
 pub struct Taken {
     pub(super) slices: RefCell<FxHashMap<NodeId, CachedSlice>>,
@@ -18,7 +18,7 @@ pub struct Taken {
     pub(super) scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
 }
 
-/// The operands of a slice and what it takes.
+/// The operands of a slice and its ranges.
 pub(super) struct CachedSlice {
     pub(super) inputs: Vec<Option<ValueId>>,
     pub(super) cuts: Option<Rc<SliceCuts>>,

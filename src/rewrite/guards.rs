@@ -79,7 +79,7 @@ pub fn check(place: &Place<'_>, edit: &Edit, idioms: &Idioms) -> Result<(), Miss
     Ok(())
 }
 
-/// The values that an edit makes stand for others, and those.
+/// The pairs of a replaced value and the existing value that its consumers read after the edit.
 fn forwarded(edit: &Edit) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
     edit.replace.iter().copied().filter(|(old, new)| !old.is_placeholder() && !new.is_placeholder())
 }
@@ -110,7 +110,7 @@ fn parts_grids(place: &Place<'_>, output: ValueId, value: ValueId) -> bool {
     })
 }
 
-/// Returns `true` if a value is dequantized from what was quantized in the graph.
+/// Returns `true` if a DequantizeLinear computes a value from the result of a QuantizeLinear.
 fn is_quantized_before(place: &Place<'_>, value: ValueId) -> bool {
     let codes = place.producer(value, "DequantizeLinear").and_then(|(_, node)| node.input(0));
     codes.is_some_and(|codes| place.producer(codes, "QuantizeLinear").is_some())

@@ -1,4 +1,4 @@
-//! The list of all rules, in the order they are tried. It stands above the rules: no rule knows it.
+//! All rules, in the order they are tried. The file is above the rules: no rule imports it.
 
 use super::rule::Rule;
 use super::{
@@ -69,8 +69,8 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[index::STEP_RULES],
 ];
 
-/// The rules that are used only if the user names them, or an operator set to write the model in: what they write is the standard's, but
-/// not every consumer of that operator set has a kernel for it.
+/// The rules that need a request of the user, by name or by `--opset`: the standard has the operators that they write, but not every consumer
+/// of the operator set has kernels for them.
 pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-of-parts", "attention-groups"];
 
 /// Every rule.

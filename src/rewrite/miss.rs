@@ -1,10 +1,10 @@
-//! Why a rule declines. A [`Miss`] names the premise that failed and the operand or dim that it is about. It is a few words in size:
-//! rules decline millions of times, so nothing is allocated or formatted before somebody asks for the text.
+//! The reason for which a rule declines. A [`Miss`] names the premise that failed, and the operand or dim of that premise. A miss is four words
+//! in size: rules decline millions of times, so only `explain --rule` formats text.
 
 use crate::dim::Answer;
 use crate::ir::ValueId;
 
-/// What a premise is about.
+/// The subject of a premise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
     /// The node as a whole.
@@ -20,7 +20,7 @@ pub enum About {
 pub struct Miss {
     /// The name of the premise: one of the rule's record, or of [`SHARED`].
     pub premise: &'static str,
-    /// What it is about.
+    /// The subject of the premise.
     pub about: About,
     /// `true` if the prover could decide neither the premise nor its opposite. The question is the last one that
     /// [`Scope::open_question`](crate::dim::Scope::open_question) noted, for a miss ends the attempt.

@@ -8,8 +8,8 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`miss`] | why a rule declines: the premise that failed, and the operand or dim it is about |
-//! | [`place`] | the node that a rule looks at, and what is proved about it |
+//! | [`miss`] | the reason for which a rule declines: the premise that failed, with its operand or dim |
+//! | [`place`] | a node with its facts, as a rule sees it |
 //! | [`rule`] | a rule as data |
 //! | [`guards`] | conditions on every edit, whatever its rule proves |
 //! | [`list`] | all rules, in the order they are tried; no other file here imports it |

@@ -1,4 +1,4 @@
-//! The name that a misspelled one was most likely meant to be.
+//! Suggests the name nearest to a misspelled one.
 
 /// The name that a wrong one was most likely meant to be: the nearest in single letters, if it is near enough to be a slip.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {

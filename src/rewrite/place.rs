@@ -1,4 +1,4 @@
-//! A node that a rule looks at, with what is proved about its surroundings.
+//! A node with its facts, as a rule sees it.
 
 use super::cache::Taken;
 use super::miss::Miss;
@@ -20,7 +20,7 @@ pub struct Place<'a> {
     pub opset: Opset,
     /// What computing new constants may cost.
     pub budget: &'a Budget,
-    /// What has been worked out of the slices.
+    /// The slices analyzed so far.
     pub taken: &'a Taken,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Place<'a> {
         self.facts.scope()
     }
 
-    /// What is proved of a value.
+    /// The fact of a value.
     pub fn fact(&self, value: ValueId) -> Option<&'a Fact> {
         self.facts.get(value)
     }
@@ -123,17 +123,17 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether elements of a value may be looked up by a new node. ONNX Runtime's Gather takes of each entry the first string alone.
+    /// Returns `true` if a new Gather may read a value. ONNX Runtime's Gather returns only the first string of each entry.
     pub fn may_be_looked_up(&self, value: ValueId) -> bool {
         self.dtype(value).is_some_and(|dtype| dtype != DType::String)
     }
 
-    /// Returns `true` if these are as many dims, proved to be equal one by one.
+    /// Returns `true` if both lists have the same length and their dims are proved to be equal in pairs.
     pub fn same_dims(&self, a: &[Dim], b: &[Dim]) -> bool {
         self.compare_dims(a, b).is_yes()
     }
 
-    /// Compares as many dims one by one. The answer is that of the first pair that is not proved to be equal.
+    /// Compares two lists of dims in pairs. The answer is that of the first pair that is not proved to be equal.
     pub fn compare_dims(&self, a: &[Dim], b: &[Dim]) -> Answer {
         if a.len() != b.len() {
             return Answer::No;
@@ -142,12 +142,12 @@ impl<'a> Place<'a> {
         answers.into_iter().find(|answer| !answer.is_yes()).unwrap_or(Answer::Yes)
     }
 
-    /// A node with what is proved about it.
+    /// A node with the facts of its operands and results.
     pub fn view(&self, id: NodeId) -> Option<NodeFacts<'a>> {
         NodeFacts::of(self.model, self.facts, id, self.opset.version())
     }
 
-    /// The node that computes a value, if its operator is of the default domain and says this of itself and it is in the same graph.
+    /// The node that computes a value, if it is in the same graph and its operator is of the default domain and has this trait.
     pub fn producer_with(&self, value: ValueId, has: impl Fn(&Traits) -> bool) -> Option<(NodeId, &'a Node)> {
         let id = self.model.value(value).producer()?;
         let node = self.model.node(id)?;
@@ -242,7 +242,7 @@ impl<'a> Place<'a> {
         same(1) && same(2) && alike("axis", 1) && alike("block_size", 0)
     }
 
-    /// Whether a value can stand for the node's first result without a node that gives it the result's name.
+    /// Returns `true` if a value can replace the node's first result without an Identity for the result's name.
     pub fn may_forward(&self, value: ValueId) -> bool {
         let at = self.output(0).zip(self.graph());
         at.is_some_and(|(output, graph)| self.model.may_replace(output, value, graph))

@@ -1,5 +1,5 @@
-//! A rule as data: what it claims, under which premises, and its function. `onnx-slice-fold rules` and `RULES.md` print it, and tests
-//! compare it with fixtures.
+//! A rule as data: its law, its premises and its function. `onnx-slice-fold rules` and `RULES.md` print the record, and tests compare the record
+//! with fixtures.
 
 use super::miss::{Miss, SHARED};
 use super::place::Place;
@@ -15,11 +15,11 @@ pub struct Rule {
     pub name: &'static str,
     /// What equals what, as a formula.
     pub law: &'static str,
-    /// What it does, in one sentence.
+    /// The effect of the rule, in one sentence.
     pub sentence: &'static str,
     /// When it does it. Each premise can fail while the others hold.
     pub premises: &'static [Premise],
-    /// `true` if results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
+    /// `true` if the rule preserves every bit of the results. Other rules preserve them up to rounding, and `--exact` disables them.
     pub exact: bool,
     /// The operators it looks at, those of other domains as [`Node::operator`](crate::ir::Node::operator) names them; empty for a pass
     /// that looks at all of them.
@@ -41,7 +41,7 @@ pub fn as_pass(_: &Place<'_>) -> Result<Edit, Miss> {
     Err(Miss::ROOT)
 }
 
-/// Returns the miss for a premise of one of these rules. It is computed at compile time, so a name that no rule has does not compile.
+/// Returns the miss for a premise of one of these rules. The compiler evaluates the call, so a name that no rule has does not compile.
 #[expect(clippy::panic, reason = "evaluated at compile time only")]
 pub const fn named(mut rules: &[Rule], premise: &'static str) -> Miss {
     while let [rule, rest @ ..] = rules {

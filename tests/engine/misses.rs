@@ -80,7 +80,7 @@ fn ten_rules_say_why() {
     insta::assert_snapshot!(told);
 }
 
-/// Of a node that is asked for by name, or by the name of its result, only that one is told.
+/// The name of a node, or of its result, restricts the answer to that node.
 #[test]
 fn one_node_is_told_by_name() {
     let source = "<ir_version: 10, opset_import: [\"\" : 17]> g (float[n] x, float[m] z) => (float[k] y, float[l] w)

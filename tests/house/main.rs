@@ -106,8 +106,8 @@ fn nothing_imports_upward() {
     }
 }
 
-/// The list of rules stands above the rules. So no file of `src/rewrite` imports it, and none imports what `mod.rs` makes public for the passes: the
-/// file that defines a name is named.
+/// The list of rules is above the rules, so no file of `src/rewrite` imports it. Nor does a file import names that `mod.rs` exports for the passes:
+/// it names the file that defines them.
 #[test]
 fn no_rule_knows_the_list() {
     let files = production("src/rewrite");

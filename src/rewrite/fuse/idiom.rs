@@ -1,8 +1,8 @@
 //! Idioms: groups of nodes that runtimes recognise and compute with one kernel.
 //!
 //! A rule that takes one node out of such a group saves a node in the file and costs the runtime its kernel. So an edit may replace an
-//! idiom as a whole, and otherwise must leave its nodes alone ([`Idioms::leaves_whole`]). What is recognised is recognised by what it
-//! computes, as the rules do that write it as one operator where the operator set has one:
+//! idiom as a whole, and otherwise must leave its nodes alone ([`Idioms::leaves_whole`]). A group is recognised by its
+//! formula, like in the rules that write it as one operator where the operator set has one:
 //!
 //! | idiom | and what belongs to it for the runtime |
 //! | --- | --- |

@@ -14,7 +14,7 @@
 //!
 //! ONNX Runtime's kernel refuses an empty batch and empty sequences, which the nodes compute, and the standard's operator as well. So the
 //! sizes must be known to be at least 1: by what the model needs of them, or because the user says so (`--dim batch=1..`). These rules are
-//! used only if an operator set is asked for ([`ASKED_FOR`](crate::rewrite::list::ASKED_FOR)), since other consumers may not have the operator.
+//! used only if the user requests an operator set ([`ASKED_FOR`](crate::rewrite::list::ASKED_FOR)), since other consumers may not have the operator.
 
 use super::kernels::{as_attribute, has_kernel};
 use super::magnitude::has_room;
