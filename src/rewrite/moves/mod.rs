@@ -11,7 +11,7 @@ mod shuffled;
 
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
 use self::shuffled::turns_weights;
-use super::Build;
+use super::build::Build;
 use super::miss::Miss;
 use super::place::Place;
 use super::rule::{Rule, miss};
