@@ -113,7 +113,8 @@ fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
                 let told = dim.map(|dim| slicing::with_numbers(place.scope(), dim, range, spec.reading));
                 let range = told.as_ref().unwrap_or(range);
                 if keep_whole || !is_whole(place.scope(), dim, range, spec.reading) {
-                    plan.range(place.scope(), axis, entry, dim, range, spec.reading).ok_or(miss!("sayable"))?;
+                    plan.range(place.scope(), axis, entry, dim, range, spec.reading)
+                        .ok_or(miss!("same-reading").of(data))?;
                 }
             }
         }

@@ -31,7 +31,7 @@ fn a_miss_names_a_premise() {
         let Some(rule) = rules().find(|rule| rule.name == name) else { continue };
         let failed = failed(&fixture, &name);
         let known =
-            |premise: &&&str| shared.contains(**premise) || rule.premises.iter().any(|(own, _)| own == **premise);
+            |premise: &&&str| shared.contains(**premise) || rule.premises.iter().any(|(own, _)| own == *premise);
         wrong.extend(
             failed.iter().filter(|premise| !known(premise)).map(|premise| format!("{}: {premise}", fixture.name)),
         );

@@ -66,8 +66,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 /// `x[0:dim] = x`, on every axis.
 fn slice_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = place.operand(0)?;
-    ensure(!cuts_of(place, place.id).ok_or(miss!("whole"))?.axes.iter().any(Option::is_some), miss!("whole"))?;
-    place.forward(value)
+    let cuts = cuts_of(place, place.id).ok_or(miss!("whole").of(value))?;
+    match cuts.axes.iter().position(Option::is_some) {
+        Some(axis) => Err(miss!("whole").dim(value, axis)),
+        None => place.forward(value),
+    }
 }
 
 /// Two slices that take the same elements of every axis of one value are one, however their bounds are written: `x[0:5]` is
