@@ -327,7 +327,7 @@ fn resize(place: &Place<'_>) -> Result<Edit, Miss> {
     let crops = node.text("coordinate_transformation_mode", b"half_pixel").ok_or(Miss::ROOT)? == b"tf_crop_and_resize";
     ensure(stretches, miss!("whole-multiples"))?;
     ensure(!crops, miss!("stretched"))?;
-    ensure(!node.attribute("axes").is_some(), miss!("stretched"))?;
+    ensure(node.attribute("axes").is_none(), miss!("stretched"))?;
     let (input, output) = (node.input(0).ok_or(miss!("stretched"))?, node.output(0).ok_or(Miss::ROOT)?);
     let (from, to) = (
         place.shape(input).ok_or(miss!("whole-multiples").of(input))?,

@@ -150,7 +150,7 @@ impl Scaling {
             *bytes = bytes.checked_add(tensor.byte_len()).ok_or(Miss::COMPUTABLE)?;
             let factor = if change.inverse { self.factor.recip() } else { self.factor };
             ensure(
-                !(change.divides && !divides_within_range(tensor, factor).ok_or(miss!("in-range"))?),
+                !change.divides || divides_within_range(tensor, factor).ok_or(miss!("in-range"))?,
                 miss!("in-range"),
             )?;
             let tensor =

@@ -52,7 +52,7 @@ fn row_into_table(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(is_row, miss!("row"))?;
     ensure(place.read(gather).axis(2).ok_or(miss!("whole-rows"))? == 0, miss!("whole-rows"))?;
     prove(place.compare_shapes(x, sum), miss!("row").of(x))?;
-    ensure(!place.tensor(x).is_some(), miss!("row").of(x))?;
+    ensure(place.tensor(x).is_none(), miss!("row").of(x))?;
     let (row, cells) = (numbers.to_f64s().ok_or(Miss::COMPUTABLE)?, table.to_f64s().ok_or(Miss::COMPUTABLE)?);
     ensure(may_shift(dtype, &row), miss!("small"))?;
     let sums: Vec<f64> = cells.iter().zip(row.iter().cycle()).map(|(cell, number)| cell + number).collect();

@@ -216,7 +216,7 @@ fn chosen(
     let fixed = constant.as_ref().map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
     if !reaches(place.scope(), &choices, &fixed, axis, whole) {
         // One column is spread as it was; the others follow it.
-        ensure(!result.is_some(), miss!(super::LAST_RULES, "spread"))?;
+        ensure(result.is_none(), miss!(super::LAST_RULES, "spread"))?;
         let choice = choices.first_mut().ok_or(miss!(super::LAST_RULES, "spread"))?;
         let column =
             *columns.get(*choice.places.first().ok_or(Miss::ROOT)?).ok_or(miss!(super::LAST_RULES, "spread"))?;

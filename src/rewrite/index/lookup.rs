@@ -143,7 +143,7 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
         if !place.scope().eq(&size, from.get(axis).ok_or(miss!(super::LATE_RULES, "in-order"))?).is_yes() {
             let witness = source_of(place, *value, &size).ok_or(miss!(super::LATE_RULES, "one-part"))?;
             ensure(
-                !part.replace(Part { axis, start: 0, size, witness }).is_some(),
+                part.replace(Part { axis, start: 0, size, witness }).is_none(),
                 miss!(super::LATE_RULES, "one-part"),
             )?;
         }

@@ -74,7 +74,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
         place.dtype(index).ok_or(miss!(super::LATE_RULES, "of-one").of(index))? == DType::Int64,
         miss!(super::LATE_RULES, "of-one").of(index),
     )?;
-    ensure(!place.constant(index).is_some(), miss!(super::LATE_RULES, "of-one").of(index))?;
+    ensure(place.constant(index).is_none(), miss!(super::LATE_RULES, "of-one").of(index))?;
     let function = function(place, index).ok_or(miss!(super::LATE_RULES, "of-one"))?;
     let count = counting(place, function.argument).ok_or(miss!(super::LATE_RULES, "of-one"))?;
     ensure(std::iter::once(&count.offset).chain(&count.steps).all(is_near), miss!(super::LATE_RULES, "saturates"))?;

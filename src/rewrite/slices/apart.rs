@@ -62,7 +62,7 @@ fn together(place: &Place<'_>) -> Result<Edit, Miss> {
         counts && place.dtype(value) == Some(DType::Int64)
     };
     ensure(
-        !(![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0, counts[0]) && is_bound(pair.1, counts[1]))),
+        [starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0, counts[0]) && is_bound(pair.1, counts[1])),
         miss!("alike"),
     )?;
     let mut edit = place.begin()?;

@@ -95,7 +95,7 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
     let slot = usize::from(node.is("Gather"));
     let axis_miss = if node.is("MatMul") || node.is("Gemm") { miss!("rows") } else { miss!("one-axis") };
     let value = node.input(slot).ok_or(Miss::ROOT)?;
-    ensure(!place.constant(value).is_some(), miss!("constant").of(value))?;
+    ensure(place.constant(value).is_none(), miss!("constant").of(value))?;
     let Part { id, slice, whole, data, axis } = part(place, value).ok_or(axis_miss)?;
     let outputs: Vec<ValueId> = node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("constant"))?;
     let first = *outputs.first().filter(|_| outputs.len() <= 2).ok_or(miss!("constant"))?;

@@ -103,7 +103,7 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     let varies = chain.iter().any(|link| link.varies);
     ensure(!chain.is_empty(), miss!("pointwise"))?;
     ensure(varies == (most == Variation::Rounding), Miss::ROOT)?;
-    ensure(!place.producer_with(value, |own| own.fused_with_next).is_some(), miss!("not-fused").of(value))?;
+    ensure(place.producer_with(value, |own| own.fused_with_next).is_none(), miss!("not-fused").of(value))?;
     let mut edit = place.begin()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some).ok_or(miss!("pointwise"))?;
     let mut part = edit.new_value(value, "sliced");

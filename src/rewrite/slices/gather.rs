@@ -133,7 +133,7 @@ fn gather_to_slice(place: &Place<'_>) -> Result<Edit, Miss> {
     let [count] = place.shape(indices).ok_or(miss!("vector").of(indices))? else {
         return Err(miss!("vector").of(indices));
     };
-    ensure(!count.as_const().is_some_and(|count| count > MOST_INDICES), miss!("progression"))?;
+    ensure(count.as_const().is_none_or(|count| count <= MOST_INDICES), miss!("progression"))?;
     let scope = place.scope();
     let (start, step, len) = match place.fact(indices).and_then(|fact| fact.ints()) {
         Some(indices) => progression(scope, dim, &indices).ok_or(miss!("progression"))?,
