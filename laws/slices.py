@@ -128,7 +128,7 @@ def _(s, d, p, q, u, v, o, j, stride, dilation, taps):
 @law(
     "window-has-an-element",
     "a window of side-by-side taps that is whole, with pads shorter than it, reaches one of d ≥ 1 elements",
-    at="src/rewrite/fuse/pad.rs: is_plain_pool",
+    at="src/rewrite/fuse/pad.rs: check_pool",
 )
 def _(s, d, p, q, o, stride, taps):
     s.give(stride >= 1, taps >= 1, o >= 0)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::evaluation::EvaluateError;
-use crate::explain::NoPlace;
+use crate::explain::{NoAttempt, NoPlace};
 use crate::onnx::external::ExternalProblem;
 use crate::onnx::wire::Problem;
 use crate::onnx::{
@@ -86,6 +86,8 @@ pub(crate) enum Cause {
     #[error(transparent)]
     NoPlace(#[from] NoPlace),
     #[error(transparent)]
+    NoAttempt(#[from] NoAttempt),
+    #[error(transparent)]
     Evaluate(#[from] EvaluateError),
     #[error("{0} is an operator with a meaning of its own: it cannot be registered")]
     Taken(String),
@@ -109,7 +111,8 @@ impl Error {
             Cause::Run(error) => of_run(error),
             Cause::Save(error) => of_save(error),
             Cause::Extract(ExtractError::Broken(_)) => ErrorKind::Internal,
-            Cause::Extract(_) | Cause::NoPlace(_) => ErrorKind::Extraction,
+            Cause::Extract(_) | Cause::NoPlace(_) | Cause::NoAttempt(NoAttempt::Node(_)) => ErrorKind::Extraction,
+            Cause::NoAttempt(NoAttempt::Rule(_)) => ErrorKind::Usage,
             Cause::NoData(_) => ErrorKind::Impossible,
             Cause::Evaluate(EvaluateError::Declined(Decline::OverBudget(_))) => ErrorKind::Limit,
             Cause::Evaluate(EvaluateError::Declined(_)) => ErrorKind::NotEvaluated,

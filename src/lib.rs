@@ -132,7 +132,7 @@ pub mod tensor;
 
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
-pub use explain::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
+pub use explain::{Cause, CauseKind, Explanation, FailedPremise, OpenSize, RuleAtNode, RuleExplanation, Suggestion};
 #[cfg(feature = "seeded-faults")]
 #[doc(hidden)]
 pub use ir::faults;

@@ -12,7 +12,7 @@ use crate::check::{self, Checked, Trial};
 use crate::dim::{Scope, work};
 use crate::error::{Cause, Error};
 use crate::evaluation;
-use crate::explain::{self, Explanation, Folded};
+use crate::explain::{self, Explanation, Folded, RuleExplanation};
 use crate::ir::{self, CustomOperator, Data, Model};
 use crate::onnx::{self, Limits, MissingData, OpenOptions, SaveOptions, Saved, Source};
 use crate::pages;
@@ -317,6 +317,39 @@ impl OnnxModel {
             Ok(())
         })?;
         Ok((report, explanation))
+    }
+
+    /// Folds, and returns the answer of one rule at every remaining node with the pattern of the rule: the first premise that fails, the
+    /// operand or dim that it is about, and the question that the prover could not answer. `node` restricts the
+    /// answer to the node of this name, or the node that computes the tensor of this name.
+    ///
+    /// ```
+    /// use onnx_slice_fold::{OnnxModel, Options};
+    ///
+    /// let mut model = OnnxModel::open("models/lstm_last_ts14d.onnx")?;
+    /// let (_, explanation) = model.explain_rule(&Options::new(), "slice-slice", None)?;
+    /// assert_eq!(explanation.rule, "slice-slice");
+    /// # Ok::<(), onnx_slice_fold::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`fold`](Self::fold); and no rule, or no remaining node, has the name.
+    pub fn explain_rule(
+        &mut self,
+        options: &Options,
+        rule: &str,
+        node: Option<&str>,
+    ) -> Result<(Report, RuleExplanation), Error> {
+        self.whole()?;
+        let (original, bytes) = (self.model.clone(), self.bytes);
+        self.scope.note_doubts();
+        let mut explanation = None;
+        let report = self.fold_noting(options, &mut |_| {}, &mut |model, outcome, work| {
+            let folded = Folded { original: &original, model, outcome, options, bytes, work };
+            explanation = Some(explain::explain_rule(&folded, rule, node)?);
+            Ok(())
+        })?;
+        Ok((report, explanation.unwrap_or_default()))
     }
 
     /// Inspects the model: origin, interface, operators, parameters, multiply-accumulates and peak memory of a run. The model does not change.

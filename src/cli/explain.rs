@@ -19,6 +19,12 @@ pub(super) struct Explain {
     /// the work of one folding.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     trials: usize,
+    /// Print why RULE does not apply: for each remaining node with its pattern, the first premise that fails.
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["names", "trials"])]
+    rule: Option<String>,
+    /// With --rule: only the node of this name, or the node that computes a tensor of this name.
+    #[arg(long, value_name = "NODE", requires = "rule")]
+    node: Option<String>,
     /// Format of the explanation.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     report: Format,
@@ -41,6 +47,13 @@ impl Explain {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let mut model = self.passes.open_telling(&self.model)?;
         let options = self.passes.options_stating(Shapes::All);
+        if let Some(rule) = &self.rule {
+            let (_, explanation) = model.explain_rule(&options, rule, self.node.as_deref())?;
+            return match self.report {
+                Format::Json => super::tell(&format!("{}\n", explanation.json(&self.model.to_string_lossy()))),
+                Format::Text => super::tell(&super::printable(&explanation.to_string())),
+            };
+        }
         let (report, explanation) = model.explain(&options, &self.names, self.trials)?;
         if self.report == Format::Json {
             let told = explanation.json(&report, &self.model.to_string_lossy());

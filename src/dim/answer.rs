@@ -1,4 +1,37 @@
-//! What a question is answered with.
+//! Questions about two dims, and their answers.
+
+use super::expr::Dim;
+
+/// A relation between two dims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Relation {
+    AtMost,
+    Less,
+    Equal,
+    Divides,
+}
+
+/// A question about two dims.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    pub(super) left: Dim,
+    pub(super) relation: Relation,
+    pub(super) right: Dim,
+}
+
+impl Question {
+    /// The expressions that are at least 0 if the relation holds. Divisibility has none.
+    pub fn slacks(&self) -> Vec<Dim> {
+        let (up, down) = (self.right.minus(&self.left), self.left.minus(&self.right));
+        let slacks = match self.relation {
+            Relation::AtMost => [up, None],
+            Relation::Less => [up.and_then(|up| up.minus(&Dim::constant(1))), None],
+            Relation::Equal => [up, down],
+            Relation::Divides => [None, None],
+        };
+        slacks.into_iter().flatten().collect()
+    }
+}
 
 /// Whether something holds for every assignment within what is known, for none, or cannot be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use super::Dim;
-use super::answer::Answer;
+use super::answer::{Answer, Question, Relation};
 use super::doubts::Doubts;
 use super::integer::greatest_common_divisor;
 use super::monomial::Summand;
@@ -52,7 +52,7 @@ pub mod belief {
 impl Scope {
     /// Whether `a ≤ b`.
     pub fn le(&self, a: &Dim, b: &Dim) -> Answer {
-        told(self.at_most(a, b))
+        self.answer(Relation::AtMost, a, b, self.at_most(a, b))
     }
 
     fn at_most(&self, a: &Dim, b: &Dim) -> Answer {
@@ -75,11 +75,12 @@ impl Scope {
 
     /// Whether `a < b`.
     pub fn lt(&self, a: &Dim, b: &Dim) -> Answer {
-        told(match self.at_most(b, a) {
+        let answer = match self.at_most(b, a) {
             Answer::Yes => Answer::No,
             Answer::No => Answer::Yes,
             Answer::Unknown => Answer::Unknown,
-        })
+        };
+        self.answer(Relation::Less, a, b, answer)
     }
 
     /// Whether `a ≥ b`.
@@ -100,7 +101,8 @@ impl Scope {
         let find = || self.try_sub(a, b).map_or(Answer::Unknown, |difference| self.is_zero(&difference));
         // The difference of two numbers is there sooner than what was said of it.
         let are_numbers = a.as_const().is_some() && b.as_const().is_some();
-        told(if are_numbers { find() } else { self.whether_equal(a, b, find) })
+        let answer = if are_numbers { find() } else { self.whether_equal(a, b, find) };
+        self.answer(Relation::Equal, a, b, answer)
     }
 
     /// Whether `a` divides `b`: whether `b = k·a` for some integer `k`. Everything divides 0, and 0 nothing else.
@@ -109,15 +111,24 @@ impl Scope {
         if a.is_const(0) {
             return self.is_zero(&b);
         }
-        if let Some(rest) = self.try_modulo(&b, &a) {
-            return told(self.is_zero(&rest));
+        let answer = match self.try_modulo(&b, &a) {
+            Some(rest) => self.is_zero(&rest),
+            None => {
+                // The divisor may be 0; a polynomial multiple of it is a multiple even then.
+                let positive = if a.leading().coefficient < 0 { a.scaled(-1) } else { Some(a.clone()) };
+                let rest = positive.and_then(|a| b.divide(&a)).map(|(_, rest)| rest);
+                Answer::of(rest.is_some_and(|rest| rest.is_const(0)), || false)
+            }
+        };
+        self.answer(Relation::Divides, &a, &b, answer)
+    }
+
+    /// Gives an answer to the caller, and notes the question if it is open and doubts are noted.
+    fn answer(&self, relation: Relation, a: &Dim, b: &Dim, answer: Answer) -> Answer {
+        if answer == Answer::Unknown && self.doubts.borrow().is_some() {
+            self.open.replace(Some(Question { left: a.clone(), relation, right: b.clone() }));
         }
-        // The divisor may be 0; a polynomial multiple of it is a multiple all the same.
-        let positive = if a.leading().coefficient < 0 { a.scaled(-1) } else { Some(a) };
-        match positive.and_then(|a| b.divide(&a)) {
-            Some((_, rest)) if rest.is_const(0) => Answer::Yes,
-            _ => told(Answer::Unknown),
-        }
+        told(answer)
     }
 
     /// The tightest bounds that can be proved, both included; `None` where there is none, or none in `i64`.
@@ -189,6 +200,22 @@ impl Scope {
             others.cmp(times).then_with(|| a.size().cmp(&b.size())).then_with(|| a.cmp(b))
         });
         found
+    }
+
+    /// The last question that the prover could not answer since [`note_doubts`](Scope::note_doubts).
+    pub fn open_question(&self) -> Option<Question> {
+        self.open.borrow().clone()
+    }
+
+    /// A question as text: `s <= 7`.
+    pub fn question(&self, question: &Question) -> String {
+        let (left, right) = (self.format_plainly(&question.left), self.format_plainly(&question.right));
+        match question.relation {
+            Relation::AtMost => format!("{left} <= {right}"),
+            Relation::Less => format!("{left} < {right}"),
+            Relation::Equal => format!("{left} == {right}"),
+            Relation::Divides => format!("{left} divides {right}"),
+        }
     }
 
     /// That `slack` is at least 0, with what it takes away on the other side: `a + b <= c`.

@@ -55,7 +55,7 @@ mod size;
 mod text;
 mod work;
 
-pub use answer::Answer;
+pub use answer::{Answer, Question};
 #[cfg(feature = "seeded-faults")]
 pub use ask::belief::believing;
 pub use doubts::{comparisons, divisors};

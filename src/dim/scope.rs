@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::answer::Answer;
+use super::answer::{Answer, Question};
 use super::attempts::Attempts;
 use super::bounds::Interval;
 use super::doubts::Doubts;
@@ -49,6 +49,8 @@ pub struct Scope {
     next_name: Cell<u64>,
     /// What could not be proved, if somebody wants to know.
     pub(super) doubts: RefCell<Option<Doubts>>,
+    /// The last question that was not answered, while doubts are noted.
+    pub(super) open: RefCell<Option<Question>>,
     /// The first of the symbols of which more has become known since somebody asked.
     learned: Cell<Option<u32>>,
     /// How many polynomials the prover has looked at in all.

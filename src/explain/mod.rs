@@ -9,11 +9,13 @@
 //! | `supposition` | what could be known of the inputs, by the questions that the prover could not answer |
 //! | `search` | folds again under such suppositions, and keeps those that change something |
 //! | `place` | answers for one node, tensor or size |
+//! | `misses` | names the premise of a rule that fails at each remaining node |
 //! | `text` | writes all of it down |
 //!
 //! Nothing here is guessed: a supposition is named only with what came of folding under it.
 
 mod cause;
+mod misses;
 mod place;
 mod reach;
 mod search;
@@ -28,9 +30,12 @@ use crate::ir::{Facts, Model};
 use crate::passes::{Options, Outcome, RunError};
 
 pub use cause::{Cause, CauseKind};
+pub(crate) use misses::NoAttempt;
+pub use misses::{FailedPremise, RuleAtNode, RuleExplanation};
 pub use search::Suggestion;
 pub use sizes::OpenSize;
 
+pub(crate) use misses::explain_rule;
 use place::answers;
 use reach::Reaches;
 use search::Search;
@@ -91,7 +96,8 @@ pub(crate) fn explain(folded: &Folded<'_>, names: &[String], trials: usize) -> R
     let reaches = Reaches::of(folded.model, facts);
     let causes = cause::causes(folded, &reaches);
     let sizes = sizes::open_sizes(folded.model, facts, &reaches);
-    let candidates = Candidates::new(folded.original, folded.model, facts);
+    let open = misses::open_questions(folded);
+    let candidates = Candidates::new(folded.original, folded.model, facts, open);
     // A name that is nowhere is told before anything is tried.
     for name in names {
         place::find(folded, &candidates, name)?;

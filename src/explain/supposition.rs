@@ -134,8 +134,9 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// The suppositions that could settle what is open after `model` was made from `original`.
-    pub fn new(original: &Model, model: &Model, facts: &Facts) -> Self {
+    /// The suppositions that could settle what is open after `model` was made from `original`. Each expression in `open` must be at
+    /// least 0 so that a rule fires at a remaining node.
+    pub fn new(original: &Model, model: &Model, facts: &Facts, open: Vec<Dim>) -> Self {
         let mut candidates = Candidates {
             sizes: sizes_of(original, facts),
             relations: Vec::new(),
@@ -145,6 +146,7 @@ impl Candidates {
         let scope = facts.scope();
         let mut doubts: Vec<Dim> = remains(model, facts);
         candidates.multiples(model, facts, &doubts);
+        doubts.extend(open);
         doubts.extend(scope.doubts().into_iter().take(MOST_DOUBTS).map(|(slack, _)| slack));
         for slack in &doubts {
             candidates.note(scope, slack, true);

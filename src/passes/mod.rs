@@ -4,6 +4,7 @@
 mod agenda;
 mod annotate;
 mod assume;
+mod attempt;
 mod believed;
 mod chains;
 mod claims;
@@ -41,6 +42,7 @@ mod untouched;
 mod value_numbering;
 
 pub use assume::{AssumeError, Assumption, is_possible, relations_in_labels};
+pub(crate) use attempt::{Attempt, attempts, is_in_force, rule};
 pub use contract::is_always_empty;
 pub use edits::{Fired, LastEdit};
 pub use extract::{ExtractError, extract, remove_outputs, values};

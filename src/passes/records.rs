@@ -1,11 +1,11 @@
-//! What the passes that can be left out say of themselves, as rules do.
+//! The passes that can be left out, as data like rules.
 
 use super::outcome::NoRule;
-use crate::rewrite::{Record, rules};
+use crate::rewrite::{Rule, as_pass, rules};
 
 /// Every rule, in the order they are tried, then every pass that can be left out.
-pub fn records() -> impl Iterator<Item = Record> {
-    rules().map(crate::rewrite::Rule::record).chain(RECORDS.iter().copied())
+pub fn records() -> impl Iterator<Item = &'static Rule> {
+    rules().chain(RECORDS)
 }
 
 /// Whether a pass or rule is one of those.
@@ -17,14 +17,14 @@ pub(super) fn is_listed(name: &str) -> bool {
 ///
 /// # Errors
 /// There is none.
-pub fn record(name: &str) -> Result<Record, NoRule> {
+pub fn record(name: &str) -> Result<&'static Rule, NoRule> {
     let found = records().find(|record| record.name == name);
     found.ok_or_else(|| NoRule::among(name, records().map(|record| record.name)))
 }
 
 /// Passes that can be left out like rules.
-pub const RECORDS: &[Record] = &[
-    Record {
+pub const RECORDS: &[Rule] = &[
+    Rule {
         name: "common-subexpression",
         law: "f(x) computed twice is f(x) computed once",
         sentence: "Merges nodes that compute the same value, and equal initializers.",
@@ -45,8 +45,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &[],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "value-numbering",
         law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
         sentence: "Merges integer tensors that are proved to be equal.",
@@ -56,8 +57,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &[],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "shape-read-off",
         law: "[dᵢ, …, dⱼ₋₁] = Shape(x, start = i, end = j) for x of shape [d₀, …, dₙ₋₁]",
         sentence: "Replaces a computed vector of dims by the Shape of a tensor with these dims in a row.",
@@ -67,8 +69,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &[],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "shape-behind-function",
         law: "Shape(x) = Shape(f(x)) where f(x) has the shape of x",
         sentence: "Reads a shape after a function that a runtime fuses with its operand.",
@@ -79,8 +82,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &["Shape", "Size"],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "decided-if",
         law: "If(true; a, b) = a, If(false; a, b) = b",
         sentence: "Inlines the taken branch of an If with a constant condition.",
@@ -90,8 +94,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &["If"],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "decided-loop",
         law: "a body that runs once is its nodes; a body that never runs is the initial values",
         sentence: "Inlines a Loop or Scan that is proved to run once or never.",
@@ -101,8 +106,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &["Loop", "Scan"],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "carried-value",
         law: "a loop-carried value that no iteration changes equals its initial value",
         sentence: "Removes loop-carried values that never change or that no consumer needs.",
@@ -127,8 +133,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &["Loop", "Scan"],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "unrolled-loop",
         law: "a body that runs n times is its nodes n times, each copy reading what the one before carried on",
         sentence: "Unrolls a Loop or Scan with few known iterations where this adds no node.",
@@ -145,8 +152,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &["Loop", "Scan"],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "hoisted-node",
         law: "f(x) in each iteration of a body is f(x) before it, for an x from outside",
         sentence: "Moves loop-invariant nodes out of a Loop or Scan.",
@@ -161,16 +169,18 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &[],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "size-chain",
         law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
         sentence: "Replans all shape arithmetic of a graph with the fewest nodes.",
         premises: &[("fewer", "fewer nodes compute what is proved to be made of expressions in sizes than there are")],
         exact: true,
         operators: &[],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "inline-function",
         law: "a call of a function is its body",
         sentence: "Inlines calls of model-local functions.",
@@ -180,16 +190,18 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &[],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "fold-function",
         law: "the body of a function is what its nodes compute under what holds at every call",
         sentence: "Folds the bodies of the remaining functions.",
         premises: &[("at-every-call", "the facts that a folding relies on hold at every call")],
         exact: true,
         operators: &[],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "addends",
         law: "Constant(value = c) = c",
         sentence: "Writes a folded constant that is added before a normalization as a Constant node: optimizers fuse no initializer there.",
@@ -202,8 +214,9 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &["Add"],
+        apply: as_pass,
     },
-    Record {
+    Rule {
         name: "positions",
         law: "Shape(x, start = 1, end = 2) = Unsqueeze(Gather(Shape(x), 1), [0])",
         sentence: "Reads the number of positions of an embedding by Shape, Gather and Unsqueeze, which optimizers look for.",
@@ -216,5 +229,6 @@ pub const RECORDS: &[Record] = &[
         ],
         exact: true,
         operators: &["Shape", "Gather"],
+        apply: as_pass,
     },
 ];

@@ -11,7 +11,7 @@ use super::untouched::Untouched;
 use crate::dim::count;
 use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
 use crate::ops::{Budget, Operator, Opset, newest_opset, operator, operator_of};
-use crate::rewrite::{Idioms, LATE_RULES, Place, RULES, Rule, Taken, is_read_right};
+use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, RULES, Rule, Taken, check};
 
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
@@ -102,31 +102,39 @@ pub fn simplify(
 
 /// What the runtime will recognise, and rules must not take apart. It is worked out when the first rule of a sweep has an edit to offer;
 /// most sweeps have none.
-fn recognised(model: &Model, facts: &Facts, rules: &RuleSet) -> Idioms {
+pub(super) fn recognised(model: &Model, facts: &Facts, budget: &Budget) -> Idioms {
     let mut idioms = Idioms::default();
     let taken = Taken::default();
     for graph in live_graphs(model) {
         let opset = Opset::of(model, graph);
         for id in model.graph(graph).nodes() {
-            idioms.note(&Place { model, facts, id, opset, budget: &rules.budget, taken: &taken });
+            idioms.note(&Place { model, facts, id, opset, budget, taken: &taken });
         }
     }
     idioms
 }
 
-/// What a rule offers at a place.
-fn offered(rule: &Rule, place: &Place<'_>) -> Option<Edit> {
+/// Returns the edit that a rule offers at a place.
+pub(super) fn offered(rule: &Rule, place: &Place<'_>) -> Result<Edit, Miss> {
     #[cfg(feature = "seeded-faults")]
     {
         let believes = crate::ir::faults::believes(rule.name);
         let (edit, believed) = crate::dim::believing(believes, || (rule.apply)(place));
-        if edit.is_some() && believed > 0 {
+        if edit.is_ok() && believed > 0 {
             crate::ir::faults::note_belief();
         }
         edit
     }
     #[cfg(not(feature = "seeded-faults"))]
-    (rule.apply)(place)
+    {
+        let answer = (rule.apply)(place);
+        debug_assert!(
+            answer.as_ref().err().is_none_or(|miss| rule.has_premise(miss)),
+            "{}: a miss names {answer:?}, which is no premise of the rule",
+            rule.name
+        );
+        answer
+    }
 }
 
 fn at_node(
@@ -146,17 +154,14 @@ fn at_node(
         };
         let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
         let is_permitted = |edit: &Edit| {
-            let idioms = idioms.get_or_init(|| recognised(model, facts, rules));
-            idioms.permits(edit)
-                && is_read_right(&place, edit)
-                && model.leaves_no_reader_behind(edit)
-                && model.leaves_one_definition(edit)
+            let idioms = idioms.get_or_init(|| recognised(model, facts, &rules.budget));
+            check(&place, edit, idioms).is_ok()
         };
         agenda.listen(model, facts);
         let mut is_refused = false;
         let found = candidates.iter().find_map(|rule| {
             count(10);
-            let edit = offered(rule, &place)?;
+            let edit = offered(rule, &place).ok()?;
             agenda.pause(model, facts);
             let edit = Some(edit).filter(is_permitted);
             is_refused |= edit.is_none();

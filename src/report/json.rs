@@ -9,7 +9,7 @@ use super::{
     Census, DataFile, Detail, DynamicDim, Figure, FunctionInfo, Inspection, LargeTensor, Note, Parameters, Port,
     Report, RuleUse,
 };
-use crate::explain::{Cause, Explanation, OpenSize, Suggestion};
+use crate::explain::{Cause, Explanation, FailedPremise, OpenSize, RuleAtNode, RuleExplanation, Suggestion};
 use crate::onnx::MissingData;
 use crate::passes::{LastEdit, PassRun};
 
@@ -34,6 +34,23 @@ impl Explanation {
     /// The explanation, and what `report` notes of single nodes, as a JSON object on one line. docs/report.md has the schema.
     pub fn json(&self, report: &Report, model: &str) -> String {
         explanation(self, report, model).to_string()
+    }
+}
+
+impl RuleExplanation {
+    /// The explanation as a JSON object on one line. docs/report.md has the schema.
+    pub fn json(&self, model: &str) -> String {
+        let failed = |failed: &FailedPremise| json!({ "premise": failed.name, "statement": failed.statement, "about": failed.about, "question": failed.question });
+        let at = |at: &RuleAtNode| json!({ "node": at.node, "failed": at.failed.as_ref().map(failed) });
+        json!({
+            "schema": VERSION,
+            "model": model,
+            "rule": self.rule,
+            "edits": self.edits,
+            "in_force": self.is_in_force,
+            "nodes": self.nodes.iter().map(at).collect::<Vec<_>>(),
+        })
+        .to_string()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::passes::{NoRule, RECORDS, record};
-use crate::rewrite::{LATE_RULES, RULES, Record, Rule};
+use crate::rewrite::{GUARDS, LATE_RULES, RULES, Rule, SHARED};
 
 /// The text before the rules.
 const HEAD: &str = "\
@@ -14,30 +14,43 @@ disables all others.
 
 Every rule has a law and a list of premises. The code of the rule proves each premise before it edits the graph. An exact rule preserves every
 bit of the results; an approximate rule preserves them up to rounding, and `--exact` disables it. `tests/rules` has a model on which
-each rule fires alone, and for each premise a model on which it does not fire.
+each rule fires alone, and for each premise a model on which it does not fire. `onnx-slice-fold explain MODEL --rule NAME` prints the first
+premise that fails at each node.
 ";
 
+const SHARED_TITLE: &str = "Premises of every rule, in addition to those of its record:";
+
+const GUARDS_TITLE: &str =
+    "Conditions on every edit, whatever its rule proves. Runtimes and other consumers of the model need them:";
+
 /// A stage of the passes: its title, its description, and its records.
-type Stage = (String, &'static str, Vec<Record>);
+type Stage = (String, &'static str, Vec<&'static Rule>);
 
 fn stages() -> Vec<Stage> {
-    let records = |families: &[&[Rule]]| families.iter().flat_map(|family| family.iter()).map(Rule::record).collect();
+    let records = |families: &[&'static [Rule]]| families.iter().flat_map(|family| family.iter()).collect();
     let first = "The program tries these rules at every node, in this order, until nothing changes.";
     let later = "The program tries these rules when no rule of an earlier stage applies. After an edit, it starts again with the first stage.";
     let mut stages: Vec<Stage> = vec![("Rules".to_string(), first, records(RULES))];
     for (stage, families) in (2..).zip(LATE_RULES) {
         stages.push((format!("Rules of stage {stage}"), later, records(families)));
     }
-    stages.push(("Passes".to_string(), "Passes edit the model as a whole.", RECORDS.to_vec()));
+    stages.push(("Passes".to_string(), "Passes edit the model as a whole.", RECORDS.iter().collect()));
     stages
 }
 
 /// Returns every rewrite rule and pass as Markdown.
 pub fn rule_table() -> String {
     let mut text = HEAD.to_string();
+    let guards = GUARDS.iter().map(|(premise, _)| premise);
+    for (title, premises) in [(SHARED_TITLE, SHARED.iter().collect()), (GUARDS_TITLE, guards.collect::<Vec<_>>())] {
+        let _ = writeln!(text, "\n{title}\n");
+        for (name, statement) in premises {
+            let _ = writeln!(text, "* `{name}`: {statement}");
+        }
+    }
     for (title, said, records) in stages() {
         let _ = writeln!(text, "\n## {title}\n\n{said}");
-        for record in &records {
+        for record in records {
             let _ = write!(text, "\n### {}\n\n{}", record.name, told(record));
         }
     }
@@ -50,10 +63,10 @@ pub fn rule_table() -> String {
 /// No rule or pass has this name.
 pub fn rule_text(name: &str) -> Result<String, NoRule> {
     let record = record(name)?;
-    Ok(format!("{}\n\n{}", record.name, told(&record)))
+    Ok(format!("{}\n\n{}", record.name, told(record)))
 }
 
-fn told(record: &Record) -> String {
+fn told(record: &Rule) -> String {
     let operators = match record.operators {
         [] => "every operator".to_string(),
         operators => operators.join(", "),

@@ -2,7 +2,9 @@
 //!
 //! Law: `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where the slice is a part of a Split.
 
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::tensor::Tensor;
 
@@ -34,22 +36,27 @@ fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<
 }
 
 /// A Split whose parts have one element, or are not read, and lose the axis: each of them is an element of the axis.
-fn split_squeeze(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let middle = node.input(0)?;
-    let (_, split) = place.producer(middle, "Split")?;
-    let data = split.input(0)?;
-    let axis = place.read(split).axis(place.shape(data)?.len())?;
-    if !split.outputs().iter().flatten().all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis))
-    {
-        return None;
-    }
-    let (begin, size) = part(place, split, middle, axis)?;
-    if size != 1 || !place.may_be_looked_up(data) || place.read(node).ones()? != [axis] {
-        return None;
-    }
-    let mut edit = place.edit()?;
-    let node = place.build(&mut edit, place.output(0)?).gather_at(data, Tensor::scalar(begin), axis);
+fn split_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let middle = node.input(0).ok_or(Miss::ROOT)?;
+    let (_, split) = place.producer(middle, "Split").ok_or(Miss::ROOT)?;
+    let data = split.input(0).ok_or(Miss::ROOT)?;
+    let axis =
+        place.read(split).axis(place.shape(data).ok_or(miss!("one-element").of(data))?.len()).ok_or(Miss::ROOT)?;
+    ensure(
+        split
+            .outputs()
+            .iter()
+            .flatten()
+            .all(|&part| place.model.is_unused(part) || is_only_squeezed(place, part, axis)),
+        miss!("all-squeezed"),
+    )?;
+    let (begin, size) = part(place, split, middle, axis).ok_or(miss!("one-element"))?;
+    ensure(size == 1, miss!("one-element"))?;
+    ensure(place.may_be_looked_up(data), miss!("no-strings").of(data))?;
+    ensure(place.read(node).ones().ok_or(miss!("all-squeezed"))? == [axis], miss!("all-squeezed"))?;
+    let mut edit = place.begin()?;
+    let node = place.build(&mut edit, place.result()?).gather_at(data, Tensor::scalar(begin), axis);
     place.instead(edit, node)
 }
 

@@ -4,7 +4,9 @@
 //! of that tensor, with these axes merged. A product of matrices, what is computed element by element, and a normalization of the last axis do
 //! not care how many batch axes there are. So `[batch, heads, …]` need not become `[batch·heads, …]`, for which exporters compute sizes.
 
-use super::{Place, Rule};
+use super::miss::{Miss, ensure, prove};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
@@ -48,21 +50,25 @@ struct Region<'p, 'a> {
     saved: i64,
 }
 
-fn apart(place: &Place<'_>) -> Option<Edit> {
-    let (data, output) = (place.input(0)?, place.output(0)?);
-    if !place.opset.everything_broadcasts() {
-        return None;
-    }
-    let ([merged, from @ ..], to) = (place.shape(data)?, place.shape(output)?) else { return None };
-    let (lead, rest) = to.split_at_checked(to.len().checked_sub(from.len())?)?;
-    if lead.len() < 2 || !place.same_dims(rest, from) {
-        return None;
-    }
-    let edit = place.edit()?.removing(place.id);
+fn apart(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (data, output) = (place.operand(0)?, place.result()?);
+    ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
+    let ([merged, from @ ..], to) = (
+        place.shape(data).ok_or(miss!("laid-out").of(data))?,
+        place.shape(output).ok_or(miss!("laid-out").of(output))?,
+    ) else {
+        return Err(miss!("laid-out").of(output));
+    };
+    let (lead, rest) =
+        to.split_at_checked(to.len().checked_sub(from.len()).ok_or(Miss::COMPUTABLE)?).ok_or(miss!("laid-out"))?;
+    ensure(lead.len() >= 2, miss!("laid-out"))?;
+    prove(place.compare_dims(rest, from), miss!("laid-out"))?;
+    let edit = place.begin()?.removing(place.id);
     let mut region = Region { place, apart: lead, merged, edit, has_product: false, saved: 1 };
-    let (id, node) = region.between(data)?;
-    region.compute(id, node, output, MAX_DEPTH)?;
-    (region.has_product && region.saved > 0).then_some(region.edit)
+    let (id, node) = region.between(data).ok_or(miss!("alike"))?;
+    region.compute(id, node, output, MAX_DEPTH).ok_or(miss!("batched"))?;
+    ensure(region.has_product && region.saved > 0, miss!("has-product"))?;
+    Ok(region.edit)
 }
 
 impl<'a> Region<'_, 'a> {

@@ -4,7 +4,8 @@
 //! and results, for whoever makes it to complete, but the constants that are its operands are in the edit already. `None` means that
 //! the operator set cannot say it.
 
-use super::Place;
+use super::miss::Miss;
+use super::place::Place;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Edit, NamedAttribute, NewNode, Node, ValueId};
 use crate::ops::{Opset, size_operand};
@@ -346,27 +347,29 @@ impl Place<'_> {
 
     /// The edit with `node` in the place of the node looked at: under its name, computing its first result. If it is built for the
     /// same operator, see [`rebuilt`].
-    pub fn instead(&self, edit: Edit, node: NewNode) -> Option<Edit> {
-        let old = self.node()?;
-        Some(edit.removing(self.id).inserting(rebuilt(old, node).named(old.name.clone()).output(self.output(0)?)))
+    pub fn instead(&self, edit: Edit, node: NewNode) -> Result<Edit, Miss> {
+        let (old, output) = (self.root()?, self.result()?);
+        Ok(edit.removing(self.id).inserting(rebuilt(old, node).named(old.name.clone()).output(output)))
     }
 
     /// An edit that gives `source` the shape of the node's first result, in the node's place. Where a Reshape cannot be told so,
     /// what lies above `source` may be, for reshapes keep the elements in order.
-    pub fn reshape_instead(&self, mut source: ValueId) -> Option<Edit> {
+    pub fn reshape_instead(&self, mut source: ValueId) -> Result<Edit, Miss> {
         const REACH: usize = 4;
-        let output = self.output(0)?;
+        let (first, output) = (source, self.result()?);
         for _ in 0..REACH {
             if self.same_shape(source, output) && !self.model.is_named(output) {
                 return self.forward(source);
             }
-            let mut edit = self.edit()?;
-            let (from, to) = (self.shape(source)?, self.shape(output)?);
+            let mut edit = self.begin()?;
+            let shapes = self.shape(source).zip(self.shape(output));
+            let (from, to) = shapes.ok_or(Miss::EXPRESSIBLE.of(source))?;
             if let Some(node) = self.build(&mut edit, output).reshape_to(self.scope(), source, from, to) {
                 return self.instead(edit, node);
             }
-            source = self.layout(source)?.1.input(0)?;
+            let above = self.layout(source).and_then(|(_, node)| node.input(0));
+            source = above.ok_or(Miss::EXPRESSIBLE.of(first))?;
         }
-        None
+        Err(Miss::EXPRESSIBLE.of(first))
     }
 }

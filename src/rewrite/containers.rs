@@ -1,6 +1,8 @@
 //! Sequences of known tensors: scripted exports pass lists of tensors around, and few runtimes know the type.
 
-use super::{Place, Rule};
+use super::miss::{Miss, ensure, prove};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, ValueId};
 use crate::ops::axis_in;
@@ -42,8 +44,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The node that puts the first operand together.
-fn made_of<'a>(place: &Place<'a>, operator: &str) -> Option<&'a Node> {
-    Some(place.producer(place.input(0)?, operator)?.1)
+fn made_of<'a>(place: &Place<'a>, operator: &str) -> Result<&'a Node, Miss> {
+    Ok(place.producer(place.operand(0)?, operator).ok_or(Miss::ROOT)?.1)
 }
 
 /// What a SplitToSequence takes apart, along which axis, and the sizes of the parts: a number for each, or one for all.
@@ -60,23 +62,28 @@ enum Sizes {
 
 impl Parts {
     /// The parts of the sequence that is the first operand, where they keep the axis and their sizes are constants.
-    fn of(place: &Place<'_>) -> Option<Parts> {
+    fn of(place: &Place<'_>, decided: Miss, keeps_axis: Miss) -> Result<Parts, Miss> {
         let split = made_of(place, "SplitToSequence")?;
-        let data = split.input(0)?;
-        let axis = axis_in(split.int("axis", 0)?, place.shape(data)?.len()).ok()?;
-        let keeps = split.int("keepdims", 1)? != 0;
+        let data = split.input(0).ok_or(Miss::ROOT)?;
+        let axis = axis_in(split.int("axis", 0).ok_or(Miss::ROOT)?, place.shape(data).ok_or(decided.of(data))?.len())
+            .or(Err(decided.of(data)))?;
+        let keeps = split.int("keepdims", 1).ok_or(Miss::ROOT)? != 0;
         let sizes = match split.input(1) {
             None => Sizes::Each(1),
-            Some(sizes) => match (place.shape(sizes)?, place.const_ints(sizes)?) {
-                ([], one) => Sizes::Each(*one.first()?),
-                (_, list) => Sizes::List(list),
-            },
+            Some(sizes) => {
+                match (place.shape(sizes).ok_or(decided.of(sizes))?, place.const_ints(sizes).ok_or(decided.of(sizes))?)
+                {
+                    ([], one) => Sizes::Each(*one.first().ok_or(Miss::ROOT)?),
+                    (_, list) => Sizes::List(list),
+                }
+            }
         };
         let positive = match &sizes {
             Sizes::Each(size) => *size > 0 && keeps,
             Sizes::List(list) => list.iter().all(|&size| size >= 0),
         };
-        positive.then_some(Parts { data, axis, sizes })
+        ensure(positive, keeps_axis)?;
+        Ok(Parts { data, axis, sizes })
     }
 
     /// Where part `index` begins and ends, were the axis long enough.
@@ -95,23 +102,31 @@ impl Parts {
     }
 }
 
-fn part_of_split(place: &Place<'_>) -> Option<Edit> {
-    let parts = Parts::of(place)?;
-    let [index] = place.const_ints(place.input(1)?)?.try_into().ok()?;
-    let (begin, end) = parts.range(index)?;
-    let size = place.shape(parts.data)?.get(parts.axis)?;
+fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
+    let parts = Parts::of(place, miss!("decided-places"), miss!("keeps-axis"))?;
+    let [index] = place
+        .const_ints(place.operand(1)?)
+        .ok_or(miss!("decided-places"))?
+        .try_into()
+        .or(Err(miss!("decided-places")))?;
+    let (begin, end) = parts.range(index).ok_or(miss!("decided-places"))?;
+    let size = place
+        .shape(parts.data)
+        .ok_or(miss!("is-there").of(parts.data))?
+        .get(parts.axis)
+        .ok_or(miss!("is-there").of(parts.data))?;
     // The last of equal parts may be shorter.
     let reaches = match &parts.sizes {
-        Sizes::Each(_) => begin.checked_add(1)?,
+        Sizes::Each(_) => begin.checked_add(1).ok_or(Miss::COMPUTABLE)?,
         Sizes::List(_) => end,
     };
-    if !place.scope().ge(size, &Dim::constant(reaches)).is_yes() {
-        return None;
-    }
-    let mut edit = place.edit()?;
-    let axis = i64::try_from(parts.axis).ok()?;
-    let node =
-        place.build(&mut edit, place.output(0)?).slice(parts.data, vec![begin], vec![end], vec![axis], vec![1])?;
+    prove(place.scope().ge(size, &Dim::constant(reaches)), miss!("is-there").dim(parts.data, parts.axis))?;
+    let mut edit = place.begin()?;
+    let axis = i64::try_from(parts.axis).or(Err(Miss::COMPUTABLE))?;
+    let node = place
+        .build(&mut edit, place.result()?)
+        .slice(parts.data, vec![begin], vec![end], vec![axis], vec![1])
+        .ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit, node)
 }
 
@@ -119,32 +134,39 @@ fn part_of_split(place: &Place<'_>) -> Option<Edit> {
 const MOST_ELEMENTS: usize = 256;
 
 /// What the sequence that is the first operand is made of, if nothing else reads it.
-fn elements_of(place: &Place<'_>) -> Option<Vec<Option<ValueId>>> {
-    let sequence = place.input(0)?;
-    if place.model.is_named(sequence) || place.model.users(sequence).len() != 1 {
-        return None;
-    }
+fn elements_of(place: &Place<'_>) -> Result<Vec<Option<ValueId>>, Miss> {
+    let sequence = place.operand(0)?;
+    ensure(!place.model.is_named(sequence), miss!("one-reader").of(sequence))?;
+    ensure(place.model.users(sequence).len() == 1, miss!("one-reader").of(sequence))?;
     let elements = match place.producer(sequence, "SequenceEmpty") {
         Some(_) => Vec::new(),
-        None => made_of(place, "SequenceConstruct")?.inputs().to_vec(),
+        None => made_of(place, "SequenceConstruct").or(Err(miss!("known-elements").of(sequence)))?.inputs().to_vec(),
     };
-    (elements.len() <= MOST_ELEMENTS).then_some(elements)
+    ensure(elements.len() <= MOST_ELEMENTS, miss!("known-elements").of(sequence))?;
+    Ok(elements)
 }
 
 /// The number in an operand that may be left out; `None` if it is not known.
-fn told(place: &Place<'_>, slot: usize, otherwise: i64) -> Option<i64> {
+fn told(place: &Place<'_>, slot: usize, otherwise: i64) -> Result<i64, Miss> {
     match place.input(slot) {
-        None => Some(otherwise),
-        Some(value) => <[i64; 1]>::try_from(place.const_ints(value)?).ok().map(|[number]| number),
+        None => Ok(otherwise),
+        Some(value) => match place.const_ints(value).as_deref() {
+            Some(&[number]) => Ok(number),
+            _ => Err(miss!("decided-place").of(value)),
+        },
     }
 }
 
-fn insert_into_known(place: &Place<'_>) -> Option<Edit> {
+fn insert_into_known(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut elements = elements_of(place)?;
     let count = elements.len();
-    let at = told(place, 2, i64::try_from(count).ok()?)?;
-    let at = if at < 0 { at.checked_add(i64::try_from(count).ok()?)? } else { at };
-    let at = usize::try_from(at).ok().filter(|&at| at <= count)?;
-    elements.insert(at, Some(place.input(1)?));
-    place.instead(place.edit()?, NewNode::new("SequenceConstruct", elements))
+    let at = told(place, 2, i64::try_from(count).or(Err(Miss::COMPUTABLE))?)?;
+    let at = if at < 0 {
+        at.checked_add(i64::try_from(count).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)?
+    } else {
+        at
+    };
+    let at = usize::try_from(at).ok().filter(|&at| at <= count).ok_or(miss!("decided-place"))?;
+    elements.insert(at, Some(place.operand(1)?));
+    place.instead(place.begin()?, NewNode::new("SequenceConstruct", elements))
 }

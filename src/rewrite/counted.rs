@@ -7,7 +7,9 @@
 //! The condition before the first iteration becomes the constant true. The standard allows an absent operand there, but not every consumer
 //! reads that as true (`introduced`).
 
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::ir::{Attribute, Definition, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{Bool, DType, Tensor};
 
@@ -52,53 +54,53 @@ struct Count {
     limit: ValueId,
 }
 
-fn counted(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let condition = node.input(1)?;
-    let &Attribute::Graph(body) = node.attribute("body")? else { return None };
-    let Count { start, limit } = count(place, node, body)?;
-    let (first, below) = compares(place.model, condition, place.graph()?)?;
+fn counted(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let condition = node.input(1).ok_or(Miss::ROOT)?;
+    let &Attribute::Graph(body) = node.attribute("body").ok_or(Miss::ROOT)? else { return Err(miss!("counts")) };
+    let Count { start, limit } = count(place, node, body).ok_or(miss!("counts"))?;
+    let (first, below) = compares(place.model, condition, place.graph().ok_or(Miss::ROOT)?).ok_or(miss!("counts"))?;
     let is_zero = |value: ValueId| place.constant(value).and_then(Tensor::to_i64s).is_some_and(|number| number == [0]);
-    let dtype = place.dtype(limit)?;
-    if !(first == start || is_zero(first)) || below != limit || !matches!(dtype, DType::Int32 | DType::Int64) {
-        return None;
-    }
-    if !place.shape(limit)?.is_empty() {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    let dtype = place.dtype(limit).ok_or(miss!("counts").of(limit))?;
+    ensure(first == start || is_zero(first), miss!("counts"))?;
+    ensure(below == limit, miss!("same-limit"))?;
+    ensure(matches!(dtype, DType::Int32 | DType::Int64), miss!("one-number"))?;
+    ensure(place.shape(limit).ok_or(miss!("one-number").of(limit))?.is_empty(), miss!("one-number").of(limit))?;
+    let mut edit = place.begin()?;
     match node.input(0) {
         Some(times) if is_at_most(place, times, limit) => {}
-        Some(_) => return None,
+        Some(_) => return Err(miss!("no-fewer")),
         None if dtype == DType::Int64 => edit.rewire.push((place.id, 0, Some(limit))),
         None => {
             let times = edit.new_value(limit, "times");
-            let cast = place.build(&mut edit, limit).cast(limit, DType::Int64)?;
+            let cast = place.build(&mut edit, limit).cast(limit, DType::Int64).ok_or(Miss::EXPRESSIBLE)?;
             edit.insert.push(cast.output(times));
             edit.rewire.push((place.id, 0, Some(times)));
         }
     }
     let begins = edit.constant(condition, "true", Tensor::scalar(Bool(1)));
     edit.rewire.push((place.id, 1, Some(begins)));
-    Some(edit)
+    Ok(edit)
 }
 
-fn goes_on(place: &Place<'_>) -> Option<Edit> {
-    let (body, output) = (place.graph()?, place.output(0)?);
-    let owner = place.model.node(place.model.graph(body).parent()?).filter(|owner| owner.is("Loop"))?;
+fn goes_on(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (body, output) = (place.graph().ok_or(Miss::ROOT)?, place.result()?);
+    let owner = place
+        .model
+        .node(place.model.graph(body).parent().ok_or(Miss::ROOT)?)
+        .filter(|owner| owner.is("Loop"))
+        .ok_or(Miss::ROOT)?;
     let graph = place.model.graph(body);
     let is_condition =
         graph.outputs().first() == Some(&output) && !graph.outputs().iter().skip(1).any(|&other| other == output);
     let is_true = |value: ValueId| place.constant(value).and_then(Tensor::to_f64s).is_some_and(|flag| flag == [1.0]);
-    if !owner.input(1).is_none_or(is_true) || !is_condition || !place.model.users(output).is_empty() {
-        return None;
-    }
-    let Count { limit, .. } = count(place, owner, body)?;
-    if !is_at_most(place, owner.input(0)?, limit) {
-        return None;
-    }
+    ensure(owner.input(1).is_none_or(is_true), miss!("told"))?;
+    ensure(is_condition, miss!("for-nothing-else"))?;
+    ensure(place.model.users(output).is_empty(), miss!("for-nothing-else"))?;
+    let Count { limit, .. } = count(place, owner, body).ok_or(miss!("counts"))?;
+    ensure(is_at_most(place, owner.input(0).ok_or(Miss::ROOT)?, limit), miss!("told"))?;
     let goes_on = NewNode::new("Identity", [graph.inputs().get(1).copied()]);
-    place.instead(place.edit()?, goes_on)
+    place.instead(place.begin()?, goes_on)
 }
 
 /// What a Loop counts up to from 0, if its body gives `i + 1 < limit` as the condition.

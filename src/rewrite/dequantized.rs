@@ -7,7 +7,9 @@
 //! So weights are transposed, reshaped and cut as integers, and the dequantization stays beside the node that computes with it,
 //! where runtimes look for it.
 
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{self, AxisSource};
 use crate::ops::{Environment, axis_in, evaluate_node, has_kernel_for_narrow};
@@ -30,29 +32,29 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 /// Moves the quantized elements and dequantizes each result, with scales along `axis` if there is one. Removes the dequantization before
 /// if nothing else reads it. Where ONNX Runtime has no kernel that moves elements of the type, the moved constants are computed here.
-fn moved_first(place: &Place<'_>, (id, quantized): (NodeId, ValueId), axis: Option<i64>) -> Option<Edit> {
-    let node = place.node()?;
-    let mut edit = place.edit()?.removing(place.id);
-    if place.has_one_reader(place.input(0)?) {
+fn moved_first(place: &Place<'_>, (id, quantized): (NodeId, ValueId), axis: Option<i64>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let mut edit = place.begin()?.removing(place.id);
+    if place.has_one_reader(place.operand(0)?) {
         edit = edit.removing(id);
     }
     let moved: Vec<Option<ValueId>> =
         node.outputs().iter().map(|output| output.map(|_| edit.new_value(quantized, "moved"))).collect();
-    if has_kernel_for_narrow(&node.op_type, place.dtype(quantized)?, place.opset.version()) {
+    if has_kernel_for_narrow(&node.op_type, place.dtype(quantized).ok_or(Miss::ROOT)?, place.opset.version()) {
         edit.insert.push(NewNode { outputs: moved.clone(), ..NewNode::like(node).reading(0, quantized) });
     } else {
-        let tensors = moved_constant(place, node, quantized)?.into_iter();
+        let tensors = moved_constant(place, node, quantized).ok_or(Miss::ROOT)?.into_iter();
         edit.constants = moved.iter().zip(tensors).filter_map(|(value, tensor)| Some(((*value)?, tensor))).collect();
     }
     for (output, moved) in node.outputs().iter().zip(moved) {
         let (Some(output), Some(moved)) = (*output, moved) else { continue };
-        let mut dequantization = NewNode::like(place.model.node(id)?).reading(0, moved);
+        let mut dequantization = NewNode::like(place.model.node(id).ok_or(Miss::ROOT)?).reading(0, moved);
         if let Some(axis) = axis {
             dequantization = dequantization.set("axis", axis);
         }
         edit.insert.push(dequantization.output(output));
     }
-    Some(edit)
+    Ok(edit)
 }
 
 /// The results of a movement whose first operand is this constant, and the others are constants too.
@@ -86,48 +88,50 @@ struct Dequantized {
     axis: Option<usize>,
 }
 
-fn move_before(place: &Place<'_>) -> Option<Edit> {
-    let given = dequantized(place, place.input(0)?)?;
-    let rest = place.node()?.inputs().iter().skip(1).flatten();
-    if !rest.copied().all(|operand| place.constant(operand).is_some()) {
-        return None;
-    }
+fn move_before(place: &Place<'_>) -> Result<Edit, Miss> {
+    let given = dequantized(place, place.operand(0)?)?;
+    let rest = place.root()?.inputs().iter().skip(1).flatten();
+    ensure(rest.copied().all(|operand| place.constant(operand).is_some()), miss!("constant"))?;
     let axis = match given.axis {
         None => None,
-        Some(axis) => Some(i64::try_from(axis_after(place, axis)?).ok()?),
+        Some(axis) => Some(i64::try_from(axis_after(place, axis)?).or(Err(Miss::COMPUTABLE))?),
     };
     moved_first(place, (given.id, given.quantized), axis)
 }
 
 /// What `value` is dequantized from: a constant that nothing else reads, as `value` has no other readers, so that the model does not
 /// grow.
-fn dequantized(place: &Place<'_>, value: ValueId) -> Option<Dequantized> {
-    let (id, node) = place.producer(value, "DequantizeLinear")?;
-    let (quantized, scale) = (node.input(0)?, node.input(1)?);
-    let tensor = place.constant(quantized)?;
-    if has_blocks(node) || !place.has_one_reader(value) || !place.has_one_reader(quantized) {
-        return None;
-    }
-    let scale = place.constant(scale)?;
+fn dequantized(place: &Place<'_>, value: ValueId) -> Result<Dequantized, Miss> {
+    let (id, node) = place.producer(value, "DequantizeLinear").ok_or(Miss::ROOT)?;
+    let (quantized, scale) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let tensor = place.constant(quantized).ok_or(miss!("constant").of(quantized))?;
+    ensure(!has_blocks(node), miss!("scale-follows"))?;
+    ensure(place.has_one_reader(value), miss!("one-reader").of(value))?;
+    ensure(place.has_one_reader(quantized), miss!("one-reader").of(quantized))?;
+    let scale = place.constant(scale).ok_or(miss!("constant").of(scale))?;
     let axis = match scale.shape() {
         _ if is_one_number(scale) => None,
         // Before there was an attribute for it, ONNX Runtime took several scales for the axis 1, and no other can be said.
-        [_] if place.opset.version() < 13 => return None,
+        [_] if place.opset.version() < 13 => return Err(miss!("scale-follows")),
         [_] => {
             let named = match node.attribute("axis") {
                 None => 1,
                 Some(Attribute::Int(axis)) => *axis,
-                Some(_) => return None,
+                Some(_) => return Err(miss!("scale-follows")),
             };
-            Some(axis_in(named, tensor.rank()).ok()?)
+            Some(axis_in(named, tensor.rank()).or(Err(miss!("scale-follows")))?)
         }
-        _ => return None,
+        _ => return Err(miss!("scale-follows")),
     };
-    Some(Dequantized { id, quantized, axis })
+    Ok(Dequantized { id, quantized, axis })
 }
 
 /// Where the node puts an axis that it leaves whole and in order.
-fn axis_after(place: &Place<'_>, axis: usize) -> Option<usize> {
-    let view = place.view(place.id)?;
-    view.traits().axes?(&view)?.into_iter().position(|source| source == Some(AxisSource::Whole(axis)))
+fn axis_after(place: &Place<'_>, axis: usize) -> Result<usize, Miss> {
+    let view = place.view(place.id).ok_or(Miss::ROOT)?;
+    view.traits().axes.ok_or(miss!("scale-follows"))?(&view)
+        .ok_or(miss!("scale-follows"))?
+        .into_iter()
+        .position(|source| source == Some(AxisSource::Whole(axis)))
+        .ok_or(miss!("scale-follows"))
 }

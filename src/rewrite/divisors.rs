@@ -3,7 +3,7 @@
 //! ONNX Runtime refuses a constant integer 0 among divisors when it loads a model, be the division in a branch that is not taken or of
 //! nothing. One that is computed fails only where it runs. So no edit gives a division a constant divisor that holds a 0.
 
-use super::Place;
+use super::place::Place;
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::ops::operator;
 use crate::ops::traits::traits_of;

@@ -3,7 +3,9 @@
 //! outer value) and its output an Identity is needed still: the output's name is its own.
 
 use super::build::{Build, rebuilt};
-use super::{Place, Rule};
+use super::miss::{Miss, ensure, prove};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
 use crate::ops::may_be_misread;
@@ -87,58 +89,73 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A node whose parameters change nothing: `f(x) = x`.
-fn identity(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let value = node.input(0)?;
-    let returns_input = match node.op_type.as_str() {
-        "Identity" => true,
+fn identity(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let value = place.operand(0)?;
+    let keeps_shape = || Ok(place.same_shape(value, place.result()?));
+    match node.op_type.as_str() {
+        "Identity" => {}
         // A Dropout trains unless `is_test` is set (before operator set 7) or `training_mode` is false (since 12).
-        "Dropout" => place.this()?.dropout_is_inference()?,
-        "Transpose" => place.this()?.permutation(place.shape(value)?.len())?.is_sorted(),
-        "Pad" => place.this()?.pad_numbers()?.iter().all(|&pad| pad == 0) && place.same_shape(value, place.output(0)?),
-        "Split" => node.outputs().len() == 1 && place.same_shape(value, place.output(0)?),
-        _ => false,
-    };
-    if returns_input { place.forward(value) } else { None }
+        "Dropout" => {
+            let is_inference = place.this().and_then(|node| node.dropout_is_inference());
+            ensure(is_inference == Some(true), miss!("inference"))?;
+        }
+        "Transpose" => {
+            let rank = place.shape(value).ok_or(miss!("axes-in-order").of(value))?.len();
+            let permutation = place.this().and_then(|node| node.permutation(rank));
+            ensure(permutation.is_some_and(|axes| axes.is_sorted()), miss!("axes-in-order"))?;
+        }
+        "Pad" => {
+            let pads = place.this().and_then(|node| node.pad_numbers());
+            ensure(pads.is_some_and(|pads| pads.iter().all(|&pad| pad == 0)), miss!("pads-zero"))?;
+            ensure(keeps_shape()?, miss!("pads-zero").of(value))?;
+        }
+        "Split" => {
+            ensure(node.outputs().len() == 1, miss!("one-part"))?;
+            ensure(keeps_shape()?, miss!("one-part").of(value))?;
+        }
+        _ => return Err(Miss::ROOT),
+    }
+    place.forward(value)
 }
 
 /// `Cast(x, to) = x` when `x` has type `to`.
-fn cast(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let output = place.output(0)?;
-    if place.dtype(value)? != place.dtype(output)? {
-        return None;
-    }
+fn cast(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let output = place.result()?;
+    ensure(
+        place.dtype(value).ok_or(miss!("same-type").of(value))?
+            == place.dtype(output).ok_or(miss!("same-type").of(output))?,
+        miss!("same-type").of(output),
+    )?;
     place.forward(value)
 }
 
 /// A reshape, broadcast or repetition to the shape `x` has is `x`: all of them keep the elements in order and, when the number of
 /// elements is the same, add none.
-fn same_shape(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let output = place.output(0)?;
-    if !place.same_shape(value, output) || may_be_misread(place.model, place.facts, value) {
-        return None;
-    }
+fn same_shape(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let output = place.result()?;
+    prove(place.compare_shapes(value, output), miss!("same-shape").of(value))?;
+    ensure(!may_be_misread(place.model, place.facts, value), miss!("read-right").of(value))?;
     place.forward(value)
 }
 
 /// A concatenation, sum, maximum, minimum or mean of one operand is that operand.
-fn single(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    if node.inputs().len() != 1 {
-        return None;
-    }
-    let value = node.input(0)?;
+fn single(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    ensure(node.inputs().len() == 1, miss!("one-operand"))?;
+    let value = node.input(0).ok_or(Miss::ROOT)?;
     place.forward(value)
 }
 
 /// The operands of a Concat that hold something; the first, if none is known to.
-fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    let shapes: Vec<&[Dim]> = inputs.iter().map(|&input| place.shape(input)).collect::<Option<_>>()?;
-    let axis = place.read(node).axis(shapes.first()?.len())?;
+fn concat_of_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    let shapes: Vec<&[Dim]> =
+        inputs.iter().map(|&input| place.shape(input)).collect::<Option<_>>().ok_or(miss!("nothing"))?;
+    let axis = place.read(node).axis(shapes.first().ok_or(Miss::ROOT)?.len()).ok_or(Miss::ROOT)?;
     let holds_nothing = |shape: &[Dim]| shape.get(axis).is_some_and(|size| size.is_const(0));
     let agree = |a: &[Dim], b: &[Dim]| {
         let mut pairs = a.iter().zip(b).enumerate().filter(|(at, _)| *at != axis);
@@ -153,8 +170,11 @@ fn concat_of_nothing(place: &Place<'_>) -> Option<Edit> {
     let left: Vec<ValueId> = (0..).zip(&inputs).filter(|(at, _)| !goes(*at)).map(|(_, &input)| input).collect();
     match left.as_slice() {
         [one] => return place.forward(*one),
-        _ if left.len() == inputs.len() => return None,
+        _ if left.len() == inputs.len() => {
+            let is_empty = shapes.iter().any(|shape| holds_nothing(shape));
+            return Err(if is_empty { miss!("agrees") } else { miss!("nothing") });
+        }
         _ => {}
     }
-    place.instead(place.edit()?, rebuilt(node, Build::concat(left, axis)))
+    place.instead(place.begin()?, rebuilt(node, Build::concat(left, axis)))
 }

@@ -11,7 +11,9 @@
 use std::collections::VecDeque;
 
 use super::build::axes;
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
@@ -124,15 +126,14 @@ struct Region<'a, 'p> {
     members: Vec<Member>,
 }
 
-fn before_functions(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let rank = place.shape(value)?.len();
-    let change = change(place, place.node()?)?;
+fn before_functions(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let rank = place.shape(value).ok_or(miss!("by-element").of(value))?.len();
+    let change = change(place, place.root()?).ok_or(miss!("same-axes"))?;
     let mut region = Region { place, change, rank, members: Vec::new() };
-    if !place.opset.everything_broadcasts() || !matches!(region.origin(value)?.0, Origin::Function) {
-        return None;
-    }
-    region.grow(value)?;
+    ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
+    ensure(matches!(region.origin(value).ok_or(miss!("by-element"))?.0, Origin::Function), miss!("by-element"))?;
+    region.grow(value).ok_or(miss!("same-axes"))?;
     let (mut come, mut gone) = (0usize, 0usize);
     for member in &region.members {
         gone = gone.saturating_add(member.leaves.len());
@@ -143,7 +144,8 @@ fn before_functions(place: &Place<'_>) -> Option<Edit> {
             (Origin::Lookup | Origin::Layout(_), false) => (),
         }
     }
-    if come >= gone { None } else { region.write() }
+    ensure(come < gone, miss!("pays"))?;
+    region.write()
 }
 
 impl Region<'_, '_> {
@@ -328,9 +330,9 @@ impl Region<'_, '_> {
         Some(if shape == tensor.shape() { None } else { Some(tensor.reshape(shape).ok()?) })
     }
 
-    fn write(&self) -> Option<Edit> {
+    fn write(&self) -> Result<Edit, Miss> {
         let place = self.place;
-        let mut edit = place.edit()?;
+        let mut edit = place.begin()?;
         let mut made: Vec<(ValueId, ValueId)> = Vec::new();
         let mut waiting: Vec<&Member> = self.members.iter().collect();
         while !waiting.is_empty() {
@@ -341,33 +343,31 @@ impl Region<'_, '_> {
                 !matches!(member.origin, Origin::Function)
                     || inputs.iter().flatten().all(|input| is_made(input) || self.find(*input).is_none())
             };
-            let next = waiting.iter().position(ready)?;
+            let next = waiting.iter().position(ready).ok_or(miss!("same-axes"))?;
             let member = waiting.remove(next);
             let goes = !member.stays && !matches!(member.origin, Origin::Other);
             edit.remove.extend(place.model.value(member.value).producer().filter(|_| goes));
             if let Some(source) = self.given(member) {
                 // What gives it the same form again is another rule's.
                 made.push((member.value, source));
-                member.leaves.is_empty().then_some(())?;
+                member.leaves.is_empty().then_some(()).ok_or(miss!("same-axes"))?;
                 continue;
             }
-            let node = self.formed(&mut edit, member, &made)?;
+            let node = self.formed(&mut edit, member, &made).ok_or(miss!("same-axes"))?;
             let results = member.leaves.iter().filter_map(|&leaf| place.model.node(leaf)?.output(0));
             let mut results: Vec<ValueId> = results.collect();
             // A result keeps its name.
             results.sort_by_key(|&result| !place.model.is_named(result));
             let new = results.first().copied().unwrap_or_else(|| edit.new_value(member.value, "column"));
             for &other in results.iter().skip(1) {
-                if place.model.is_named(other) {
-                    return None;
-                }
+                ensure(!place.model.is_named(other), miss!("same-axes"))?;
                 edit.replace.push((other, new));
             }
             edit.insert.push(node.output(new));
             edit.remove.extend(&member.leaves);
             made.push((member.value, new));
         }
-        Some(edit)
+        Ok(edit)
     }
 
     /// A layout of a value that makes this change, to the other form of a member.

@@ -15,7 +15,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Place;
+use super::place::Place;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops;
 use crate::slicing::{AxisOp, Range, SliceRule};

@@ -12,8 +12,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::{Build, rebuilt_alike};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use super::slices::cuts::cuts_of;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
@@ -47,22 +49,23 @@ const MOST_TRIALS: usize = 4;
 /// How many groups of lanes are looked at for one Concat, those of which nothing comes and those that are looked at again among them.
 const MOST_GROUPS: usize = 256;
 
-fn concat_of_functions(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let output = node.output(0)?;
-    let lanes: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    let last = place.shape(output)?.len().checked_sub(1)?;
+fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let output = node.output(0).ok_or(Miss::ROOT)?;
+    let lanes: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    let last = place.shape(output).ok_or(Miss::ROOT)?.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
     let fits = (2..=MOST_LANES).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
-    if !fits || !place.opset.everything_broadcasts() || place.read(node).axis(last.checked_add(1)?)? != last {
-        return None;
-    }
-    if let Some(edit) = run_together(place, &lanes, output) {
-        return Some(edit);
+    ensure(fits, miss!("by-element"))?;
+    ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
+    ensure(
+        place.read(node).axis(last.checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)? == last,
+        miss!("one-place"),
+    )?;
+    if let Ok(edit) = run_together(place, &lanes, output) {
+        return Ok(edit);
     }
     let one_place = |&lane: &ValueId| place.shape(lane).and_then(<[Dim]>::last).is_some_and(|dim| dim.is_const(1));
-    if !lanes.iter().all(one_place) {
-        return None;
-    }
+    ensure(lanes.iter().all(one_place), miss!("one-place"))?;
     let bare: Option<Vec<ValueId>> = lanes.iter().map(|&lane| without_ones(place, lane, 1)).collect();
     let (lanes, axis) = match bare {
         Some(bare) => (bare, Axis::New(0)),
@@ -70,7 +73,7 @@ fn concat_of_functions(place: &Place<'_>) -> Option<Edit> {
     };
     // All of them, or runs of two and more.
     let runs = (1..=lanes.len() / 2).filter(|runs| lanes.len().is_multiple_of(*runs));
-    runs.into_iter().find_map(|runs| {
+    let packed = runs.into_iter().find_map(|runs| {
         let groups: Vec<&[ValueId]> = lanes.chunks(lanes.len().checked_div(runs)?).collect();
         packed(place, |mut pack| {
             let mut values = Vec::with_capacity(groups.len());
@@ -79,7 +82,8 @@ fn concat_of_functions(place: &Place<'_>) -> Option<Edit> {
             }
             pack.finish(output, last, &values)
         })
-    })
+    });
+    packed.ok_or(miss!("alike"))
 }
 
 /// What comes of a pack: an edit, or nodes that would compute something a second time.
@@ -98,26 +102,33 @@ fn packed<'a>(place: &Place<'a>, pack: impl Fn(Pack<'_, 'a>) -> Option<Packed>) 
 }
 
 /// Lanes whose last axes are run together before they are put side by side: `[…, a, b]` as `[…, a·b]`.
-fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Option<Edit> {
-    let bare = lanes.iter().map(|&lane| place.layout(lane)?.1.input(0)).collect::<Option<Vec<ValueId>>>()?;
-    let (&first, &lane) = bare.first().zip(lanes.first())?;
-    let (from, to) = (place.shape(first)?, place.shape(lane)?);
-    let front = to.len().checked_sub(1)?;
-    let same = from.iter().zip(to.get(..front)?).all(|(a, b)| place.scope().eq(a, b).is_yes());
-    let behind = from.len().checked_sub(front).filter(|&behind| same && behind > 1)?;
-    if !bare.iter().all(|&own| place.same_shape(own, first)) {
-        return None;
-    }
+fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result<Edit, Miss> {
+    let bare = lanes
+        .iter()
+        .map(|&lane| place.layout(lane)?.1.input(0))
+        .collect::<Option<Vec<ValueId>>>()
+        .ok_or(miss!("read-together").of(output))?;
+    let (&first, &lane) = bare.first().zip(lanes.first()).ok_or(miss!("read-together"))?;
+    let (from, to) = (
+        place.shape(first).ok_or(miss!("read-together").of(first))?,
+        place.shape(lane).ok_or(miss!("read-together").of(lane))?,
+    );
+    let front = to.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
+    let same =
+        from.iter().zip(to.get(..front).ok_or(miss!("read-together"))?).all(|(a, b)| place.scope().eq(a, b).is_yes());
+    let behind = from.len().checked_sub(front).filter(|&behind| same && behind > 1).ok_or(miss!("read-together"))?;
+    ensure(bare.iter().all(|&own| place.same_shape(own, first)), miss!("read-together").of(first))?;
     let mut apart = from.to_vec();
-    apart.insert(front, Dim::constant(i64::try_from(lanes.len()).ok()?));
-    let to = place.shape(output)?;
-    packed(place, |mut pack| {
+    apart.insert(front, Dim::constant(i64::try_from(lanes.len()).or(Err(Miss::COMPUTABLE))?));
+    let to = place.shape(output).ok_or(miss!("read-together").of(output))?;
+    let packed = packed(place, |mut pack| {
         let value = pack.computed(&bare, Axis::New(behind), MOST_DEPTH)?;
         let node = place.build(&mut pack.edit, output).reshape_to(place.scope(), value, &apart, to)?;
         let value = pack.edit.new_value(output, "lanes");
         pack.push(node, value, 1)?;
         pack.finish(output, front, &[value])
-    })
+    });
+    packed.ok_or(miss!("pays"))
 }
 
 /// The value that a layout gives so many last axes of size 1, and nothing else.

@@ -5,7 +5,9 @@
 
 use super::build::rebuilt;
 use super::fuse::normalized::is_result as is_normalized;
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::tensor::{StridedView, Tensor, gather_later};
 
@@ -45,43 +47,45 @@ struct Product {
     add: Option<NodeId>,
 }
 
-fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
-    let (flat, output) = (place.input(0)?, place.output(0)?);
-    if !place.opset.everything_broadcasts() {
-        return None;
-    }
-    let product = product(place, flat)?;
-    let (_, flatten) = place.layout(product.rows)?;
-    let whole = flatten.input(0)?;
-    let (from, to) = (place.shape(whole)?, place.shape(output)?);
-    let [_, inner] = place.shape(product.rows)? else { return None };
-    let [_, outer] = place.shape(flat)? else { return None };
+fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (flat, output) = (place.operand(0)?, place.result()?);
+    ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
+    let product = product(place, flat).ok_or(miss!("plain-product"))?;
+    let (_, flatten) = place.layout(product.rows).ok_or(Miss::ROOT)?;
+    let whole = flatten.input(0).ok_or(Miss::ROOT)?;
+    let (from, to) = (
+        place.shape(whole).ok_or(miss!("same-lead").of(whole))?,
+        place.shape(output).ok_or(miss!("same-lead").of(output))?,
+    );
+    let [_, inner] = place.shape(product.rows).ok_or(miss!("same-lead").of(product.rows))? else {
+        return Err(miss!("same-lead").of(product.rows));
+    };
+    let [_, outer] = place.shape(flat).ok_or(miss!("same-lead").of(flat))? else {
+        return Err(miss!("same-lead").of(flat));
+    };
     let scope = place.scope();
     let is_misread = product.matmul.is_none() && flatten.is("Reshape") && is_normalized(place, whole);
-    if product.bias.is_some() && place.runs_in_rows(from) && !is_misread {
-        return None;
-    }
+    ensure(product.bias.is_none() || !place.runs_in_rows(from) || is_misread, miss!("open-sizes"))?;
     let equal = |a, b| scope.eq(a, b).is_yes();
-    let (last_from, lead_from) = from.split_last()?;
-    let (last_to, lead_to) = to.split_last()?;
+    let (last_from, lead_from) = from.split_last().ok_or(Miss::ROOT)?;
+    let (last_to, lead_to) = to.split_last().ok_or(Miss::ROOT)?;
     let same_lead = lead_from.len() == lead_to.len() && lead_from.iter().zip(lead_to).all(|(a, b)| equal(a, b));
-    if !same_lead || lead_from.is_empty() || !equal(last_from, inner) || !equal(last_to, outer) {
-        return None;
-    }
+    ensure(same_lead, miss!("same-lead"))?;
+    ensure(!lead_from.is_empty(), miss!("same-lead"))?;
+    ensure(equal(last_from, inner), miss!("same-lead"))?;
+    ensure(equal(last_to, outer), miss!("same-lead"))?;
     if let Some(bias) = product.bias {
-        let fits = match place.shape(bias)? {
+        let fits = match place.shape(bias).ok_or(miss!("row-bias").of(bias))? {
             [] => true,
             [columns] => equal(columns, outer) || columns.is_const(1),
             _ => false,
         };
-        if !fits {
-            return None;
-        }
+        ensure(fits, miss!("row-bias"))?;
     }
-    let name = place.node()?.name.clone();
-    let mut edit = place.edit()?.removing(place.id);
+    let name = place.root()?.name.clone();
+    let mut edit = place.begin()?.removing(place.id);
     let weights = if product.transposed {
-        let tensor = transposed(place, product.weights)?;
+        let tensor = transposed(place, product.weights).ok_or(miss!("own-weights"))?;
         edit.constant(product.weights, "transposed", tensor)
     } else {
         product.weights
@@ -99,7 +103,7 @@ fn product_of_rows(place: &Place<'_>) -> Option<Edit> {
         let add = again(product.add, NewNode::new("Add", [Some(sum), Some(bias)]));
         edit.insert.push(add.output(output));
     }
-    Some(edit)
+    Ok(edit)
 }
 
 /// The product that computes a value, if nothing else reads what it computes on the way.

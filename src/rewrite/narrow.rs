@@ -7,7 +7,7 @@
 //! that reads a DequantizeLinear. For floats of eight bits or fewer and integers of two it has no such kernels, and refuses the model that it
 //! has made. Where an author has written that, it is theirs; no edit puts such an operator next to such a quantization.
 
-use super::Place;
+use super::place::Place;
 use crate::ir::{Edit, Node, Users, ValueId};
 use crate::ops::traits::CARRYING_QUANTIZATION;
 use crate::ops::{has_kernel_for_narrow, operator};

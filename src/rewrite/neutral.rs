@@ -1,6 +1,9 @@
 //! Arithmetic and logic with a neutral element, and selections that are decided.
 
-use super::{Place, Rule, index};
+use super::index;
+use super::miss::{Miss, ensure, prove};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::ir::{Edit, NewNode, Scalar, ValueId};
 use crate::ops::traits::{Commutes, WITH_NEUTRAL, traits_of};
 use crate::tensor::{DType, Tensor};
@@ -61,26 +64,37 @@ pub(super) const RULES: &[Rule] = &[
 
 /// `f(x, e) = x` where `e` is the operator's neutral element, and `f(e, x) = x` where it commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait
 /// `neutral`): when broadcasting does not change the shape of `x`.
-fn neutral(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (output, &[Some(a), Some(b)]) = (node.output(0)?, node.inputs()) else { return None };
+fn neutral(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (output, &[Some(a), Some(b)]) = (node.output(0).ok_or(Miss::ROOT)?, node.inputs()) else {
+        return Err(Miss::ROOT);
+    };
     let traits = traits_of(place.model, node);
-    let neutral = traits.neutral?;
+    let neutral = traits.neutral.ok_or(Miss::ROOT)?;
     let pairs: &[(ValueId, ValueId)] = if traits.commutes == Commutes::Always { &[(a, b), (b, a)] } else { &[(a, b)] };
+    let mut miss = miss!("neutral");
     for &(value, other) in pairs {
         let Some(dtype) = place.dtype(value).filter(|dtype| place.dtype(output) == Some(*dtype)) else { continue };
         let is_neutral = index::uniform(place, other).is_some_and(|number| (neutral.is)(dtype, &number));
-        if is_neutral && place.same_shape(value, output) {
-            return place.forward(value);
+        if !is_neutral {
+            if node.is("Pow") && dtype.is_integer() {
+                miss = miss!("float-power").of(value);
+            }
+            continue;
+        }
+        match prove(place.compare_shapes(value, output), miss!("same-shape").of(value)) {
+            Ok(()) => return place.forward(value),
+            Err(other) => miss = other,
         }
     }
-    None
+    Err(miss)
 }
 
 /// `Where(true, x, y) = x`, `Where(false, x, y) = y`, `Where(c, x, x) = x`, bit for bit.
-fn decided_where(place: &Place<'_>) -> Option<Edit> {
+fn decided_where(place: &Place<'_>) -> Result<Edit, Miss> {
     let choice = choice(place)?;
-    if choice.may_lose_sign { None } else { choice.instead(place) }
+    ensure(!choice.may_lose_sign, miss!("sign-of-zero").of(choice.value))?;
+    choice.instead(place)
 }
 
 /// What a Where that is decided selects.
@@ -92,46 +106,64 @@ struct Choice {
 
 impl Choice {
     /// What is selected, in the place of the Where.
-    fn instead(&self, place: &Place<'_>) -> Option<Edit> {
-        let is_alike = place.same_shape(self.value, place.output(0)?);
+    fn instead(&self, place: &Place<'_>) -> Result<Edit, Miss> {
+        let is_alike = place.same_shape(self.value, place.result()?);
         if is_alike { place.forward(self.value) } else { place.reshape_instead(self.value) }
     }
 }
 
 /// What a Where selects, if that is decided and broadcasting adds no elements to it.
-fn choice(place: &Place<'_>) -> Option<Choice> {
-    let node = place.node()?;
-    let (condition, yes, no, output) = (node.input(0)?, node.input(1)?, node.input(2)?, node.output(0)?);
-    let takes_yes = yes == no || index::flag(place, condition)?;
+fn choice(place: &Place<'_>) -> Result<Choice, Miss> {
+    let node = place.root()?;
+    let (condition, yes, no, output) = (
+        node.input(0).ok_or(Miss::ROOT)?,
+        node.input(1).ok_or(Miss::ROOT)?,
+        node.input(2).ok_or(Miss::ROOT)?,
+        node.output(0).ok_or(Miss::ROOT)?,
+    );
+    let takes_yes = yes == no || index::flag(place, condition).ok_or(miss!("decided").of(condition))?;
     let value = if takes_yes { yes } else { no };
     let wide = |value| Some(place.shape(value)?.iter().filter(|dim| !dim.is_const(1)).collect::<Vec<_>>());
-    let (own, whole) = (wide(value)?, wide(output)?);
-    if own.len() != whole.len() || !own.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes()) {
-        return None;
-    }
-    let has_sign = !matches!(place.dtype(value)?, DType::String | DType::Bool) && !place.dtype(value)?.is_integer();
-    Some(Choice { value, may_lose_sign: takes_yes && has_sign })
+    let (own, whole) =
+        (wide(value).ok_or(miss!("same-elements").of(value))?, wide(output).ok_or(miss!("same-elements").of(output))?);
+    ensure(own.len() == whole.len(), miss!("same-elements").of(output))?;
+    ensure(own.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes()), miss!("same-elements").of(value))?;
+    let has_sign = !matches!(place.dtype(value).ok_or(miss!("same-elements").of(value))?, DType::String | DType::Bool)
+        && !place.dtype(value).ok_or(miss!("same-elements").of(value))?.is_integer();
+    Ok(Choice { value, may_lose_sign: takes_yes && has_sign })
 }
 
 /// A comparison of integers cast to floats is one of the integers, where the floats are the very numbers.
-fn comparison_of_casts(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
+fn comparison_of_casts(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let is_bounded = |value: ValueId| place.constant(value).is_some_and(|tensor| whole_numbers(tensor).is_some());
+    let casts = [a, b].into_iter().filter(|&value| place.producer(value, "Cast").is_some());
+    for cast in casts {
+        ensure(place.model.is_read_only_by(cast, &[place.id]), miss!("only-reader").of(cast))?;
+    }
     let (first, second) = (cast_integers(place, a, is_bounded(b)), cast_integers(place, b, is_bounded(a)));
-    let dtype = place.dtype(first.or(second)?)?;
-    let takes = traits_of(place.model, node).pointwise?.takes(place.opset, dtype);
-    let mut edit = place.edit()?;
+    let dtype = place.dtype(first.or(second).ok_or(miss!("not-rounded"))?).ok_or(miss!("not-rounded"))?;
+    let takes = traits_of(place.model, node).pointwise.ok_or(miss!("takes-integers"))?.takes(place.opset, dtype);
+    let mut edit = place.begin()?;
     let mut operands = Vec::with_capacity(2);
     for (value, cast) in [(a, first), (b, second)] {
         operands.push(match cast {
             Some(integers) if place.dtype(integers) == Some(dtype) => Some(integers),
-            Some(_) => return None,
-            None => Some(edit.constant(value, "integers", integers_of(place.constant(value)?, dtype)?)),
+            Some(_) => return Err(miss!("not-rounded").of(value)),
+            None => Some(
+                edit.constant(
+                    value,
+                    "integers",
+                    integers_of(place.constant(value).ok_or(miss!("not-rounded").of(value))?, dtype)
+                        .ok_or(miss!("not-rounded").of(value))?,
+                ),
+            ),
         });
     }
     let comparison = NewNode { inputs: operands, ..NewNode::like(node) };
-    takes.then(|| place.instead(edit, comparison)).flatten()
+    ensure(takes, miss!("takes-integers"))?;
+    place.instead(edit, comparison)
 }
 
 /// Returns the integers that a value is cast from, if no other node reads the value, and either `may_round` is set or each integer is proved to

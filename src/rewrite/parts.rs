@@ -4,8 +4,8 @@
 //! such, with operands that are the same all along the axis or have numbers of their own for each part, which then are
 //! strung together; so are movements of elements that leave the axis, or blocks of it, in order.
 
-use super::Place;
 use super::build::{Build, rebuilt, rebuilt_alike};
+use super::place::Place;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;

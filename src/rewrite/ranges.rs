@@ -4,7 +4,7 @@
 //! (GatherToSliceFusion). Below 0 these mean something else: `Range(n − 1, −1, −1)` counts down to 0, and a Slice from `n − 1` to `−1` is
 //! empty. So no edit lets a Gather read a Range that is not proved to begin and to end at 0 or above.
 
-use super::Place;
+use super::place::Place;
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
 

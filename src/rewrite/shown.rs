@@ -3,7 +3,7 @@
 //! Where a QuantizeLinear reads a Transpose, ONNX Runtime quantizes before it transposes, and a value that is an output besides becomes the
 //! quantized one. Where an author has written that, it is theirs; no edit lets an output be read so.
 
-use super::Place;
+use super::place::Place;
 use crate::ir::{Edit, Model, Node, ValueId};
 
 /// Whether an edit lets no Transpose that a QuantizeLinear reads read an output that was not read so.

@@ -1,7 +1,9 @@
 //! Operands that say sizes: where they are decided, up to what the operator can be told by convention, they become constants,
 //! and the chain that computed them dies.
 
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::{axis_in, size_operand};
@@ -58,63 +60,81 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The operand that says sizes, unless it is an initializer already.
-fn computed(place: &Place<'_>, slot: usize) -> Option<ValueId> {
-    let value = place.input(slot)?;
-    place.model.value(value).producer()?;
-    place.constant(value).is_none().then_some(value)
+fn computed(place: &Place<'_>, slot: usize) -> Result<ValueId, Miss> {
+    let value = place.operand(slot)?;
+    place.model.value(value).producer().ok_or(miss!("computed").of(value))?;
+    ensure(place.constant(value).is_none(), miss!("computed").of(value))?;
+    Ok(value)
 }
 
 /// An edit that makes operand `slot` a constant vector.
-fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) -> Option<Edit> {
-    let mut edit = place.edit()?;
+fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) -> Result<Edit, Miss> {
+    let mut edit = place.begin()?;
     let constant = edit.constant(like, "const", tensor);
     edit.rewire.push((place.id, slot, Some(constant)));
-    Some(edit)
+    Ok(edit)
 }
 
 /// `ReduceProd(Shape(x)) = Size(x)`, all of the shape reduced to a scalar.
-fn size_of_all(place: &Place<'_>) -> Option<Edit> {
-    let (sizes, output) = (place.input(0)?, place.output(0)?);
-    let (shape, measuring) = place.producer(sizes, "Shape")?;
-    let tensor = measuring.input(0)?;
-    let is_whole = place.shape(sizes)?.first()?.as_const()? == i64::try_from(place.shape(tensor)?.len()).ok()?;
+fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (sizes, output) = (place.operand(0)?, place.result()?);
+    let (shape, measuring) = place.producer(sizes, "Shape").ok_or(Miss::ROOT)?;
+    let tensor = measuring.input(0).ok_or(Miss::ROOT)?;
+    let is_whole = place
+        .shape(sizes)
+        .ok_or(miss!("all-sizes").of(sizes))?
+        .first()
+        .ok_or(Miss::ROOT)?
+        .as_const()
+        .ok_or(miss!("all-sizes").of(sizes))?
+        == i64::try_from(place.shape(tensor).ok_or(miss!("all-sizes").of(tensor))?.len()).or(Err(Miss::COMPUTABLE))?;
     // Over one axis there is nothing else to reduce; an empty list of axes means all or none.
-    let (axes, keeps_dims) =
-        place.view(place.id)?.traits().reduces.and_then(|own| (own.axes)(&place.view(place.id)?))?;
-    let drops = !keeps_dims && place.node()?.int("keepdims", 1)? == 0;
-    let all = axes == [0] && place.shape(output)?.is_empty() && drops;
-    if !is_whole || !all || !place.model.is_read_only_by(sizes, &[place.id]) {
-        return None;
-    }
-    place.instead(place.edit()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
+    let (axes, keeps_dims) = place
+        .view(place.id)
+        .ok_or(Miss::ROOT)?
+        .traits()
+        .reduces
+        .and_then(|own| (own.axes)(&place.view(place.id)?))
+        .ok_or(miss!("all-sizes"))?;
+    let drops = !keeps_dims && place.root()?.int("keepdims", 1).ok_or(Miss::ROOT)? == 0;
+    let all = axes == [0] && place.shape(output).ok_or(miss!("all-sizes").of(output))?.is_empty() && drops;
+    ensure(is_whole, miss!("all-sizes"))?;
+    ensure(all, miss!("all-sizes"))?;
+    ensure(place.model.is_read_only_by(sizes, &[place.id]), miss!("one-reader").of(sizes))?;
+    place.instead(place.begin()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
 }
 
 /// `Reshape(x, e)` with a constant operand that says the dims of the result by convention.
-fn reshape(place: &Place<'_>) -> Option<Edit> {
+fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
-    let (input, output) = (place.input(0)?, place.output(0)?);
-    let codes = size_operand::reshape_codes(place.scope(), place.shape(input)?, place.shape(output)?)?;
+    let (input, output) = (place.operand(0)?, place.result()?);
+    let codes = size_operand::reshape_codes(
+        place.scope(),
+        place.shape(input).ok_or(miss!("rest-decided").of(input))?,
+        place.shape(output).ok_or(miss!("sizes-known").of(output))?,
+    )
+    .ok_or(miss!("sizes-known").of(output))?;
     // In the convention 0 copies a dim, so there is no `allowzero`; all else that is said of the node stays.
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     let constant = edit.constant(target, "const", Tensor::vector(codes));
-    place.instead(edit, NewNode::like(place.node()?).without("allowzero").reading(1, constant))
+    place.instead(edit, NewNode::like(place.root()?).without("allowzero").reading(1, constant))
 }
 
 /// The bounds of a Slice with positive steps, as numbers that lie where the bounds do.
-fn slice_bounds(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.slice_has_operands() {
-        return None;
-    }
-    let this = place.this()?;
-    let shape = place.shape(this.node.input(0)?)?;
-    let steps = this.slice_steps()?;
-    let axes = this.slice_axes()?;
-    let dims = axes.iter().map(|&axis| shape.get(axis_in(axis, shape.len()).ok()?)).collect::<Option<Vec<_>>>()?;
-    if steps.iter().any(|&step| step <= 0) {
-        return None;
-    }
-    [1, 2].into_iter().find_map(|slot| {
-        let value = computed(place, slot)?;
+fn slice_bounds(place: &Place<'_>) -> Result<Edit, Miss> {
+    ensure(place.opset.slice_has_operands(), Miss::EXPRESSIBLE)?;
+    let this = place.reading()?;
+    let shape = place.shape(this.node.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("bounds-known"))?;
+    let steps = this.slice_steps().ok_or(miss!("forward"))?;
+    let axes = this.slice_axes().ok_or(miss!("bounds-known"))?;
+    let dims = axes
+        .iter()
+        .map(|&axis| shape.get(axis_in(axis, shape.len()).ok()?))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("bounds-known"))?;
+    ensure(!steps.iter().any(|&step| step <= 0), miss!("forward"))?;
+    let found = [1, 2].into_iter().find_map(|slot| {
+        let value = computed(place, slot).ok()?;
         let bounds = place.fact(value)?.ints().filter(|bounds| bounds.len() == dims.len())?;
         let number = |(bound, dim): (&Dim, &&Dim)| size_operand::slice_bound(place.scope(), dim, bound);
         let numbers = bounds.iter().zip(&dims).map(number).collect::<Option<Vec<i64>>>()?;
@@ -126,6 +146,8 @@ fn slice_bounds(place: &Place<'_>) -> Option<Edit> {
             }
             _ => return None,
         };
-        with_constant(place, slot, value, tensor)
-    })
+        Some((slot, value, tensor))
+    });
+    let (slot, value, tensor) = found.ok_or(miss!("bounds-known"))?;
+    with_constant(place, slot, value, tensor)
 }

@@ -2,8 +2,10 @@
 //!
 //! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
 
+use super::miss::{Miss, ensure};
 use super::parts::Parts;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};
 
 pub(super) const RULES: &[Rule] = &[
@@ -45,27 +47,29 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Only such work as keeps results equal bit for bit.
-fn behind(place: &Place<'_>) -> Option<Edit> {
+fn behind(place: &Place<'_>) -> Result<Edit, Miss> {
     apply(place, true)
 }
 
-fn behind_function(place: &Place<'_>) -> Option<Edit> {
+fn behind_function(place: &Place<'_>) -> Result<Edit, Miss> {
     apply(place, false)
 }
 
-fn apply(place: &Place<'_>, exact: bool) -> Option<Edit> {
-    let node = place.node()?;
-    let whole = node.input(0)?;
-    let dims = place.shape(whole)?;
-    let axis = place.read(node).axis(dims.len())?;
-    let parts = Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>()?, axis)?;
-    let step = parts.step(place).filter(|step| step.exact == exact)?;
-    if step.results.iter().any(|&result| is_spread_over_convolution(place, result)) {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(place.id);
-    step.build(place, &mut edit, whole, dims)?;
-    Some(edit)
+fn apply(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let whole = node.input(0).ok_or(Miss::ROOT)?;
+    let dims = place.shape(whole).ok_or(miss!("all-parts").of(whole))?;
+    let axis = place.read(node).axis(dims.len()).ok_or(Miss::ROOT)?;
+    let parts =
+        Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?, axis)
+            .ok_or(miss!("all-parts"))?;
+    let step = parts.step(place).ok_or(miss!("alike-along-axis"))?;
+    // The other rule splits these.
+    ensure(step.exact == exact, Miss::ROOT)?;
+    ensure(!step.results.iter().any(|&result| is_spread_over_convolution(place, result)), miss!("no-residual"))?;
+    let mut edit = place.begin()?.removing(place.id);
+    step.build(place, &mut edit, whole, dims).ok_or(miss!("known-sizes"))?;
+    Ok(edit)
 }
 
 /// Whether a value is added to what a convolution computes, and is smaller: the time that is embedded in a block of a diffusion model.

@@ -8,8 +8,10 @@
 //! and elements are that value itself. The results are parts again, of the value with both axes as one, so that what follows can be done to
 //! the whole, too ([`super::parts`]).
 
+use super::miss::{Miss, ensure, first_of};
 use super::parts::is_arithmetic;
-use super::{Place, Rule};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Variation, traits_of};
@@ -82,25 +84,29 @@ impl Operands {
     }
 }
 
-fn function_of_steps(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let dtype = place.dtype(node.output(0)?)?;
+fn function_of_steps(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let dtype = place.dtype(node.output(0).ok_or(Miss::ROOT)?).ok_or(miss!("by-element"))?;
     let versions = place.opset.arithmetic_broadcasts() && place.opset.has_split_and_pads();
     let may_vary = matches!(traits_of(place.model, node).variation(dtype), Variation::Values);
-    if !versions || !dtype.is_float() || may_vary || !is_arithmetic(place, node) {
-        return None;
-    }
-    [0, 1].into_iter().find_map(|slot| steps(place, node, slot))
+    ensure(versions, Miss::EXPRESSIBLE)?;
+    ensure(dtype.is_float(), miss!("by-element"))?;
+    ensure(!may_vary, miss!("by-element"))?;
+    ensure(is_arithmetic(place, node), miss!("by-element"))?;
+    first_of([0, 1].into_iter().map(|slot| steps(place, node, slot)))
 }
 
 /// The edit if the operand in this slot is of the first step.
-fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Option<Edit> {
-    let other = 1usize.checked_sub(slot)?;
-    let (first, second) = (node.input(slot)?, node.input(other)?);
-    let (own, fixed) = parts(place, first).map(|(own, axis)| (own, Some(axis))).or_else(|| {
-        let own = elements(place, first)?;
-        Some((own, None))
-    })?;
+fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
+    let other = 1usize.checked_sub(slot).ok_or(Miss::COMPUTABLE)?;
+    let (first, second) = (node.input(slot).ok_or(Miss::ROOT)?, node.input(other).ok_or(Miss::ROOT)?);
+    let (own, fixed) = parts(place, first)
+        .map(|(own, axis)| (own, Some(axis)))
+        .or_else(|| {
+            let own = elements(place, first)?;
+            Some((own, None))
+        })
+        .ok_or(miss!("all-steps"))?;
     let count = own.values.len();
     // What stands beside the steps.
     let same = Operands { whole: Whole::Same(second), values: vec![second; count] };
@@ -109,24 +115,28 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Option<Edit> {
         pairs.map(|(&a, &b)| step(place, node, slot, a, Some(b))).collect::<Option<Vec<NodeId>>>()
     };
     if let Some(nodes) = with(&same) {
-        return build(place, slot, &nodes, [&own, &same], fixed);
+        return build(place, slot, &nodes, [&own, &same], fixed).ok_or(miss!("pays"));
     }
     let parts = parts(place, second).map(|(beside, axis)| (beside, Some(axis)));
     if let Some((beside, axis)) = parts.or_else(|| Some((elements(place, second)?, None))) {
         let fits = beside.values.len() == count && (fixed.is_none() || axis.is_none() || fixed == axis);
         if let Some(nodes) = with(&beside).filter(|_| fits) {
-            return build(place, slot, &nodes, [&own, &beside], fixed.or(axis));
+            return build(place, slot, &nodes, [&own, &beside], fixed.or(axis)).ok_or(miss!("pays"));
         }
     }
-    let nodes = own.values.iter().map(|&value| step(place, node, slot, value, None)).collect::<Option<Vec<_>>>()?;
+    let nodes = own
+        .values
+        .iter()
+        .map(|&value| step(place, node, slot, value, None))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("all-steps"))?;
     let operand = |&id: &NodeId| place.model.node(id)?.input(other);
-    let values: Vec<ValueId> = nodes.iter().map(operand).collect::<Option<_>>()?;
+    let values: Vec<ValueId> = nodes.iter().map(operand).collect::<Option<_>>().ok_or(miss!("all-steps"))?;
     let alike = values.iter().all(|&value| place.same_shape(value, second));
     let beside = Operands { whole: Whole::Each, values };
-    if !alike || !are_apart(place, &beside.values, &nodes) {
-        return None;
-    }
-    build(place, slot, &nodes, [&own, &beside], fixed)
+    ensure(alike, miss!("other-operand").of(second))?;
+    ensure(are_apart(place, &beside.values, &nodes), miss!("apart"))?;
+    build(place, slot, &nodes, [&own, &beside], fixed).ok_or(miss!("pays"))
 }
 
 /// All parts of a Split of which this is the first, if they are of one size, and the axis.
@@ -319,7 +329,7 @@ fn stacked(
         Whole::Parts(whole) => Some((apart(edit, *whole, *whole)?, 1)),
         Whole::Each => {
             let whole = edit.new_value(first, "whole");
-            let concat = crate::rewrite::Build::concat(operand.values.iter().copied(), axis);
+            let concat = crate::rewrite::build::Build::concat(operand.values.iter().copied(), axis);
             edit.insert.push(concat.output(whole));
             Some((apart(edit, whole, first)?, 2))
         }

@@ -11,7 +11,9 @@
 //! | tract 0.23 | ends its process if the size of the batch is open, allocates zeros if it is a number |
 //! | OpenCV 4, and the classic engine of 5 | refuses a GRU of fewer than six operands, allocates zeros for an LSTM |
 
-use super::{Place, Rule};
+use super::miss::Miss;
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};
 use crate::tensor::Tensor;
 
@@ -31,18 +33,25 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 /// Leaves out `initial_h` and `initial_c` where they are zero. That they have the shape they must have, a run that gives a
 /// result has seen.
-fn zero_state(place: &Place<'_>) -> Option<Edit> {
-    let batch = usize::from(place.node()?.int("layout", 0)? == 0);
-    place.shape(place.input(0)?)?.get(batch)?.as_const()?;
+fn zero_state(place: &Place<'_>) -> Result<Edit, Miss> {
+    let batch = usize::from(place.root()?.int("layout", 0).ok_or(Miss::ROOT)? == 0);
+    place
+        .shape(place.operand(0)?)
+        .ok_or(miss!("known-batch"))?
+        .get(batch)
+        .ok_or(miss!("known-batch"))?
+        .as_const()
+        .ok_or(miss!("known-batch"))?;
     let is_zero = |state: ValueId| place.constant(state).is_some_and(is_zero_tensor);
     // R multiplies `initial_h`, the peepholes `initial_c`.
     let states = [(5, 2), (6, 7)];
     let (slot, _) = states
         .into_iter()
-        .find(|&(slot, weights)| place.input(slot).is_some_and(is_zero) && is_finite(place, place.input(weights)))?;
-    let mut edit = place.edit()?;
+        .find(|&(slot, weights)| place.input(slot).is_some_and(is_zero) && is_finite(place, place.input(weights)))
+        .ok_or(miss!("zero"))?;
+    let mut edit = place.begin()?;
     edit.rewire.push((place.id, slot, None));
-    Some(edit)
+    Ok(edit)
 }
 
 /// Returns `true` if weights, if there are any, are constant and have neither infinities nor NaN.

@@ -10,7 +10,9 @@
 //! Bounds that are known only at run time are passed on, element by element where the masks leave only some of them in force.
 
 use super::build::Build;
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops;
@@ -75,22 +77,25 @@ struct Lowered {
 type Placed<'s> = (i64, usize, &'s Entry);
 
 /// Lowers a slice of another dialect.
-fn lower(place: &Place<'_>) -> Option<Edit> {
-    let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::SliceRule::Agree).ok()??;
-    let (data, output) = (place.input(0)?, place.output(0)?);
-    if place.node()?.outputs().len() != 1 || !place.opset.is_known() {
-        return None;
-    }
+fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
+    let spec = ops::slice_spec(place.model, place.facts, place.id, slicing::SliceRule::Agree)
+        .or(Err(miss!("can-run")))?
+        .ok_or(miss!("same-reading"))?;
+    let (data, output) = (place.operand(0)?, place.result()?);
+    ensure(place.root()?.outputs().len() == 1, miss!("can-run"))?;
+    ensure(place.opset.is_known(), miss!("sayable"))?;
     let shape = place.shape(data).map(<[Dim]>::to_vec);
     // A node that cannot run is left alone.
     if let Some(shape) = &shape {
-        spec.dense(shape.len()).ok()?;
+        spec.dense(shape.len()).or(Err(miss!("can-run")))?;
     }
-    let entries = entries_of(&spec)?;
-    let placed = placed(&entries, spec.entries().is_none(), shape.as_ref().map(Vec::len))?;
-    if shape.is_none() && !place.opset.counts_from_the_end() && placed.iter().any(|(axis, ..)| *axis < 0) {
-        return None;
-    }
+    let entries = entries_of(&spec).ok_or(miss!("same-reading"))?;
+    let placed =
+        placed(&entries, spec.entries().is_none(), shape.as_ref().map(Vec::len)).ok_or(miss!("same-reading"))?;
+    ensure(
+        shape.is_some() || place.opset.counts_from_the_end() || placed.iter().all(|(axis, ..)| *axis >= 0),
+        miss!("sayable").of(data),
+    )?;
     let keep_whole = shape.is_none() && spec.entries().is_none();
     let mut plan = Lowered::default();
     for (axis, entry, what) in placed {
@@ -100,31 +105,30 @@ fn lower(place: &Place<'_>) -> Option<Edit> {
             Entry::NewAxis => plan.new_axes.push(axis),
             Entry::Index(index) => {
                 if let Some(dim) = dim {
-                    slicing::resolve_index(place.scope(), dim, index).ok()?;
+                    slicing::resolve_index(place.scope(), dim, index).or(Err(miss!("can-run")))?;
                 }
-                plan.indices.push((axis, number(index, entry)?));
+                plan.indices.push((axis, number(index, entry).ok_or(miss!("sayable"))?));
             }
             Entry::Range(range) => {
                 let told = dim.map(|dim| slicing::with_numbers(place.scope(), dim, range, spec.reading));
                 let range = told.as_ref().unwrap_or(range);
                 if keep_whole || !is_whole(place.scope(), dim, range, spec.reading) {
-                    plan.range(place.scope(), axis, entry, dim, range, spec.reading)?;
+                    plan.range(place.scope(), axis, entry, dim, range, spec.reading)
+                        .ok_or(miss!("same-reading").of(data))?;
                 }
             }
         }
     }
     // TensorFlow refuses a single index with a negative stride, whatever it is at run time.
-    if !plan.indices.is_empty() && place.model.meaning(place.node()?).0 != "ai.intel.openvino" {
-        place.const_ints(place.input(3)?)?;
+    if !plan.indices.is_empty() && place.model.meaning(place.root()?).0 != "ai.intel.openvino" {
+        place.const_ints(place.operand(3)?).ok_or(miss!("same-reading"))?;
     }
     // Without cuts nothing would refuse a scalar, as a slice on named axes does.
-    if keep_whole && plan.cuts.is_empty() {
-        return None;
-    }
+    ensure(!keep_whole || !plan.cuts.is_empty(), miss!("sayable"))?;
     plan.new_axes.sort_unstable();
-    let mut lowering = Lowering { edit: place.edit()?, place, shape, output, steps: Vec::new() };
-    lowering.build(plan)?;
-    lowering.finish(data)
+    let mut lowering = Lowering { edit: place.begin()?, place, shape, output, steps: Vec::new() };
+    lowering.build(plan).ok_or(miss!("sayable"))?;
+    lowering.finish(data).ok_or(Miss::ROOT)
 }
 
 /// The entries of a slice, with the axis of each that names one.

@@ -3,7 +3,7 @@
 //! ONNX Runtime's Gather takes of each entry the first string alone and leaves the others empty; every other operator moves strings as it
 //! moves numbers. So no edit makes a Gather of strings, be it of others that were there.
 
-use super::Place;
+use super::place::Place;
 use crate::ir::{Edit, ValueId};
 use crate::tensor::DType;
 

@@ -4,7 +4,7 @@
 //! place and leaves the others in order. In float16, where the other operand is a constant matrix, it then reads outside of its memory and
 //! ends the process. So no edit lets such a product read such a Transpose.
 
-use super::Place;
+use super::place::Place;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
 use crate::tensor::DType;
 

@@ -5,7 +5,7 @@
 //! the weights are moved in between, by a Transpose for example, the runtime does so in some operator sets and for some types alone. So no
 //! edit puts the dequantization directly before a product that computes in floats.
 
-use super::Place;
+use super::place::Place;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
 
 /// Whether an edit makes no product of floats read a dequantized constant directly that it did not read so before.

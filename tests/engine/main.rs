@@ -19,6 +19,7 @@ mod inlining;
 mod inspect;
 mod labels;
 mod long_chains;
+mod misses;
 mod movement_random;
 mod naming;
 mod needs;

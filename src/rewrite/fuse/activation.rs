@@ -14,8 +14,11 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::kernels::{as_attribute, has_kernel};
 use super::pattern::{Product, Reader};
-use super::{Fusion, Operand, Place, Rule};
+use super::{Fusion, Operand};
 use crate::ir::{Attribute, Edit, NamedAttribute, NodeId, ValueId};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -52,12 +55,12 @@ pub(super) struct Activation {
 /// What a product was found to be: the operator, and its attribute.
 type Found = (&'static str, Option<NamedAttribute>);
 
-fn activation(place: &Place<'_>) -> Option<Edit> {
-    let found = read(place).filter(|found| place.opset.has(found.operator))?;
-    let is_fit = has_kernel(found.operator, place.dtype(found.x)?);
-    if !is_fit || found.operator == "Swish" && !is_swish_wanted(place) {
-        return None;
-    }
+fn activation(place: &Place<'_>) -> Result<Edit, Miss> {
+    let found = read(place)?;
+    ensure(place.opset.has(found.operator), miss!("known"))?;
+    let is_fit = has_kernel(found.operator, place.dtype(found.x).ok_or(miss!("has-kernel").of(found.x))?);
+    ensure(is_fit, miss!("has-kernel"))?;
+    ensure(found.operator != "Swish" || is_swish_wanted(place), miss!("known"))?;
     let (attributes, operands) = (found.attribute.into_iter().collect(), vec![Operand::Value(found.x)]);
     Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
 }
@@ -68,21 +71,23 @@ fn is_swish_wanted(place: &Place<'_>) -> bool {
 }
 
 /// Reads the node's result as an activation function, whether or not the operator set has an operator for it.
-pub(super) fn read(place: &Place<'_>) -> Option<Activation> {
-    let result = place.only_output()?;
-    let dtype = place.dtype(result)?;
-    if !matches!(dtype, DType::Float | DType::Double | DType::Float16) {
-        return None;
-    }
-    let product = Product::of(place, result, None)?;
-    let &[a, b] = product.factors.as_slice() else { return None };
-    let (x, (operator, attribute), nodes) = [(a, b), (b, a)].into_iter().find_map(|(x, gate)| {
-        let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
-        let found = gated(&mut reader, product.coefficient, x, gate)?;
-        Some((x, found, reader.nodes))
-    })?;
-    let fits = place.same_shape(x, result) && place.dtype(x)? == dtype;
-    fits.then_some(Activation { operator, attribute, x, nodes })
+pub(super) fn read(place: &Place<'_>) -> Result<Activation, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(result).ok_or(miss!("covered-type").of(result))?;
+    ensure(matches!(dtype, DType::Float | DType::Double | DType::Float16), miss!("covered-type"))?;
+    let product = Product::of(place, result, None).ok_or(Miss::ROOT)?;
+    let &[a, b] = product.factors.as_slice() else { return Err(Miss::ROOT) };
+    let (x, (operator, attribute), nodes) = [(a, b), (b, a)]
+        .into_iter()
+        .find_map(|(x, gate)| {
+            let mut reader = Reader { place, nodes: product.nodes.clone(), dtype };
+            let found = gated(&mut reader, product.coefficient, x, gate)?;
+            Some((x, found, reader.nodes))
+        })
+        .ok_or(miss!("constants"))?;
+    let fits = place.same_shape(x, result) && place.dtype(x).ok_or(miss!("same-shape").of(x))? == dtype;
+    ensure(fits, miss!("same-shape"))?;
+    Ok(Activation { operator, attribute, x, nodes })
 }
 
 /// Reads `coefficient · x · gate` as a function of `x`.

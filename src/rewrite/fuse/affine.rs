@@ -1,7 +1,8 @@
 //! What a node with constant operands does to each channel of a tensor.
 
-use super::{Place, has_arithmetic};
+use super::has_arithmetic;
 use crate::ir::{Node, ValueId};
+use crate::rewrite::place::Place;
 
 /// The channels of a tensor: its dims along one axis.
 #[derive(Clone, Copy)]

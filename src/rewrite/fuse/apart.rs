@@ -10,11 +10,13 @@
 //! That is for operator sets without a LayerNormalization: the operator, where there is one, is not taken apart.
 
 use super::normalized::{is_normalized, normalized};
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::Edit;
 use crate::rewrite::build::Build;
 use crate::rewrite::groups::groups;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -48,42 +50,45 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// Looks at a Transpose of a flattened value.
-fn before_flattening(place: &Place<'_>) -> Option<Edit> {
-    let (flat, output) = (place.input(0)?, place.output(0)?);
-    let (reshape, node) = place.layout(flat)?;
-    let x = node.input(0)?;
-    if place.opset.has("LayerNormalization") || !is_normalized(place, output) {
-        return None;
-    }
-    let (from, to) = (place.shape(x)?, place.shape(flat)?);
-    let groups = groups(place.scope(), from, to)?;
+fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (flat, output) = (place.operand(0)?, place.result()?);
+    let (reshape, node) = place.layout(flat).ok_or(Miss::ROOT)?;
+    let x = node.input(0).ok_or(Miss::ROOT)?;
+    ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
+    ensure(is_normalized(place, output), miss!("spelled"))?;
+    let (from, to) = (
+        place.shape(x).ok_or(miss!("runs-together").of(x))?,
+        place.shape(flat).ok_or(miss!("runs-together").of(flat))?,
+    );
+    let groups = groups(place.scope(), from, to).ok_or(miss!("runs-together"))?;
     let runs_together = groups.iter().all(|group| group.to.len() == 1);
     let several = groups.iter().any(|group| group.from.len() > 1);
-    if !runs_together || !several || !place.model.is_read_only_by(flat, &[place.id]) {
-        return None;
-    }
-    let turned = place.this()?.permutation(to.len())?;
+    ensure(runs_together, miss!("runs-together"))?;
+    ensure(several, miss!("runs-together"))?;
+    ensure(place.model.is_read_only_by(flat, &[place.id]), miss!("one-reader").of(flat))?;
+    let turned = place.reading()?.permutation(to.len()).ok_or(Miss::ROOT)?;
     let axes: Vec<usize> =
         turned.iter().filter_map(|&axis| groups.get(axis)).flat_map(|group| group.from.clone()).collect();
-    let dims: Vec<Dim> = axes.iter().map(|&axis| from.get(axis).cloned()).collect::<Option<_>>()?;
-    let mut edit = place.edit()?;
+    let dims: Vec<Dim> = axes.iter().map(|&axis| from.get(axis).cloned()).collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    let mut edit = place.begin()?;
     let middle = edit.new_value(output, "turned");
     edit.insert.push(Build::transpose(x, axes).output(middle));
-    let node = place.build(&mut edit, output).reshape_to(place.scope(), middle, &dims, place.shape(output)?)?;
+    let node = place
+        .build(&mut edit, output)
+        .reshape_to(place.scope(), middle, &dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit.removing(reshape), node)
 }
 
 /// Looks at a Transpose that undoes one before a normalization.
-fn behind_normalization(place: &Place<'_>) -> Option<Edit> {
-    let (input, output) = (place.input(0)?, place.output(0)?);
-    if place.opset.has("LayerNormalization") {
-        return None;
-    }
-    let dims = place.shape(input)?;
-    let back = place.this()?.permutation(dims.len())?;
-    let x = normalized(place, input)?;
-    let (_, turning) = place.producer(x, "Transpose")?;
-    let first = place.read(turning).permutation(dims.len())?;
+fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (input, output) = (place.operand(0)?, place.result()?);
+    ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
+    let dims = place.shape(input).ok_or(miss!("side-by-side").of(input))?;
+    let back = place.reading()?.permutation(dims.len()).ok_or(Miss::ROOT)?;
+    let x = normalized(place, input).ok_or(miss!("spelled"))?;
+    let (_, turning) = place.producer(x, "Transpose").ok_or(miss!("turned-back").of(x))?;
+    let first = place.read(turning).permutation(dims.len()).ok_or(miss!("turned-back"))?;
     let undoes = back.iter().enumerate().all(|(at, &axis)| first.get(axis) == Some(&at));
     // The runs of axes that stay side by side, in the order they have before and after.
     let mut runs: Vec<Vec<usize>> = Vec::new();
@@ -93,23 +98,31 @@ fn behind_normalization(place: &Place<'_>) -> Option<Edit> {
             _ => runs.push(vec![axis]),
         }
     }
-    if !undoes || runs.iter().all(|run| run.len() == 1) {
-        return None;
-    }
+    ensure(undoes, miss!("turned-back"))?;
+    ensure(!runs.iter().all(|run| run.len() == 1), miss!("side-by-side"))?;
     let whole = |run: &[usize]| {
         let sizes = run.iter().map(|&axis| dims.get(axis)).collect::<Option<Vec<_>>>()?;
         Some(place.scope().product(sizes))
     };
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by_key(|&at| runs.get(at).and_then(|run| run.first().copied()));
-    let flat: Vec<Dim> = order.iter().map(|&at| whole(runs.get(at)?)).collect::<Option<_>>()?;
-    let perm: Vec<usize> = (0..runs.len()).map(|at| order.iter().position(|&own| own == at)).collect::<Option<_>>()?;
-    let turned_dims: Vec<Dim> = runs.iter().map(|run| whole(run)).collect::<Option<_>>()?;
-    let mut edit = place.edit()?;
+    let flat: Vec<Dim> =
+        order.iter().map(|&at| whole(runs.get(at)?)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
+    let perm: Vec<usize> = (0..runs.len())
+        .map(|at| order.iter().position(|&own| own == at))
+        .collect::<Option<_>>()
+        .ok_or(miss!("side-by-side"))?;
+    let turned_dims: Vec<Dim> =
+        runs.iter().map(|run| whole(run)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
+    let mut edit = place.begin()?;
     let (joined, turned) = (edit.new_value(output, "joined"), edit.new_value(output, "turned"));
-    let join = place.build(&mut edit, joined).reshape_to(place.scope(), input, dims, &flat)?;
+    let join =
+        place.build(&mut edit, joined).reshape_to(place.scope(), input, dims, &flat).ok_or(miss!("sizes-said"))?;
     edit.insert.push(join.output(joined));
     edit.insert.push(Build::transpose(joined, perm).output(turned));
-    let part = place.build(&mut edit, output).reshape_to(place.scope(), turned, &turned_dims, place.shape(output)?)?;
+    let part = place
+        .build(&mut edit, output)
+        .reshape_to(place.scope(), turned, &turned_dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit, part)
 }

@@ -4,10 +4,10 @@
 //! a Transpose. Tools that give a runtime one kernel for all of that know it by these products, each by itself. What is done to the
 //! scores between the two products does not matter here: masks are spelled in many ways.
 
-use super::Place;
 use super::quick_gelu::leads_to_quick;
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::place::Place;
 
 /// How many nodes lie between a product and the attention it is for, at most.
 const MOST_BEFORE: usize = 8;

@@ -6,10 +6,13 @@
 
 use super::magnitude::may_scale;
 use super::ordinary::is_ordinary;
-use super::{Fusion, Operand, Place, Rule, has_arithmetic};
+use super::{Fusion, Operand, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::index;
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Element, Number, StridedView, Tensor, dispatch_numeric, gather, product};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -61,9 +64,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.
-fn zero_term(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
+fn zero_term(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let is_zero = |value: ValueId| {
         let number = index::uniform(place, value).filter(|number| has_arithmetic(number.dtype()));
         number.and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0])
@@ -73,12 +76,11 @@ fn zero_term(place: &Place<'_>) -> Option<Edit> {
     } else if node.is("Add") && is_zero(a) {
         b
     } else {
-        return None;
+        return Err(miss!("zero"));
     };
-    let result = place.only_output()?;
-    if !place.same_shape(x, result) || place.model.users(result).iter().any(|user| shows_zero_sign(place, user)) {
-        return None;
-    }
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    prove(place.compare_shapes(x, result), miss!("same-shape").of(x))?;
+    ensure(!place.model.users(result).iter().any(|user| shows_zero_sign(place, user)), miss!("no-divisor"))?;
     place.forward(x)
 }
 
@@ -87,18 +89,19 @@ fn shows_zero_sign(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
     place.model.node(id).is_some_and(|reader| traits_of(place.model, reader).shows_zero_sign == Some(slot))
 }
 
-fn floats(place: &Place<'_>) -> Option<Edit> {
+fn floats(place: &Place<'_>) -> Result<Edit, Miss> {
     let steps = steps(place)?;
-    let of_sizes = place.is_of_sizes(place.only_output()?);
-    if of_sizes { None } else { chain(place, steps, has_arithmetic, 0) }
+    let of_sizes = place.is_of_sizes(place.only_output().ok_or(Miss::ROOT)?);
+    ensure(!of_sizes, miss!("no-sizes"))?;
+    chain(place, steps, (has_arithmetic, Miss::ROOT), 0)
 }
 
 /// How many bytes a node takes in a file, with names and shapes. Indices of windows are a row and a column that are added one by one.
 const OF_A_NODE: usize = 768;
 
-fn integers(place: &Place<'_>) -> Option<Edit> {
+fn integers(place: &Place<'_>) -> Result<Edit, Miss> {
     let wraps = |dtype| matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64);
-    chain(place, steps(place)?, wraps, OF_A_NODE)
+    chain(place, steps(place)?, (wraps, miss!("wrapping-type")), OF_A_NODE)
 }
 
 /// A node as a link of a chain that starts at `x`: `x·c`, `x·c⁻¹`, `x + c`, `x − c` or `c − x`.
@@ -132,44 +135,40 @@ impl Link {
 }
 
 /// The node before this one, and both as steps that may become one.
-fn steps(place: &Place<'_>) -> Option<(NodeId, Link, Link)> {
-    if !place.opset.arithmetic_broadcasts() {
-        return None;
-    }
-    let node = place.node()?;
-    let outer = Link::of(place, node)?;
-    let id = place.model.value(outer.x).producer()?;
-    let first = place.model.node(id).filter(|first| first.graph() == node.graph())?;
-    let inner = Link::of(place, first).filter(|inner| inner.is_sum == outer.is_sum)?;
-    Some((id, inner, outer))
+fn steps(place: &Place<'_>) -> Result<(NodeId, Link, Link), Miss> {
+    ensure(place.opset.arithmetic_broadcasts(), Miss::ROOT)?;
+    let node = place.root()?;
+    let outer = Link::of(place, node).ok_or(Miss::ROOT)?;
+    let id = place.model.value(outer.x).producer().ok_or(Miss::ROOT)?;
+    let first = place.model.node(id).filter(|first| first.graph() == node.graph()).ok_or(Miss::ROOT)?;
+    let inner = Link::of(place, first).filter(|inner| inner.is_sum == outer.is_sum).ok_or(Miss::ROOT)?;
+    Ok((id, inner, outer))
 }
 
 /// `more` are the bytes that the new constant may take beyond those that go.
 fn chain(
     place: &Place<'_>,
     (id, inner, outer): (NodeId, Link, Link),
-    is_covered: fn(DType) -> bool,
+    (is_covered, uncovered): (fn(DType) -> bool, Miss),
     more: usize,
-) -> Option<Edit> {
-    if !place.is_internal(outer.x, &[place.id]) {
-        return None;
-    }
-    let (a, b) = (place.tensor(inner.constant)?, place.tensor(outer.constant)?);
-    if a.dtype() != b.dtype() || !is_covered(a.dtype()) {
-        return None;
-    }
+) -> Result<Edit, Miss> {
+    ensure(place.is_internal(outer.x, &[place.id]), Miss::READ.of(outer.x))?;
+    let (a, b) = (place.tensor(inner.constant).ok_or(Miss::ROOT)?, place.tensor(outer.constant).ok_or(Miss::ROOT)?);
+    ensure(a.dtype() == b.dtype(), Miss::ROOT)?;
+    ensure(is_covered(a.dtype()), uncovered.of(outer.x))?;
     let remove = vec![id, place.id];
-    let shape = broadcast(a.shape(), b.shape())?;
-    let bytes = a.dtype().byte_len(product(&shape)?)?;
+    let shape = broadcast(a.shape(), b.shape()).ok_or(Miss::ROOT)?;
+    let bytes = a.dtype().byte_len(product(&shape).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
     // Constants that spread each other may be larger than both.
-    if bytes > place.allowance(&remove).saturating_add(more) {
-        return None;
-    }
-    place.budget.take_bytes(bytes.checked_mul(3)?).ok()?;
-    let combined = combined(&shape, [a, b], [inner, outer])?;
-    if a.dtype().is_float() && !outer.is_sum && !is_ordinary(place, inner.x) {
-        return None;
-    }
+    ensure(bytes <= place.allowance(&remove).saturating_add(more), Miss::LARGER)?;
+    place.budget.take_bytes(bytes.checked_mul(3).ok_or(Miss::COMPUTABLE)?).or(Err(Miss::COMPUTABLE))?;
+    let inexact = match (a.dtype().is_float(), outer.is_sum) {
+        (false, _) => Miss::COMPUTABLE,
+        (true, true) => miss!("no-cancelling").of(inner.constant),
+        (true, false) => miss!("in-range").of(inner.constant),
+    };
+    let combined = combined(&shape, [a, b], [inner, outer]).ok_or(inexact)?;
+    ensure(!a.dtype().is_float() || outer.is_sum || is_ordinary(place, inner.x), inexact)?;
     let constant = Operand::Constant(combined, inner.constant);
     let (operator, operands) = match (outer.is_sum, inner.negates != outer.negates, inner.inverse && outer.inverse) {
         (true, false, _) => ("Add", vec![Operand::Value(inner.x), constant]),

@@ -10,8 +10,11 @@
 //! The nodes of a normalization are an idiom, so all of them are written anew, most as they were.
 
 use super::pattern::Reader;
-use super::{Place, Rule, normalization, rounded};
+use super::{normalization, rounded};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -54,34 +57,40 @@ enum Spelling {
 }
 
 /// Looks at the quotient, or the product with an inverse.
-fn quotient(place: &Place<'_>) -> Option<Edit> {
-    let result = place.only_output()?;
-    let dtype = place.dtype(result).filter(|dtype| dtype.is_float())?;
+fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(result).filter(|dtype| dtype.is_float()).ok_or(miss!("epsilon-read").of(result))?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
-    let found = normalization::read(&mut reader, result)?;
-    let dims = place.shape(result)?;
-    let has_rows = dims.len() >= 2 && dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
-    if dtype != DType::Float || place.opset.has(found.operator) || !place.opset.arithmetic_broadcasts() || !has_rows {
-        return None;
-    }
-    if !place.same_shape(found.x, result) || !has_single_epsilon(place, &reader.nodes) {
-        return None;
-    }
+    let found = normalization::read(&mut reader, result).or(Err(miss!("normalization")))?;
+    let dims = place.shape(result).ok_or(miss!("has-rows").of(result))?;
+    ensure(dtype == DType::Float, miss!("epsilon-read"))?;
+    ensure(!place.opset.has(found.operator), miss!("not-known"))?;
+    ensure(place.opset.arithmetic_broadcasts(), miss!("not-known"))?;
+    ensure(dims.len() >= 2, miss!("has-rows").of(result))?;
+    let is_wide = dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
+    ensure(is_wide, miss!("wide-axis").of(result))?;
+    prove(place.compare_shapes(found.x, result), miss!("same-shape").of(found.x))?;
+    ensure(has_single_epsilon(place, &reader.nodes), miss!("epsilon-read"))?;
     let mut nodes = reader.nodes;
     nodes.sort_by_key(|&id| place.model.order_of(id));
     nodes.dedup();
-    let spelled = nodes.iter().map(|&id| Some((id, place.model.node(id)?))).collect::<Option<Vec<_>>>()?;
+    let spelled = nodes
+        .iter()
+        .map(|&id| Some((id, place.model.node(id)?)))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("normalization"))?;
     let spelled: Vec<_> = spelled.into_iter().map(|(id, node)| (id, node, spelling(place, id, node))).collect();
-    if spelled.iter().all(|(.., spelling)| matches!(spelling, Spelling::Known | Spelling::Shift)) {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(
+        !spelled.iter().all(|(.., spelling)| matches!(spelling, Spelling::Known | Spelling::Shift)),
+        miss!("not-known"),
+    )?;
+    let mut edit = place.begin()?;
     let mut divisor = None;
     for (id, node, spelling) in spelled {
         edit.remove.push(id);
-        let output = node.output(0)?;
+        let output = node.output(0).ok_or(Miss::ROOT)?;
         match spelling {
-            Spelling::Inverse => divisor = Some((output, *node.inputs().last()?)),
+            Spelling::Inverse => divisor = Some((output, *node.inputs().last().ok_or(Miss::ROOT)?)),
             Spelling::InverseRoot => {
                 let root = edit.new_value(output, "root");
                 divisor = Some((output, Some(root)));
@@ -91,11 +100,11 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
                 edit.insert.push(instead(node, "Sqrt", vec![node.input(0)]).output(output));
             }
             Spelling::Square => {
-                let two = Some(edit.constant(output, "exponent", rounded(dtype, &[], &[2.0])?));
+                let two = Some(edit.constant(output, "exponent", rounded(dtype, &[], &[2.0]).ok_or(Miss::COMPUTABLE)?));
                 edit.insert.push(instead(node, "Pow", vec![node.input(0), two]).output(output));
             }
             Spelling::Shift => {
-                let &[Some(a), Some(b)] = node.inputs() else { return None };
+                let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
                 edit.insert.push(instead(node, "Add", vec![Some(b), Some(a)]).output(output));
             }
             Spelling::Known if id == place.id => {
@@ -111,7 +120,8 @@ fn quotient(place: &Place<'_>) -> Option<Edit> {
             Spelling::Known => edit.insert.push(NewNode::like(node).output(output)),
         }
     }
-    divisor.is_none_or(|(inverse, _)| place.is_internal(inverse, &[place.id])).then_some(edit)
+    ensure(divisor.is_none_or(|(inverse, _)| place.is_internal(inverse, &[place.id])), miss!("one-reader"))?;
+    Ok(edit)
 }
 
 /// Whether the sum of a mean and ε among these nodes has an ε of one element.

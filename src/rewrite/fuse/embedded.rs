@@ -6,7 +6,7 @@
 
 use super::residual::{MOST_BEHIND, normalizes};
 use crate::ir::{NodeId, ValueId};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 
 /// Where the end of the positions is read otherwise.
 pub struct PositionEnd {

@@ -12,13 +12,16 @@
 //! before it: exporters store equal biases of several products once.
 
 use super::attention::{scales_known_scores, scales_unmasked_heads};
+use super::has_arithmetic;
 use super::magnitude::{has_room, is_bounded, may_move};
 use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, scaled};
 use super::weights::has_plain_factor;
-use super::{Place, Rule, has_arithmetic};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -103,41 +106,45 @@ impl Scaling {
 
     /// The edit that takes the product away and changes these constants. That the product is of sizes, which takes long to tell, is asked
     /// last.
-    fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Option<Edit> {
+    fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Result<Edit, Miss> {
         let mut tensors = Vec::with_capacity(changes.len());
         let (mut copied, mut replaced) = (0usize, 0usize);
         for &change in changes {
-            let node = place.model.node(change.node)?;
-            let constant = node.input(change.slot)?;
-            let tensor = place.tensor(constant)?;
+            let node = place.model.node(change.node).ok_or(Miss::ROOT)?;
+            let constant = node.input(change.slot).ok_or(Miss::ROOT)?;
+            let tensor = place.tensor(constant).ok_or(miss!("own-weights").of(constant))?;
             let bytes = match own_constant(place, node, change.node, change.slot) {
                 true => &mut replaced,
                 false => &mut copied,
             };
-            *bytes = bytes.checked_add(tensor.byte_len())?;
+            *bytes = bytes.checked_add(tensor.byte_len()).ok_or(Miss::COMPUTABLE)?;
             let factor = if change.inverse { self.factor.recip() } else { self.factor };
-            if change.divides && !divides_within_range(tensor, factor)? {
-                return None;
-            }
-            let tensor = scaled(place.budget, tensor, Blocks::whole(tensor.shape())?, &[factor])?;
+            ensure(
+                !change.divides || divides_within_range(tensor, factor).ok_or(miss!("in-range"))?,
+                miss!("in-range"),
+            )?;
+            let tensor =
+                scaled(place.budget, tensor, Blocks::whole(tensor.shape()).ok_or(Miss::COMPUTABLE)?, &[factor])
+                    .ok_or(miss!("in-range"))?;
             tensors.push((change, constant, tensor));
         }
-        if copied.checked_mul(SMALL_BESIDE)? > replaced || place.is_of_sizes(self.result) {
-            return None;
-        }
+        ensure(copied.checked_mul(SMALL_BESIDE).ok_or(Miss::COMPUTABLE)? <= replaced, miss!("own-weights"))?;
+        ensure(!place.is_of_sizes(self.result), miss!("no-sizes"))?;
         let mut edit = place.forward(self.value)?;
         for (change, like, tensor) in tensors {
             let constant = edit.constant_named(place.fused_name(like), tensor);
             edit.rewire.push((change.node, change.slot, Some(constant)));
         }
-        Some(edit)
+        Ok(edit)
     }
 }
 
 /// The factor goes up from the operand.
-fn upstream(place: &Place<'_>) -> Option<Edit> {
-    let scaling = Scaling::of(place).filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place))?;
-    let changes = search(place, &scaling)?;
+fn upstream(place: &Place<'_>) -> Result<Edit, Miss> {
+    let scaling = Scaling::of(place)
+        .filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place))
+        .ok_or(miss!("meets-constants"))?;
+    let changes = search(place, &scaling).ok_or(miss!("meets-constants"))?;
     scaling.edit(place, &changes)
 }
 

@@ -3,11 +3,14 @@
 //! Law: `MatMul(A, B) + C = Gemm(A, B, C)` for operands of rank 2, where `C` broadcasts to the shape of the product.
 //! Results stay equal up to rounding: how a kernel sums is its own business.
 
+use super::Fusion;
 use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
-use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, Node, ValueId};
+use crate::rewrite::miss::{Miss, ensure, first_of};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "matmul-add-to-gemm",
@@ -38,18 +41,20 @@ fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
 }
 
 /// Looks at the addition.
-fn add(place: &Place<'_>) -> Option<Edit> {
-    if !place.opset.arithmetic_broadcasts() {
-        return None;
-    }
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
-    let found = [(a, b), (b, a)].into_iter().find_map(|(product, term)| {
-        let (id, inner) = place.producer(product, "MatMul")?;
-        let fits = is_flat(place, inner)? && broadcasts_to(place, term, product)? && has_gemm(place, product);
-        let is_free = place.is_internal(product, &[place.id]) && !is_of_normalized_rows(place, inner);
-        (fits && term != product && is_free).then(|| (id, inner.inputs(), term))
+fn add(place: &Place<'_>) -> Result<Edit, Miss> {
+    ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
+    let found = [(a, b), (b, a)].into_iter().map(|(product, term)| {
+        let (id, inner) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
+        ensure(is_flat(place, inner) == Some(true), miss!("matrices").of(product))?;
+        ensure(broadcasts_to(place, term, product) == Some(true), miss!("broadcasts-in").of(term))?;
+        ensure(has_gemm(place, product), miss!("covered-type").of(product))?;
+        ensure(term != product, miss!("summed").of(product))?;
+        ensure(place.is_internal(product, &[place.id]), Miss::READ.of(product))?;
+        ensure(!is_of_normalized_rows(place, inner), miss!("not-normalized").of(product))?;
+        Ok((id, inner.inputs(), term))
     });
-    let (id, inputs, term) = found?;
+    let (id, inputs, term) = first_of(found)?;
     let operands = inputs.iter().copied().chain([Some(term)]).map(Into::into).collect();
     let remove = vec![id, place.id];
     Fusion { remove, like: id, operator: "Gemm", attributes: Vec::new(), operands }.edit(place)

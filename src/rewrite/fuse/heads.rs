@@ -7,9 +7,11 @@
 //! * `join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x))` where `part` also makes an axis of three before the heads
 //! * `Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)` where each head stands several times in a row
 
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -68,34 +70,31 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 const SWAP: [usize; 4] = [0, 2, 1, 3];
 
 /// The operands of an attention without caches, whose only result is the first: queries, keys, values, and a mask.
-fn operands(node: &Node) -> Option<[ValueId; 3]> {
+fn operands(node: &Node) -> Result<[ValueId; 3], Miss> {
     let alone = node.inputs().iter().skip(4).all(Option::is_none) && node.outputs().iter().skip(1).all(Option::is_none);
-    Some([node.input(0)?, node.input(1)?, node.input(2)?]).filter(|_| alone)
+    ensure(alone, miss!("no-cache"))?;
+    let operand = |slot: usize| node.input(slot).ok_or(Miss::ROOT);
+    Ok([operand(0)?, operand(1)?, operand(2)?])
 }
 
 /// Looks at the transposition behind an attention.
-fn heads(place: &Place<'_>) -> Option<Edit> {
-    let result = place.input(0)?;
-    let (id, node) = place.producer(result, "Attention")?;
+fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
+    let result = place.operand(0)?;
+    let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
     let [q, k, v] = operands(node)?;
-    if place.this()?.permutation(4)? != SWAP || place.shape(result)?.len() != 4 {
-        return None;
-    }
+    ensure(place.reading()?.permutation(4).ok_or(Miss::ROOT)? == SWAP, miss!("joined"))?;
+    ensure(place.shape(result).ok_or(miss!("parted").of(result))?.len() == 4, miss!("parted").of(result))?;
     let mut remove = vec![place.id, id];
     let parts = [q, k, v].map(|value| Part::of(place, value, id, &mut remove));
-    let [Some(q), Some(k), Some(v)] = parts else { return None };
-    if ![&k, &v].iter().all(|part| place.scope().eq(part.batch, q.batch).is_yes()) {
-        return None;
-    }
+    let [Some(q), Some(k), Some(v)] = parts else { return Err(miss!("parted")) };
+    ensure([&k, &v].iter().all(|part| place.scope().eq(part.batch, q.batch).is_yes()), miss!("one-batch"))?;
     let added = [&q, &k, &v].iter().filter(|part| part.sizes.is_some()).count();
-    if added.checked_add(2)? > remove.len() {
-        return None;
-    }
+    ensure(added.checked_add(2).ok_or(Miss::COMPUTABLE)? <= remove.len(), miss!("fewer"))?;
     let reads = [&q, &k, &v].map(|part| part.source);
     let mut edit = place.fuse(remove, &reads, 0)?;
     let mut inputs = Vec::with_capacity(reads.len());
     for part in [&q, &k, &v] {
-        inputs.push(Some(part.joined(place, &mut edit)?));
+        inputs.push(Some(part.joined(place, &mut edit).ok_or(miss!("parted"))?));
     }
     side_by_side(place, edit, node, inputs, [q.heads, k.heads])
 }
@@ -107,64 +106,81 @@ fn side_by_side(
     node: &Node,
     mut inputs: Vec<Option<ValueId>>,
     [q_heads, kv_heads]: [i64; 2],
-) -> Option<Edit> {
-    let (result, output) = (place.input(0)?, place.only_output()?);
-    let parted = place.shape(output)?;
+) -> Result<Edit, Miss> {
+    let (result, output) = (place.operand(0)?, place.only_output().ok_or(Miss::ROOT)?);
+    let parted = place.shape(output).ok_or(miss!("joined").of(output))?;
     inputs.extend(node.inputs().iter().skip(inputs.len()));
     let attention = NewNode { inputs, ..NewNode::like(node) };
     let attention = attention.with("kv_num_heads", kv_heads).with("q_num_heads", q_heads);
     let whole = edit.new_value(result, "joined");
     edit.insert.push(attention.output(whole));
-    let joined = join(place, parted)?;
-    let part = place.build(&mut edit, output).reshape_to(place.scope(), whole, &joined, parted)?;
-    Some(edit.inserting(part.output(output)))
+    let joined = join(place, parted).ok_or(miss!("joined"))?;
+    let part =
+        place.build(&mut edit, output).reshape_to(place.scope(), whole, &joined, parted).ok_or(Miss::EXPRESSIBLE)?;
+    Ok(edit.inserting(part.output(output)))
 }
 
 /// Looks at the transposition behind an attention of queries, keys and values that are parts of one value.
-fn stacked(place: &Place<'_>) -> Option<Edit> {
+fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     const PARTS: usize = 3;
     // Of `[batch, length, 3, heads, size]`, without the axis of three.
     const PARTED: [usize; 4] = [0, 3, 1, 4];
-    let result = place.input(0)?;
-    let (id, node) = place.producer(result, "Attention")?;
+    let result = place.operand(0)?;
+    let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
     let values = operands(node)?;
-    if place.this()?.permutation(4)? != SWAP || place.shape(result)?.len() != 4 {
-        return None;
-    }
+    ensure(place.reading()?.permutation(4).ok_or(Miss::ROOT)? == SWAP, miss!("joined"))?;
+    ensure(place.shape(result).ok_or(miss!("three").of(result))?.len() == 4, miss!("three").of(result))?;
     let gather = |value: ValueId| place.producer(value, "Gather");
-    let (_, first) = gather(*values.first()?)?;
-    let (stack, axis) = (first.input(0)?, place.read(first).axis(PARTED.len().checked_add(1)?)?);
-    let (turn, transpose) = place.producer(stack, "Transpose")?;
-    let mut perm = place.read(transpose).permutation(PARTED.len().checked_add(1)?)?;
-    if perm.remove(axis) != 2 || perm != PARTED {
-        return None;
-    }
+    let (_, first) = gather(*values.first().ok_or(Miss::ROOT)?).ok_or(miss!("three"))?;
+    let (stack, axis) = (
+        first.input(0).ok_or(Miss::ROOT)?,
+        place.read(first).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?,
+    );
+    let (turn, transpose) = place.producer(stack, "Transpose").ok_or(Miss::ROOT)?;
+    let mut perm =
+        place.read(transpose).permutation(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
+    ensure(perm.remove(axis) == 2, miss!("parted"))?;
+    ensure(perm == PARTED, miss!("parted"))?;
     let (mut remove, mut places) = (vec![place.id, id], Vec::new());
     for value in values {
-        let (gather, node) = gather(value)?;
-        let alike = node.input(0) == Some(stack) && place.read(node).axis(PARTED.len().checked_add(1)?) == Some(axis);
-        let index = node.input(1).filter(|_| alike && place.shape(value).is_some_and(|dims| dims.len() == 4))?;
-        let [index] = place.const_ints(index)?[..] else { return None };
-        places.push(usize::try_from(index).ok().filter(|at| *at < PARTS && !places.contains(at))?);
+        let (gather, node) = gather(value).ok_or(miss!("three"))?;
+        let alike = node.input(0) == Some(stack)
+            && place.read(node).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?) == Some(axis);
+        let index = node
+            .input(1)
+            .filter(|_| alike && place.shape(value).is_some_and(|dims| dims.len() == 4))
+            .ok_or(miss!("three").of(value))?;
+        let [index] = place.const_ints(index).ok_or(miss!("three").of(index))?[..] else {
+            return Err(miss!("three").of(index));
+        };
+        places
+            .push(usize::try_from(index).ok().filter(|at| *at < PARTS && !places.contains(at)).ok_or(miss!("three"))?);
         remove.extend(place.is_internal(value, &[id]).then_some(gather));
     }
-    let parted = transpose.input(0)?;
-    let (reshape, inner) = place.producer(parted, "Reshape")?;
-    let ([batch, length, count, heads, size], source) = (place.shape(parted)?, inner.input(0)?) else { return None };
-    let (number, width) = (heads.as_const()?, place.scope().mul(heads, size));
+    let parted = transpose.input(0).ok_or(Miss::ROOT)?;
+    let (reshape, inner) = place.producer(parted, "Reshape").ok_or(Miss::ROOT)?;
+    let ([batch, length, count, heads, size], source) =
+        (place.shape(parted).ok_or(miss!("three").of(parted))?, inner.input(0).ok_or(Miss::ROOT)?)
+    else {
+        return Err(miss!("three").of(parted));
+    };
+    let (number, width) = (heads.as_const().ok_or(miss!("parted"))?, place.scope().mul(heads, size));
     let whole = [batch.clone(), length.clone(), place.scope().mul(&width, count)];
-    let dims = place.shape(source)?;
+    let dims = place.shape(source).ok_or(miss!("parted").of(source))?;
     let fits = place.same_dims(dims, &whole);
-    if !fits || !count.is_const(3) || remove.len() != PARTS.checked_add(2)? {
-        return None;
-    }
+    ensure(fits, miss!("parted"))?;
+    ensure(count.is_const(3), miss!("three"))?;
+    ensure(remove.len() == PARTS.checked_add(2).ok_or(Miss::COMPUTABLE)?, Miss::READ)?;
     if place.is_internal(stack, &remove) {
         remove.push(turn);
         remove.extend(place.is_internal(parted, &[turn]).then_some(reshape));
     }
     let mut edit = place.fuse(remove, &[source], 0)?;
     let outputs: Vec<ValueId> = ["first", "second", "third"].map(|part| edit.new_value(source, part)).to_vec();
-    let split = place.build(&mut edit, source).split(source, 2, vec![width.as_const()?; PARTS])?;
+    let split = place
+        .build(&mut edit, source)
+        .split(source, 2, vec![width.as_const().ok_or(miss!("three"))?; PARTS])
+        .ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(outputs.iter().fold(split, |split, &part| split.output(part)));
     let inputs = places.iter().map(|&at| outputs.get(at).copied()).collect();
     side_by_side(place, edit, node, inputs, [number, number])
@@ -221,48 +237,59 @@ impl<'p> Part<'p> {
 }
 
 /// Looks at an attention.
-fn groups(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
+fn groups(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
     let [_, k, v] = operands(node)?;
     let ((keys, times), (values, same)) = (repeated(place, k)?, repeated(place, v)?);
-    if times != same {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(times == same, miss!("repeated"))?;
+    let mut edit = place.begin()?;
     edit.rewire = vec![(place.id, 1, Some(keys)), (place.id, 2, Some(values))];
-    Some(edit)
+    Ok(edit)
 }
 
 /// Reads `[batch, heads · times, length, size]` in which each head stands several times in a row: the heads, and how often.
-fn repeated(place: &Place<'_>, value: ValueId) -> Option<(ValueId, i64)> {
+fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     if let Some((_, gather)) = place.producer(value, "Gather") {
         return looked_up(place, gather);
     }
-    let (_, reshape) = place.producer(value, "Reshape")?;
-    let wide = reshape.input(0)?;
-    let (_, expand) = place.producer(wide, "Expand")?;
-    let narrow = expand.input(0)?;
-    let data = place.layout(narrow)?.1.input(0)?;
-    let [batch, heads, times, length, size] = place.shape(wide)? else { return None };
-    let (one, count) = (Dim::constant(1), times.as_const().filter(|&times| times > 1)?);
+    let (_, reshape) = place.producer(value, "Reshape").ok_or(miss!("repeated").of(value))?;
+    let wide = reshape.input(0).ok_or(Miss::ROOT)?;
+    let (_, expand) = place.producer(wide, "Expand").ok_or(miss!("repeated").of(wide))?;
+    let narrow = expand.input(0).ok_or(Miss::ROOT)?;
+    let data = place.layout(narrow).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
+    let [batch, heads, times, length, size] = place.shape(wide).ok_or(miss!("repeated").of(wide))? else {
+        return Err(miss!("repeated").of(wide));
+    };
+    let (one, count) = (Dim::constant(1), times.as_const().filter(|&times| times > 1).ok_or(miss!("repeated"))?);
     let has_shape = |value: ValueId, dims: &[&Dim]| {
         let shape = place.shape(value)?;
         Some(shape.len() == dims.len() && shape.iter().zip(dims).all(|(a, b)| place.scope().eq(a, b).is_yes()))
     };
-    let fits = has_shape(narrow, &[batch, heads, &one, length, size])?
-        && has_shape(data, &[batch, heads, length, size])?
-        && has_shape(value, &[batch, &place.scope().mul(heads, times), length, size])?;
-    fits.then_some((data, count))
+    let fits = has_shape(narrow, &[batch, heads, &one, length, size]).ok_or(miss!("repeated"))?
+        && has_shape(data, &[batch, heads, length, size]).ok_or(miss!("repeated"))?
+        && has_shape(value, &[batch, &place.scope().mul(heads, times), length, size]).ok_or(miss!("repeated"))?;
+    ensure(fits, miss!("repeated"))?;
+    Ok((data, count))
 }
 
 /// The same where the heads are looked up.
-fn looked_up(place: &Place<'_>, gather: &Node) -> Option<(ValueId, i64)> {
-    let data = gather.input(0)?;
-    let dims = place.shape(data).filter(|dims| dims.len() == 4)?;
-    let heads = dims.get(1)?.as_const()?;
-    let indices = place.constant(gather.input(1)?).filter(|indices| indices.shape().len() == 1)?.to_i64s()?;
-    let times = i64::try_from(indices.len()).ok()?.checked_div(heads).filter(|&times| times > 1)?;
+fn looked_up(place: &Place<'_>, gather: &Node) -> Result<(ValueId, i64), Miss> {
+    let data = gather.input(0).ok_or(Miss::ROOT)?;
+    let dims = place.shape(data).filter(|dims| dims.len() == 4).ok_or(miss!("repeated").of(data))?;
+    let heads = dims.get(1).ok_or(miss!("repeated"))?.as_const().ok_or(miss!("repeated"))?;
+    let indices = place
+        .constant(gather.input(1).ok_or(Miss::ROOT)?)
+        .filter(|indices| indices.shape().len() == 1)
+        .ok_or(miss!("repeated"))?
+        .to_i64s()
+        .ok_or(Miss::COMPUTABLE)?;
+    let times = i64::try_from(indices.len())
+        .or(Err(Miss::COMPUTABLE))?
+        .checked_div(heads)
+        .filter(|&times| times > 1)
+        .ok_or(miss!("repeated"))?;
     let in_a_row = indices.iter().zip(0i64..).all(|(&index, at)| at.checked_div(times) == Some(index));
     let all = times.checked_mul(heads).and_then(|all| usize::try_from(all).ok()) == Some(indices.len());
-    (in_a_row && all && place.read(gather).axis(dims.len()) == Some(1)).then_some((data, times))
+    ensure(in_a_row && all && place.read(gather).axis(dims.len()) == Some(1), miss!("repeated"))?;
+    Ok((data, times))
 }

@@ -1,8 +1,8 @@
 //! Idioms: groups of nodes that runtimes recognise and compute with one kernel.
 //!
 //! A rule that takes one node out of such a group saves a node in the file and costs the runtime its kernel. So an edit may replace an
-//! idiom as a whole, and otherwise must leave its nodes alone ([`Idioms::permits`]). What is recognised is recognised by what it
-//! computes, as the rules do that write it as one operator where the operator set has one:
+//! idiom as a whole, and otherwise must leave its nodes alone ([`Idioms::leaves_whole`]). A group is recognised by its
+//! formula, like in the rules that write it as one operator where the operator set has one:
 //!
 //! | idiom | and what belongs to it for the runtime |
 //! | --- | --- |
@@ -13,8 +13,9 @@
 use rustc_hash::FxHashMap;
 
 use super::pattern::Reader;
-use super::{Place, activation, mask, normalization};
+use super::{activation, mask, normalization};
 use crate::ir::{Edit, Node, NodeId, ValueId};
+use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
 /// One group of nodes.
@@ -44,8 +45,8 @@ impl Idioms {
         self.all.push(idiom);
     }
 
-    /// Whether an edit leaves every idiom alone or replaces it as a whole.
-    pub fn permits(&self, edit: &Edit) -> bool {
+    /// Returns `true` if an edit leaves every idiom alone or replaces it as a whole.
+    pub(in crate::rewrite) fn leaves_whole(&self, edit: &Edit) -> bool {
         let touched = edit.remove.iter().chain(edit.rewire.iter().map(|(node, ..)| node));
         let idioms = touched.filter_map(|id| self.of.get(id)).flatten().filter_map(|&at| self.all.get(at));
         idioms.into_iter().all(|idiom| idiom.core.iter().all(|id| edit.remove.contains(id)))
@@ -57,7 +58,7 @@ fn activation_at(place: &Place<'_>) -> Option<Idiom> {
     let (x, core) = match node.is("Gelu") {
         true => (node.input(0)?, vec![place.id]),
         false if node.is("Mul") || node.is("Div") => {
-            let found = activation::read(place)?;
+            let found = activation::read(place).ok()?;
             (found.x, found.nodes)
         }
         false => return None,
@@ -84,7 +85,7 @@ fn normalization_at(place: &Place<'_>) -> Option<Idiom> {
     let mut value = place.only_output()?;
     let dtype = place.dtype(value)?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
-    normalization::read(&mut reader, value)?;
+    normalization::read(&mut reader, value).ok()?;
     let core = reader.nodes;
     let mut fringe = Vec::new();
     for operator in ["Cast", "Mul", "Add"] {

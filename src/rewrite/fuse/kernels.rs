@@ -19,7 +19,7 @@
 //! An attribute is a float32 whatever the type of the operands: see [`as_attribute`].
 
 use crate::ir::ValueId;
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
 /// Whether an operator that stands for a formula has a kernel for operands of a type in an operator set.

@@ -17,9 +17,12 @@
 
 use super::attention::{is_normalized, masked};
 use super::magnitude::keeps_digits;
-use super::{Place, Rule, rounded};
+use super::rounded;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -45,37 +48,39 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 }];
 
 /// Looks at the Where.
-fn mask(place: &Place<'_>) -> Option<Edit> {
-    let result = place.only_output()?;
-    let dtype = place.dtype(result).filter(|dtype| matches!(dtype, DType::Float | DType::Double | DType::Float16))?;
-    let &[Some(flags), Some(first), Some(second)] = place.node()?.inputs() else { return None };
+fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place
+        .dtype(result)
+        .filter(|dtype| matches!(dtype, DType::Float | DType::Double | DType::Float16))
+        .ok_or(miss!("flags").of(result))?;
+    let &[Some(flags), Some(first), Some(second)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let lowest = |value| place.scalar(value).filter(|number| number.is_finite() && *number < 0.0);
-    let (lowest, counted) = match place.scalar(first)? {
-        0.0 => (lowest(second)?, None),
-        _ => (lowest(first)?, Some(counted(place, flags, second)?)),
+    let (lowest, counted) = match place.scalar(first).ok_or(miss!("scaled").of(first))? {
+        0.0 => (lowest(second).ok_or(miss!("negative"))?, None),
+        _ => (lowest(first).ok_or(miss!("negative"))?, Some(counted(place, flags, second).ok_or(miss!("scaled"))?)),
     };
-    if !is_broadcast_row(place.shape(flags)?) || !place.same_shape(flags, result) {
-        return None;
-    }
+    ensure(is_broadcast_row(place.shape(flags).ok_or(miss!("flags").of(flags))?), miss!("flags").of(flags))?;
+    prove(place.compare_shapes(flags, result), miss!("flags").of(flags))?;
     let readers = place.model.users(result);
     let is_for_self = |&(id, slot): &_| masked(place, id, slot).is_some_and(|attention| attention.is_of_one_value);
     let are_for_self = match counted {
         Some(_) => readers.iter().any(is_for_self) && readers.iter().all(|&(id, _)| is_normalized(place, id)),
         None => !readers.is_empty() && readers.iter().all(is_for_self),
     };
-    let mut source = matrix_of(place, counted.unwrap_or(flags))?;
-    let is_open = place.shape(source)?.iter().any(|dim| dim.as_const().is_none());
-    if !are_for_self || !(is_open || counted.is_some()) || place.model.is_named(result) {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    let mut source = matrix_of(place, counted.unwrap_or(flags)).ok_or(miss!("flags"))?;
+    let is_open = place.shape(source).ok_or(miss!("flags").of(source))?.iter().any(|dim| dim.as_const().is_none());
+    ensure(are_for_self, miss!("self-attention"))?;
+    ensure(is_open || counted.is_some(), miss!("open-sizes"))?;
+    ensure(!place.model.is_named(result), miss!("self-attention"))?;
+    let mut edit = place.begin()?;
     let names = ["rows", "row", "kept", "masked"].map(|role| edit.new_value(result, role));
     let [rows, row, kept, masked] = names;
-    if counted.is_some() && place.dtype(source)? != DType::Bool {
-        let one = match place.dtype(source)? {
-            DType::Int64 => Tensor::from_vec(&[], vec![1i64]).ok()?,
-            DType::Int32 => Tensor::from_vec(&[], vec![1i32]).ok()?,
-            _ => return None,
+    if counted.is_some() && place.dtype(source).ok_or(miss!("flags").of(source))? != DType::Bool {
+        let one = match place.dtype(source).ok_or(miss!("flags").of(source))? {
+            DType::Int64 => Tensor::from_vec(&[], vec![1i64]).or(Err(miss!("flags")))?,
+            DType::Int32 => Tensor::from_vec(&[], vec![1i32]).or(Err(miss!("flags")))?,
+            _ => return Err(miss!("flags").of(source)),
         };
         let (one, keys) = (edit.constant(result, "key", one), edit.new_value(result, "keys"));
         edit.insert.push(NewNode::new("Equal", [Some(source), Some(one)]).output(keys));
@@ -85,12 +90,12 @@ fn mask(place: &Place<'_>) -> Option<Edit> {
     edit.insert.push(unsqueeze.output(rows));
     let unsqueeze = place.build(&mut edit, row).unsqueeze(rows, vec![2]);
     edit.insert.push(unsqueeze.output(row));
-    let cast = place.build(&mut edit, kept).cast(row, dtype)?;
+    let cast = place.build(&mut edit, kept).cast(row, dtype).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(cast.output(kept));
-    let one = rounded(dtype, &[], &[1.0])?;
+    let one = rounded(dtype, &[], &[1.0]).ok_or(Miss::COMPUTABLE)?;
     let one = edit.constant(result, "one", one);
     edit.insert.push(NewNode::new("Sub", [Some(one), Some(kept)]).output(masked));
-    let lowest = edit.constant(result, "lowest", rounded(dtype, &[], &[lowest])?);
+    let lowest = edit.constant(result, "lowest", rounded(dtype, &[], &[lowest]).ok_or(Miss::COMPUTABLE)?);
     for (id, slot) in readers {
         divide_scores(place, &mut edit, id, slot)?;
     }
@@ -107,23 +112,29 @@ fn counted(place: &Place<'_>, flags: ValueId, difference: ValueId) -> Option<Val
 }
 
 /// Divides the scores that a mask is added to where they were multiplied: of two products, tools would take the first for the mask.
-fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -> Option<()> {
-    let scores = place.model.node(sum)?.input(1usize.checked_sub(slot)?)?;
-    let Some((id, node)) = place.producer(scores, "Mul") else { return Some(()) };
+fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -> Result<(), Miss> {
+    let scores = place
+        .model
+        .node(sum)
+        .ok_or(Miss::ROOT)?
+        .input(1usize.checked_sub(slot).ok_or(Miss::COMPUTABLE)?)
+        .ok_or(Miss::ROOT)?;
+    let Some((id, node)) = place.producer(scores, "Mul") else { return Ok(()) };
     // Two attentions to the same scores.
     if edit.remove.contains(&id) {
-        return Some(());
+        return Ok(());
     }
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let (product, factor) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
-    let divisor = place.scalar(factor)?.recip();
-    let dtype = place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor))?;
-    let shape: Vec<usize> = place.tensor(factor)?.shape().to_vec();
-    let divisor = edit.constant(scores, "divisor", rounded(dtype, &shape, &[divisor])?);
+    let divisor = place.scalar(factor).ok_or(miss!("self-attention").of(factor))?.recip();
+    let dtype =
+        place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor)).ok_or(miss!("self-attention").of(scores))?;
+    let shape: Vec<usize> = place.tensor(factor).ok_or(miss!("self-attention").of(factor))?.shape().to_vec();
+    let divisor = edit.constant(scores, "divisor", rounded(dtype, &shape, &[divisor]).ok_or(Miss::COMPUTABLE)?);
     let division = NewNode::new("Div", [Some(product), Some(divisor)]).named(node.name.clone());
     edit.remove.push(id);
     edit.insert.push(division.output(scores));
-    Some(())
+    Ok(())
 }
 
 /// Whether dims are those of a row for each batch, with axes of size 1 for heads and queries.

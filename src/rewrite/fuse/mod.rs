@@ -63,7 +63,8 @@ pub(super) mod stream;
 pub(super) mod token;
 pub(super) mod weights;
 
-use super::{Place, Rule};
+use super::miss::{Miss, ensure};
+use super::place::Place;
 use crate::ir::{Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
@@ -108,12 +109,12 @@ struct Fusion {
 
 impl Fusion {
     /// The edit, unless it would make the model larger.
-    fn edit(self, place: &Place<'_>) -> Option<Edit> {
+    fn edit(self, place: &Place<'_>) -> Result<Edit, Miss> {
         self.edit_with(place, 0)
     }
 
     /// The same where the new constants may take so many bytes beyond those that go.
-    fn edit_with(mut self, place: &Place<'_>, more: usize) -> Option<Edit> {
+    fn edit_with(mut self, place: &Place<'_>, more: usize) -> Result<Edit, Miss> {
         let reads = self.operands.iter().filter_map(|operand| match operand {
             Operand::Value(value) => Some(*value),
             _ => None,
@@ -123,7 +124,7 @@ impl Fusion {
         while matches!(self.operands.last(), Some(Operand::Absent)) {
             self.operands.pop();
         }
-        let like = place.model.node(self.like)?;
+        let like = place.model.node(self.like).ok_or(Miss::ROOT)?;
         let mut node = NewNode::new(self.operator, []).named(like.name.clone());
         node.extra = like.extra.clone();
         node.attributes = self.attributes;
@@ -134,7 +135,7 @@ impl Fusion {
                 Operand::Constant(tensor, like) => Some(edit.constant_named(place.fused_name(like), tensor)),
             });
         }
-        Some(edit.inserting(node.output(place.output(0)?)))
+        Ok(edit.inserting(node.output(place.result()?)))
     }
 }
 
@@ -162,26 +163,34 @@ impl Place<'_> {
         format!("{stem}_fused")
     }
 
-    /// An edit that takes nodes away for one that reads these values and `bytes` of new constants. `None` unless there are two nodes at
-    /// least, nothing that stays reads what they compute but for the result, and the model does not grow.
-    fn fuse(&self, mut remove: Vec<NodeId>, reads: &[ValueId], bytes: usize) -> Option<Edit> {
+    /// An edit that takes nodes away for one that reads these values and `bytes` of new constants. Declines unless there are
+    /// two nodes at least, no remaining node reads their results except the first result of this node, and the model does not grow.
+    fn fuse(&self, mut remove: Vec<NodeId>, reads: &[ValueId], bytes: usize) -> Result<Edit, Miss> {
         remove.sort_unstable();
         remove.dedup();
-        if remove.len() < 2 || !self.is_closed(&remove, reads) || bytes > self.allowance(&remove) {
-            return None;
-        }
-        let mut edit = self.edit()?;
+        ensure(remove.len() >= 2, Miss::ROOT)?;
+        self.closed(&remove, reads)?;
+        ensure(bytes <= self.allowance(&remove), Miss::LARGER)?;
+        let mut edit = self.begin()?;
         edit.remove = remove;
-        Some(edit)
+        Ok(edit)
     }
 
-    /// Whether nothing that stays reads what goes, the result aside, and none of `reads` goes.
-    fn is_closed(&self, remove: &[NodeId], reads: &[ValueId]) -> bool {
+    /// Checks that no remaining node reads a value that these nodes compute, the result aside, and that none of `reads` is such a value.
+    fn closed(&self, remove: &[NodeId], reads: &[ValueId]) -> Result<(), Miss> {
         let result = self.output(0);
         let gone = remove.iter().filter_map(|&id| self.model.node(id)).flat_map(Node::outputs).flatten();
         let mut inner = gone.filter(|&&value| Some(value) != result);
         let is_gone = |value: ValueId| self.model.value(value).producer().is_some_and(|id| remove.contains(&id));
-        inner.all(|&value| self.is_internal(value, remove)) && !reads.iter().any(|&value| is_gone(value))
+        match inner.find(|&&value| !self.is_internal(value, remove)) {
+            Some(&value) => Err(Miss::READ.of(value)),
+            None => reads.iter().find(|&&value| is_gone(value)).map_or(Ok(()), |&value| Err(Miss::READ.of(value))),
+        }
+    }
+
+    /// Returns `true` if [`closed`](Self::closed) holds.
+    fn is_closed(&self, remove: &[NodeId], reads: &[ValueId]) -> bool {
+        self.closed(remove, reads).is_ok()
     }
 
     /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.

@@ -14,8 +14,11 @@
 
 use super::kernels::as_attribute;
 use super::pattern::Reader;
-use super::{Fusion, Operand, Place, Rule};
+use super::{Fusion, Operand};
 use crate::ir::{Attribute, Edit, NamedAttribute, ValueId};
+use crate::rewrite::miss::{Miss, ensure, first_of, prove};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -47,22 +50,27 @@ pub(super) struct Normalization {
 }
 
 /// Looks at the multiplication with `γ`.
-fn normalization(place: &Place<'_>) -> Option<Edit> {
-    let result = place.only_output()?;
-    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float)?;
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
-    let (found, scale, remove) = [(a, b), (b, a)].into_iter().find_map(|(value, scale)| {
+fn normalization(place: &Place<'_>) -> Result<Edit, Miss> {
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float).ok_or(miss!("binary32").of(result))?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
+    let found = [(a, b), (b, a)].into_iter().map(|(value, scale)| {
         let mut reader = Reader { place, nodes: vec![place.id], dtype };
-        let found = read(&mut reader, value).filter(|found| place.opset.has(found.operator))?;
-        let found = Some(found).filter(|found| scales(place, found, scale) == Some(true))?;
-        Some((found, scale, reader.nodes))
-    })?;
+        let found = read(&mut reader, value)?;
+        ensure(place.opset.has(found.operator), miss!("known"))?;
+        ensure(scales(place, &found, scale) == Some(true), miss!("scale-shape").of(scale))?;
+        Ok((found, scale, reader.nodes))
+    });
+    let (found, scale, remove) = first_of(found)?;
     // Constants of more axes than `x` would give the result more.
-    if !place.same_shape(found.x, result) {
-        return None;
-    }
+    prove(place.compare_shapes(found.x, result), miss!("last-axes").of(found.x))?;
     let attributes = vec![
-        NamedAttribute::new("axis", Attribute::Int(i64::try_from(found.axes.len()).ok()?.checked_neg()?)),
+        NamedAttribute::new(
+            "axis",
+            Attribute::Int(
+                i64::try_from(found.axes.len()).or(Err(Miss::COMPUTABLE))?.checked_neg().ok_or(Miss::COMPUTABLE)?,
+            ),
+        ),
         NamedAttribute::new("epsilon", Attribute::Float(found.epsilon)),
     ];
     let (operator, operands) = (found.operator, vec![Operand::Value(found.x), Operand::Value(scale)]);
@@ -83,38 +91,37 @@ fn has_shape_of_axes(place: &Place<'_>, found: &Normalization, scale: ValueId) -
 }
 
 /// Reads `data / √(mean(data²) + ε)`.
-pub(super) fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<Normalization> {
+pub(super) fn read(reader: &mut Reader<'_, '_>, value: ValueId) -> Result<Normalization, Miss> {
     let place = reader.place;
     let (data, squared_root) = if let Some((_, node)) = place.producer(value, "Div") {
-        reader.node(value, "Div")?;
-        (node.input(0)?, root(reader, node.input(1)?)?)
+        reader.node(value, "Div").ok_or(Miss::ROOT)?;
+        (node.input(0).ok_or(Miss::ROOT)?, root(reader, node.input(1).ok_or(Miss::ROOT)?).ok_or(Miss::ROOT)?)
     } else {
-        let &[Some(a), Some(b)] = reader.node(value, "Mul")?.inputs() else { return None };
+        let &[Some(a), Some(b)] = reader.node(value, "Mul").ok_or(Miss::ROOT)?.inputs() else { return Err(Miss::ROOT) };
         let read = reader.nodes.len();
         let found = [(a, b), (b, a)].into_iter().find_map(|(data, factor)| {
             reader.nodes.truncate(read);
             Some((data, inverse_root(reader, factor)?))
         });
-        found?
+        found.ok_or(Miss::ROOT)?
     };
-    let (variance, epsilon) = reader.sum(squared_root)?;
+    let (variance, epsilon) = reader.sum(squared_root).ok_or(Miss::ROOT)?;
     let (square, axes) = mean(reader, variance)?;
-    if reader.monomial(square, data)? != (1.0, 2) {
-        return None;
-    }
-    let epsilon = as_attribute(epsilon, reader.dtype).filter(|&epsilon| epsilon > 0.0)?;
+    ensure(reader.monomial(square, data).ok_or(Miss::ROOT)? == (1.0, 2), Miss::ROOT)?;
+    let epsilon =
+        as_attribute(epsilon, reader.dtype).filter(|&epsilon| epsilon > 0.0).ok_or(miss!("positive-epsilon"))?;
     let read = reader.nodes.len();
     if let Some(x) = centred(reader, data, &axes) {
-        return Some(Normalization { operator: "LayerNormalization", x, axes, epsilon });
+        return Ok(Normalization { operator: "LayerNormalization", x, axes, epsilon });
     }
     reader.nodes.truncate(read);
-    Some(Normalization { operator: "RMSNormalization", x: data, axes, epsilon })
+    Ok(Normalization { operator: "RMSNormalization", x: data, axes, epsilon })
 }
 
 /// Reads `x − mean(x)` over these axes.
 fn centred(reader: &mut Reader<'_, '_>, value: ValueId, axes: &[usize]) -> Option<ValueId> {
     let &[Some(x), Some(average)] = reader.node(value, "Sub")?.inputs() else { return None };
-    (mean(reader, average)? == (x, axes.to_vec())).then_some(x)
+    (mean(reader, average).ok()? == (x, axes.to_vec())).then_some(x)
 }
 
 /// Reads `√x`: the `x`.
@@ -148,13 +155,14 @@ fn power(reader: &mut Reader<'_, '_>, value: ValueId, exponent: f64) -> Option<V
 }
 
 /// Reads a mean over the last axes that keeps them: what is averaged, and the axes.
-fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<(ValueId, Vec<usize>)> {
+fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Result<(ValueId, Vec<usize>), Miss> {
     let place = reader.place;
-    let node = reader.node(value, "ReduceMean")?;
-    let data = node.input(0)?;
-    let rank = place.shape(data)?.len();
+    let node = reader.node(value, "ReduceMean").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
+    let rank = place.shape(data).ok_or(miss!("last-axes").of(data))?.len();
     let reading = place.read(node);
-    let axes = reading.reduced_axes(rank)?;
-    let last: Vec<usize> = (rank.checked_sub(axes.len())?..rank).collect();
-    (reading.keeps_dims()? && !axes.is_empty() && axes == last).then_some((data, axes))
+    let axes = reading.reduced_axes(rank).ok_or(miss!("last-axes"))?;
+    let last: Vec<usize> = (rank.checked_sub(axes.len()).ok_or(Miss::COMPUTABLE)?..rank).collect();
+    ensure(reading.keeps_dims().ok_or(miss!("last-axes"))? && !axes.is_empty() && axes == last, miss!("last-axes"))?;
+    Ok((data, axes))
 }

@@ -3,7 +3,7 @@
 use super::normalization::{self, Normalization};
 use super::pattern::Reader;
 use crate::ir::{Node, NodeId, ValueId};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 
 /// How many nodes are looked at between a normalization and what it is the operand of.
 const MOST_BEHIND: usize = 3;
@@ -72,6 +72,6 @@ pub(super) fn normalized(place: &Place<'_>, mut value: ValueId) -> Option<ValueI
 /// The normalization that ends at a value, and its nodes.
 fn read(place: &Place<'_>, value: ValueId) -> Option<(Normalization, Vec<NodeId>)> {
     let mut reader = Reader { place, nodes: Vec::new(), dtype: place.dtype(value)? };
-    let found = normalization::read(&mut reader, value)?;
+    let found = normalization::read(&mut reader, value).ok()?;
     Some((found, reader.nodes))
 }

@@ -7,8 +7,11 @@
 
 use super::magnitude::{has_room, keeps_digits, may_move};
 use super::ordinary::is_ordinary;
-use super::{Place, Rule, has_arithmetic, rounded};
+use super::{has_arithmetic, rounded};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "factors-of-operands",
@@ -57,28 +60,27 @@ impl Scaled {
     }
 }
 
-fn of_product(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let result = place.only_output()?;
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
-    if a == b || !place.opset.arithmetic_broadcasts() {
-        return None;
-    }
-    let (a, b) = (Scaled::of(place, a)?, Scaled::of(place, b)?);
+fn of_product(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let result = place.only_output().ok_or(Miss::ROOT)?;
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
+    ensure(a != b, miss!("two-numbers"))?;
+    ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
+    let (a, b) = (Scaled::of(place, a).ok_or(miss!("two-numbers"))?, Scaled::of(place, b).ok_or(miss!("two-numbers"))?);
     let factor = a.factor * b.factor;
     // The product of zeros is 0 whatever their signs, of which a factor below 0 makes −0 behind it.
     let fits = |dtype: &_| {
         factor > 0.0 && may_move(*dtype, factor) && may_move(*dtype, factor.recip()) && keeps_digits(*dtype, factor)
     };
-    let dtype = place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).filter(fits)?;
+    let dtype =
+        place.dtype(result).filter(|&dtype| has_arithmetic(dtype)).filter(fits).ok_or(miss!("moderate").of(result))?;
     let has_room = |scaled: &Scaled| has_room(dtype, scaled.factor) && is_ordinary(place, scaled.x);
-    if place.is_of_sizes(result) || ![&a, &b].into_iter().all(has_room) {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(!place.is_of_sizes(result), miss!("no-sizes"))?;
+    ensure([&a, &b].into_iter().all(has_room), miss!("moderate"))?;
+    let mut edit = place.begin()?;
     edit.remove.extend([a.node, b.node]);
     let product = edit.new_value(result, "product");
     edit.insert.push(NewNode { inputs: vec![Some(a.x), Some(b.x)], ..NewNode::like(node) }.output(product));
-    let factor = edit.constant(result, "factor", rounded(dtype, &[], &[factor])?);
-    Some(edit.removing(place.id).inserting(NewNode::new("Mul", [Some(product), Some(factor)]).output(result)))
+    let factor = edit.constant(result, "factor", rounded(dtype, &[], &[factor]).ok_or(Miss::COMPUTABLE)?);
+    Ok(edit.removing(place.id).inserting(NewNode::new("Mul", [Some(product), Some(factor)]).output(result)))
 }

@@ -4,10 +4,11 @@
 //! which that has been added, is none, and a factor behind it may well have been what hid, or brought back, an overflow.
 
 use super::affine::AFFINE;
+use super::has_arithmetic;
 use super::magnitude::is_ordinary_number;
-use super::{Place, has_arithmetic};
 use crate::ir::ValueId;
 use crate::ops::traits::traits_of;
+use crate::rewrite::place::Place;
 
 /// How many nodes are followed up.
 const MOST_NODES: usize = 12;

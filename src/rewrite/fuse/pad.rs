@@ -10,11 +10,14 @@
 //! empty: runtimes refuse to pool over an empty axis, padded or not. And the elements of `x` are known to be above −∞: a kernel
 //! that pads starts from the lowest finite number, and gives that for a window of nothing but −∞. NaN aside.
 
+use super::Fusion;
 use super::range::range;
-use super::{Fusion, Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::Number;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -101,71 +104,67 @@ struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    fn of(place: &'a Place<'_>) -> Option<Window<'a>> {
-        let node = place.node()?;
-        let value = node.input(0)?;
-        let (id, pad) = place.producer(value, "Pad")?;
-        let padding = Padding::of(place, pad)?;
+    fn of(place: &'a Place<'_>) -> Result<Window<'a>, Miss> {
+        let node = place.root()?;
+        let value = node.input(0).ok_or(Miss::ROOT)?;
+        let (id, pad) = place.producer(value, "Pad").ok_or(Miss::ROOT)?;
+        let padding = Padding::of(place, pad).ok_or(miss!("pads-known").of(value))?;
         let once = node.times_read(value) == 1;
-        if !once || !place.is_internal(value, &[place.id]) {
-            return None;
-        }
-        let around = padding.spatial()?;
-        let own = node.ints("pads")?;
-        let is_valid = match node.text("auto_pad", b"NOTSET")? {
+        ensure(once, Miss::READ.of(value))?;
+        ensure(place.is_internal(value, &[place.id]), Miss::READ.of(value))?;
+        let around = padding.spatial().ok_or(miss!("spatial").of(value))?;
+        let own = node.ints("pads").ok_or(Miss::ROOT)?;
+        let is_valid = match node.text("auto_pad", b"NOTSET").ok_or(Miss::ROOT)? {
             b"NOTSET" | b"" => false,
             b"VALID" => true,
-            _ => return None,
+            _ => return Err(miss!("fixed-pads")),
         };
         let pads_already = own.iter().any(|&pad| pad != 0);
         let (begins, ends) = own.split_at_checked(around.len()).unwrap_or((&[], &[]));
-        if pads_already && (is_valid || ends.len() != around.len() || own.iter().any(|&pad| pad < 0)) {
-            return None;
-        }
+        let is_fixed = !is_valid && ends.len() == around.len() && own.iter().all(|&pad| pad >= 0);
+        ensure(!pads_already || is_fixed, miss!("fixed-pads"))?;
         let own = begins.iter().zip(ends).chain(std::iter::repeat((&0, &0)));
         let sum = |(&(a, b), (c, d)): (&(i64, i64), (&i64, &i64))| Some((a.checked_add(*c)?, b.checked_add(*d)?));
-        let pads = around.iter().zip(own).map(sum).collect::<Option<_>>()?;
-        Some(Window { node, id, padding, pads, pads_already })
+        let pads = around.iter().zip(own).map(sum).collect::<Option<_>>().ok_or(Miss::COMPUTABLE)?;
+        Ok(Window { node, id, padding, pads, pads_already })
     }
 
-    /// Whether every pad is shorter than the window, whose taps lie side by side, and every window is whole.
-    fn is_plain_pool(&self) -> Option<bool> {
-        let kernel = self.node.ints("kernel_shape")?;
+    /// Checks that every pad is shorter than the window, whose taps lie side by side, and that every window is whole.
+    fn check_pool(&self) -> Result<(), Miss> {
+        let kernel = self.node.ints("kernel_shape").ok_or(Miss::ROOT)?;
         let mut taps = self.pads.iter().zip(kernel);
         let shorter = self.pads.len() == kernel.len() && taps.all(|(&(begin, end), &taps)| begin < taps && end < taps);
-        let dense = self.node.ints("dilations")?.iter().all(|&dilation| dilation == 1);
-        Some(dense && !self.node.flag("ceil_mode", false)? && shorter)
+        let dilations = self.node.ints("dilations").ok_or(Miss::ROOT)?;
+        ensure(dilations.iter().all(|&dilation| dilation == 1), miss!("plain-pool"))?;
+        ensure(self.node.flag("ceil_mode", false) == Some(false), miss!("plain-pool"))?;
+        ensure(shorter, miss!("short-pads"))
     }
 }
 
-fn pad_into_window(place: &Place<'_>) -> Option<Edit> {
+fn pad_into_window(place: &Place<'_>) -> Result<Edit, Miss> {
     let window = Window::of(place)?;
-    let number = window.padding.number(place)?;
+    let number = window.padding.number(place).ok_or(miss!("fill"))?;
     let mut attributes = window.node.attributes.clone();
+    if !window.node.is("Conv") {
+        window.check_pool()?;
+        ensure(window.padding.has_elements(place) == Some(true), miss!("not-empty").of(window.padding.input))?;
+    }
     let operator = match window.node.op_type.as_str() {
         "Conv" if number == 0.0 => "Conv",
-        "AveragePool"
-            if number == 0.0
-                && place.opset.pools_count_padding()
-                && window.is_plain_pool()?
-                && window.padding.has_elements(place)? =>
-        {
-            let counts = window.node.flag("count_include_pad", false)?;
-            if window.pads_already && !counts {
-                return None;
-            }
+        "AveragePool" if number == 0.0 && place.opset.pools_count_padding() => {
+            let counts = window.node.flag("count_include_pad", false).ok_or(Miss::ROOT)?;
+            ensure(!window.pads_already || counts, miss!("counted"))?;
             replace(&mut attributes, "count_include_pad", 1.into());
             "AveragePool"
         }
-        "MaxPool" if window.is_plain_pool()? && window.padding.has_elements(place)? => {
-            place.only_output()?;
-            let range = range(place, window.padding.input)?;
-            if range.low == f64::NEG_INFINITY || number > range.low {
-                return None;
-            }
+        "MaxPool" => {
+            place.only_output().ok_or(miss!("no-indices"))?;
+            let range = range(place, window.padding.input).ok_or(miss!("fill"))?;
+            ensure(range.low != f64::NEG_INFINITY, miss!("fill"))?;
+            ensure(number <= range.low, miss!("fill"))?;
             "MaxPool"
         }
-        _ => return None,
+        _ => return Err(miss!("fill")),
     };
     let (begins, ends): (Vec<i64>, Vec<i64>) = window.pads.iter().copied().unzip();
     let pads = [begins, ends].concat();

@@ -9,10 +9,13 @@
 //! blocks of channels, for which it has no Split, so it would bring the whole into another order before that, and every part back behind it.
 //! And so do two products of rows where an activation follows one of them, with which the runtime computes it.
 
-use super::{Place, Rule, attention};
+use super::attention;
 use crate::ir::{Edit, Name, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::parts::Parts;
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -55,22 +58,20 @@ struct Product {
     readers: Vec<Name>,
 }
 
-fn parallel(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let x = node.input(0)?;
+fn parallel(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let x = node.input(0).ok_or(Miss::ROOT)?;
     let mut users = place.model.users(x);
     users.retain(|&mut (id, slot)| slot == 0 && place.model.node(id).is_some_and(|other| alike(node, other)));
-    if !(2..=MOST).contains(&users.len()) {
-        return None;
-    }
+    ensure((2..=MOST).contains(&users.len()), miss!("alike"))?;
     let mut products: Vec<Product> = users.into_iter().filter_map(|(id, _)| product(place, id)).collect();
     leave_attention(place, &mut products);
-    let axis = channel_axis(place)?;
+    let axis = channel_axis(place).ok_or(Miss::ROOT)?;
     let worthwhile = |group: &[&Product]| {
         let parts = Parts::of(place, group.iter().map(|product| product.result).collect(), axis)?;
         (parts.step(place).is_some() && !have_fused_kernels(place, x, group)).then_some(parts)
     };
-    let own = products.iter().find(|product| product.node == place.id)?;
+    let own = products.iter().find(|product| product.node == place.id).ok_or(miss!("own-weights"))?;
     let group: Vec<&Product> = products.iter().filter(|product| product.readers == own.readers).collect();
     // The first of a group stands for it.
     let is_first = |group: &[&Product]| group.first().is_some_and(|first| first.node == place.id);
@@ -80,17 +81,14 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
         return merged(place, x, &group, &parts);
     }
     let all: Vec<&Product> = products.iter().collect();
-    if !is_first(&all) || all.len() < 3 {
-        return None;
-    }
+    ensure(is_first(&all), miss!("pays"))?;
+    ensure(all.len() >= 3, miss!("pays"))?;
     let others_wait = products.iter().any(|first| {
         let group: Vec<&Product> = products.iter().filter(|product| product.readers == first.readers).collect();
         worthwhile(&group).is_some()
     });
-    if others_wait {
-        return None;
-    }
-    let parts = Parts::of(place, all.iter().map(|product| product.result).collect(), axis)?;
+    ensure(!others_wait, miss!("pays"))?;
+    let parts = Parts::of(place, all.iter().map(|product| product.result).collect(), axis).ok_or(miss!("pays"))?;
     merged(place, x, &all, &parts)
 }
 
@@ -170,13 +168,15 @@ fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
 }
 
 /// One product and a Split in place of several products.
-fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Option<Edit> {
-    let node = place.node()?;
-    let weights: Vec<&Tensor> = group.iter().map(|product| place.tensor(product.weight)).collect::<Option<_>>()?;
-    let weight = place.concatenated(&weights, weight_axis(node)?)?;
-    let bias = bias(place, group, &parts.sizes, &weight)?;
-    let (first, result) = group.first().map(|first| (first.weight, first.result))?;
-    let mut edit = place.edit()?;
+fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let weights: Vec<&Tensor> =
+        group.iter().map(|product| place.tensor(product.weight)).collect::<Option<_>>().ok_or(miss!("own-weights"))?;
+    let weight =
+        place.concatenated(&weights, weight_axis(node).ok_or(miss!("own-weights"))?).ok_or(miss!("own-weights"))?;
+    let bias = bias(place, group, &parts.sizes, &weight).ok_or(miss!("own-weights"))?;
+    let (first, result) = group.first().map(|first| (first.weight, first.result)).ok_or(miss!("own-weights"))?;
+    let mut edit = place.begin()?;
     edit.remove.extend(group.iter().map(|product| product.node));
     let operand = edit.constant_named(place.fused_name(first), weight);
     let mut inputs = vec![Some(x), Some(operand)];
@@ -186,8 +186,8 @@ fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> O
     let whole = edit.new_value(result, "whole");
     let product = NewNode { inputs, ..NewNode::like(node) };
     edit.insert.push(product.output(whole));
-    let split = place.build(&mut edit, whole).split(whole, parts.axis, parts.sizes.clone())?;
-    Some(edit.inserting(parts.values.iter().fold(split, |split, &value| split.output(value))))
+    let split = place.build(&mut edit, whole).split(whole, parts.axis, parts.sizes.clone()).ok_or(Miss::EXPRESSIBLE)?;
+    Ok(edit.inserting(parts.values.iter().fold(split, |split, &value| split.output(value))))
 }
 
 /// The biases one behind the other, with zeros for those left out. Nothing where all are.

@@ -1,8 +1,8 @@
 //! Reading a few nodes as a formula.
 
-use super::Place;
 use super::magnitude::has_room;
 use crate::ir::{Node, NodeId, ValueId};
+use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
 /// How many factors a product may have, and how many nodes may multiply them.

@@ -4,10 +4,10 @@
 //! MaxPool takes it for −∞, and an AveragePool may not count it. Both then give other results, and where a pad is as long as the
 //! window, the model does not even load. So no edit lets such a pool read such a Pad. Where an author has put one, it stays.
 
-use super::Place;
 use super::pad::is_zero;
 use super::range::range;
 use crate::ir::{Attribute, Edit, NamedAttribute, Node, Users, ValueId};
+use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
 /// A Pad, be it there or made by an edit.

@@ -1,7 +1,7 @@
 //! `x·sigmoid(1.702·x)`, the activation of CLIP, by which its layers are told from those of other transformers.
 
-use super::Place;
 use crate::ir::{Node, ValueId};
+use crate::rewrite::place::Place;
 
 /// The factor in the activation, and how far an exporter's may be from it.
 const FACTOR: f64 = 1.702;

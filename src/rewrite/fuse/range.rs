@@ -1,8 +1,8 @@
 //! Between which numbers the elements of a value lie.
 
-use super::Place;
 use crate::ir::ValueId;
 use crate::ops::traits::ValueRange;
+use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
 /// How many nodes up it is looked for what bounds a value.

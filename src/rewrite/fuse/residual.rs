@@ -5,10 +5,10 @@
 //! interpolated or sliced) was none in the model, so it is written as a Constant node: the kernel is found as before. Runtimes make an
 //! initializer of such a node when they load it.
 
-use super::Place;
 use super::normalized::{is_normalized, normalized};
 use crate::dim::Dim;
 use crate::ir::ValueId;
+use crate::rewrite::place::Place;
 
 /// How many values are looked at behind a sum.
 pub(super) const MOST_BEHIND: usize = 24;

@@ -10,11 +10,13 @@
 //! all sizes are numbers each place names its row. ONNX Runtime computes it for empty batches and sequences as well.
 
 use super::kernels::has_kernel;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Operands, traits_of};
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::miss::{Miss, ensure, first_of, prove};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::rewrite::slices::cuts::{cuts_of, part};
 use crate::tensor::{StridedView, Tensor, gather};
 
@@ -116,41 +118,43 @@ struct Spelled {
 }
 
 /// Looks at the sum.
-fn spelled(place: &Place<'_>) -> Option<Edit> {
-    let output = place.only_output()?;
-    if !place.opset.has("RotaryEmbedding") || !has_kernel("RotaryEmbedding", place.dtype(output)?) {
-        return None;
-    }
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
-    let found = [(a, b), (b, a)].into_iter().find_map(|(plain, turned)| read(place, plain, turned))?;
-    if !place.same_shape(found.x, output) {
-        return None;
-    }
+fn spelled(place: &Place<'_>) -> Result<Edit, Miss> {
+    let output = place.only_output().ok_or(Miss::ROOT)?;
+    ensure(place.opset.has("RotaryEmbedding"), miss!("known"))?;
+    ensure(
+        has_kernel("RotaryEmbedding", place.dtype(output).ok_or(miss!("has-kernel").of(output))?),
+        miss!("has-kernel").of(output),
+    )?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
+    let found = [(a, b), (b, a)].into_iter().map(|(plain, turned)| read(place, plain, turned));
+    let found = first_of(found)?;
+    prove(place.compare_shapes(found.x, output), miss!("same-angles").of(found.x))?;
     let edit = place.fuse(found.remove.clone(), &[found.x, found.cos, found.sin], 0)?;
     write(place, edit, &found, output)
 }
 
 /// Reads `plain = x·cos` and `turned = [−x₂, x₁]·sin`.
-fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Option<Spelled> {
-    let (first, product) = place.producer(plain, "Mul")?;
-    let (second, other) = place.producer(turned, "Mul")?;
-    let &[Some(a), Some(b)] = other.inputs() else { return None };
+fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, Miss> {
+    let (first, product) = place.producer(plain, "Mul").ok_or(Miss::ROOT)?;
+    let (second, other) = place.producer(turned, "Mul").ok_or(Miss::ROOT)?;
+    let &[Some(a), Some(b)] = other.inputs() else { return Err(Miss::ROOT) };
     let is_joined = |value: ValueId| place.producer(value, "Concat").is_some();
     let (joined, sin) = if is_joined(a) { (a, b) } else { (b, a) };
-    let (concat, node) = place.producer(joined, "Concat")?;
-    let &[Some(negated), Some(front)] = node.inputs() else { return None };
-    let (neg, negation) = place.producer(negated, "Neg")?;
-    let back = negation.input(0)?;
-    let (x1, x2) = (Run::of(place, front)?, Run::of(place, back)?);
-    let [_, _, _, size] = place.shape(x1.data)? else { return None };
+    let (concat, node) = place.producer(joined, "Concat").ok_or(miss!("halves").of(joined))?;
+    let &[Some(negated), Some(front)] = node.inputs() else { return Err(Miss::ROOT) };
+    let (neg, negation) = place.producer(negated, "Neg").ok_or(miss!("halves").of(negated))?;
+    let back = negation.input(0).ok_or(Miss::ROOT)?;
+    let (x1, x2) = (Run::of(place, front).ok_or(miss!("halves"))?, Run::of(place, back).ok_or(miss!("halves"))?);
+    let [_, _, _, size] = place.shape(x1.data).ok_or(miss!("halves"))? else { return Err(miss!("halves")) };
     let half = x1.len;
     let halves = x1.data == x2.data && x1.start == 0 && x2.start == half && x2.len == half && half > 0;
-    let is_last = place.read(node).axis(4)? == 3 && size.as_const()? == half.checked_mul(2)?;
-    let &[Some(a), Some(b)] = product.inputs() else { return None };
+    let is_last = place.read(node).axis(4).ok_or(Miss::ROOT)? == 3
+        && size.as_const().ok_or(miss!("halves"))? == half.checked_mul(2).ok_or(Miss::COMPUTABLE)?;
+    let &[Some(a), Some(b)] = product.inputs() else { return Err(Miss::ROOT) };
     let cos = match x1.data {
         x if x == a => b,
         x if x == b => a,
-        _ => return None,
+        _ => return Err(miss!("halves")),
     };
     let mut remove = vec![place.id, first, second, concat, neg];
     let parts: Vec<NodeId> = if x1.id == x2.id { vec![x1.id] } else { vec![x1.id, x2.id] };
@@ -159,15 +163,21 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Option<Spelled> {
         outputs.iter().flatten().all(|&output| place.is_internal(output, &[concat, neg]))
     };
     remove.extend(parts.into_iter().filter(own));
-    (halves && is_last).then_some(Spelled { x: x1.data, cos, sin, half, remove })
+    ensure(halves && is_last, miss!("halves"))?;
+    Ok(Spelled { x: x1.data, cos, sin, half, remove })
 }
 
 /// The operator, with the halves of the angles that it wants.
-fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) -> Option<Edit> {
-    let [batch, _, length, _] = place.shape(found.x)? else { return None };
-    let angles = [Angles::of(place, found, found.cos)?, Angles::of(place, found, found.sin)?];
+fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) -> Result<Edit, Miss> {
+    let [batch, _, length, _] = place.shape(found.x).ok_or(miss!("same-angles").of(found.x))? else {
+        return Err(miss!("same-angles").of(found.x));
+    };
+    let angles = [
+        Angles::of(place, found, found.cos).ok_or(miss!("same-angles"))?,
+        Angles::of(place, found, found.sin).ok_or(miss!("same-angles"))?,
+    ];
     let like = |value: ValueId| place.model.value(value).name.clone();
-    let name = place.node()?.name.clone();
+    let name = place.root()?.name.clone();
     let mut inputs = vec![Some(found.x)];
     let sizes = batch.as_const().zip(length.as_const()).filter(|(batch, _)| *batch > 1);
     let tables: Option<Vec<Tensor>> = angles.iter().map(|angles| angles.table(place)).collect();
@@ -177,16 +187,16 @@ fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) ->
         for (angles, table) in angles.iter().zip(tables) {
             inputs.push(Some(edit.constant_named(format!("{}_half", like(angles.value)), table)));
         }
-        let (batch, row) = (usize::try_from(batch).ok()?, (0..length).collect::<Vec<i64>>());
-        let places = Tensor::from_vec(&[batch, row.len()], row.repeat(batch)).ok()?;
+        let (batch, row) = (usize::try_from(batch).or(Err(Miss::COMPUTABLE))?, (0..length).collect::<Vec<i64>>());
+        let places = Tensor::from_vec(&[batch, row.len()], row.repeat(batch)).or(Err(miss!("same-angles")))?;
         inputs.push(Some(edit.constant(found.x, "places", places)));
     } else {
         let mut rows = None;
         for angles in &angles {
-            inputs.push(Some(angles.cache(place, &mut edit, found.x, &mut rows)?));
+            inputs.push(Some(angles.cache(place, &mut edit, found.x, &mut rows).ok_or(miss!("same-angles"))?));
         }
     }
-    Some(edit.inserting(NewNode::new("RotaryEmbedding", inputs).named(name).output(output)))
+    Ok(edit.inserting(NewNode::new("RotaryEmbedding", inputs).named(name).output(output)))
 }
 
 /// Angles, as one of the factors has them.
@@ -322,31 +332,35 @@ fn repetition(place: &Place<'_>, value: ValueId, half: i64, depth: usize) -> Opt
 }
 
 /// Looks at what is joined.
-fn of_part(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let &[Some(turned), Some(rest)] = node.inputs() else { return None };
-    let (id, rotary) = place.producer(turned, "RotaryEmbedding")?;
-    let (front, back) = (Run::of(place, rotary.input(0)?)?, Run::of(place, rest)?);
-    let [_, _, _, size] = place.shape(front.data)? else { return None };
+fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let &[Some(turned), Some(rest)] = node.inputs() else { return Err(Miss::ROOT) };
+    let (id, rotary) = place.producer(turned, "RotaryEmbedding").ok_or(Miss::ROOT)?;
+    let (front, back) = (
+        Run::of(place, rotary.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("whole"))?,
+        Run::of(place, rest).ok_or(miss!("whole"))?,
+    );
+    let [_, _, _, size] = place.shape(front.data).ok_or(miss!("four-axes").of(front.data))? else {
+        return Err(miss!("four-axes").of(front.data));
+    };
     let is_whole = front.data == back.data
         && front.start == 0
         && back.start == front.len
         && front.len.checked_add(back.len) == size.as_const()
-        && place.read(node).axis(4)? == 3;
-    if !is_whole || ![0, front.len].contains(&rotary.int("rotary_embedding_dim", 0)?) {
-        return None;
-    }
+        && place.read(node).axis(4).ok_or(Miss::ROOT)? == 3;
+    ensure(is_whole, miss!("whole"))?;
+    ensure([0, front.len].contains(&rotary.int("rotary_embedding_dim", 0).ok_or(Miss::ROOT)?), miss!("whole"))?;
     let mut remove = vec![place.id, id];
     let mut parts = vec![front.id, back.id];
     parts.dedup();
     for part in parts {
-        let outputs = place.model.node(part)?.outputs();
+        let outputs = place.model.node(part).ok_or(Miss::ROOT)?.outputs();
         let own = outputs.iter().flatten().all(|&output| place.is_internal(output, &[place.id, id]));
         remove.extend(own.then_some(part));
     }
     let edit = place.fuse(remove, &[front.data], 0)?;
     let whole = NewNode::like(rotary).reading(0, front.data).set("rotary_embedding_dim", front.len);
-    Some(edit.inserting(whole.output(place.only_output()?)))
+    Ok(edit.inserting(whole.output(place.only_output().ok_or(Miss::ROOT)?)))
 }
 
 /// What was parted into heads: the value, and the Transpose and Reshape that parted it.
@@ -368,25 +382,30 @@ fn parted(place: &Place<'_>, value: ValueId) -> Option<(ValueId, NodeId, NodeId)
 }
 
 /// Looks at the operator.
-fn heads(place: &Place<'_>) -> Option<Edit> {
-    let (node, result) = (place.node()?, place.only_output()?);
-    let x = node.input(0)?;
-    let (source, transpose, reshape) = parted(place, x)?;
+fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (node, result) = (place.root()?, place.only_output().ok_or(Miss::ROOT)?);
+    let x = node.input(0).ok_or(Miss::ROOT)?;
+    let (source, transpose, reshape) = parted(place, x).ok_or(miss!("parted"))?;
     let users = place.model.users(result);
-    let [(attention, 0 | 1)] = users[..] else { return None };
-    if place.model.is_named(result) || !joins_heads(place, attention) {
-        return None;
-    }
-    let [_, count, _, _] = place.shape(x)? else { return None };
+    let [(attention, 0 | 1)] = users[..] else { return Err(miss!("for-attention")) };
+    ensure(!place.model.is_named(result), miss!("for-attention"))?;
+    ensure(joins_heads(place, attention), miss!("for-attention"))?;
+    let [_, count, _, _] = place.shape(x).ok_or(miss!("parted").of(x))? else { return Err(miss!("parted").of(x)) };
     let mut edit = place.fuse(vec![place.id, transpose, reshape], &[source], 0)?;
     let turned = edit.new_value(result, "joined");
-    let rotary = NewNode::like(node).reading(0, source).set("num_heads", count.as_const()?);
+    let rotary = NewNode::like(node).reading(0, source).set("num_heads", count.as_const().ok_or(miss!("parted"))?);
     edit.insert.push(rotary.output(turned));
     let laid_out = edit.new_value(result, "parted");
-    let [from, to] = [place.shape(source)?, place.shape(place.model.node(transpose)?.input(0)?)?];
-    let again = place.build(&mut edit, laid_out).reshape_to(place.scope(), turned, from, to)?;
+    let [from, to] = [
+        place.shape(source).ok_or(miss!("parted").of(source))?,
+        place
+            .shape(place.model.node(transpose).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?)
+            .ok_or(miss!("parted"))?,
+    ];
+    let again =
+        place.build(&mut edit, laid_out).reshape_to(place.scope(), turned, from, to).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(again.output(laid_out));
-    Some(edit.inserting(Build::transpose(laid_out, SWAP).output(result)))
+    Ok(edit.inserting(Build::transpose(laid_out, SWAP).output(result)))
 }
 
 /// Whether an attention can take operands whose heads are side by side.

@@ -14,11 +14,13 @@
 use super::attention::{follows_known, is_known, is_recognised, projection};
 use super::kernels::has_gemm;
 use super::quick_gelu::is_quick;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Traits, traits_of};
-use crate::rewrite::Build;
+use crate::rewrite::build::Build;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
@@ -52,22 +54,33 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 const MOST_BETWEEN: usize = 16;
 
 /// Looks at the addition of the bias.
-fn in_rows(place: &Place<'_>) -> Option<Edit> {
-    let sum = place.only_output()?;
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
+fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
+    let sum = place.only_output().ok_or(Miss::ROOT)?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let (product, bias) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
-    let (matmul, node) = place.producer(product, "MatMul")?;
-    let (x, weights) = (node.input(0)?, node.input(1)?);
-    let (dims, columns) = (place.shape(x)?, place.shape(sum)?.last()?.as_const()?);
-    let is_linear = place.tensor(weights)?.rank() == 2 && place.tensor(bias)?.rank() <= 1;
-    if dims.len() < 3 || !is_linear || !place.runs_in_rows(dims) || !place.is_internal(product, &[place.id]) {
-        return None;
-    }
-    if !has_gemm(place, product) || is_of_attention(place, product, sum) || !pays(place, x, sum) {
-        return None;
-    }
+    let (matmul, node) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
+    let (x, weights) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let (dims, columns) = (
+        place.shape(x).ok_or(miss!("all-numbers").of(x))?,
+        place
+            .shape(sum)
+            .ok_or(miss!("all-numbers").of(sum))?
+            .last()
+            .ok_or(Miss::ROOT)?
+            .as_const()
+            .ok_or(miss!("all-numbers").of(sum))?,
+    );
+    let is_linear = place.tensor(weights).ok_or(miss!("weights").of(weights))?.rank() == 2
+        && place.tensor(bias).ok_or(miss!("weights").of(bias))?.rank() <= 1;
+    ensure(dims.len() >= 3, miss!("more-axes"))?;
+    ensure(is_linear, miss!("weights"))?;
+    ensure(place.runs_in_rows(dims), miss!("all-numbers"))?;
+    ensure(place.is_internal(product, &[place.id]), miss!("one-reader").of(product))?;
+    ensure(has_gemm(place, product), miss!("covered-type"))?;
+    ensure(!is_of_attention(place, product, sum), miss!("no-attention"))?;
+    ensure(pays(place, x, sum), miss!("pays"))?;
     let lead = dims.len() - 1;
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     edit.remove.push(matmul);
     let rows = match rows_of(place, x) {
         Some(rows) => rows,
@@ -80,21 +93,26 @@ fn in_rows(place: &Place<'_>) -> Option<Edit> {
     let inner = edit.new_value(product, "rows");
     edit.insert.push(NewNode { inputs: vec![Some(rows), Some(weights)], ..NewNode::like(node) }.output(inner));
     let mut flat = edit.new_value(sum, "rows");
-    let added = NewNode { inputs: vec![Some(inner), Some(bias)], ..NewNode::like(place.node()?) };
+    let added = NewNode { inputs: vec![Some(inner), Some(bias)], ..NewNode::like(place.root()?) };
     edit.remove.push(place.id);
     edit.insert.push(added.output(flat));
     let mut whole = sum;
     if let Some(between) = Between::of(place, sum) {
-        flat = between.in_rows(place, &mut edit, flat)?;
+        flat = between.write_in_rows(place, &mut edit, flat).ok_or(Miss::ROOT)?;
         whole = between.result;
     }
-    let sizes = place.shape(whole)?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?;
+    let sizes = place
+        .shape(whole)
+        .ok_or(miss!("all-numbers").of(whole))?
+        .iter()
+        .map(Dim::as_const)
+        .collect::<Option<Vec<_>>>()
+        .ok_or(miss!("all-numbers").of(whole))?;
     // A Reshape would take a 0 for the size of the operand.
-    if sizes.last() != Some(&columns) || sizes.contains(&0) {
-        return None;
-    }
+    ensure(sizes.last() == Some(&columns), miss!("all-numbers"))?;
+    ensure(!sizes.contains(&0), miss!("all-numbers"))?;
     let reshape = place.build(&mut edit, whole).reshape(flat, sizes);
-    Some(edit.inserting(reshape.output(whole)))
+    Ok(edit.inserting(reshape.output(whole)))
 }
 
 /// Whether a Reshape goes where rows come: x has rows already, is laid out or is read by several products, or what reads the sum is laid out or
@@ -181,7 +199,7 @@ impl Between {
     }
 
     /// The same of a matrix: its result.
-    fn in_rows(&self, place: &Place<'_>, edit: &mut Edit, flat: ValueId) -> Option<ValueId> {
+    fn write_in_rows(&self, place: &Place<'_>, edit: &mut Edit, flat: ValueId) -> Option<ValueId> {
         let first = place.only_output()?;
         let mut known = vec![(first, flat)];
         let mut last = flat;

@@ -14,14 +14,16 @@
 //!
 //! ONNX Runtime's kernel refuses an empty batch and empty sequences, which the nodes compute, and the standard's operator as well. So the
 //! sizes must be known to be at least 1: by what the model needs of them, or because the user says so (`--dim batch=1..`). These rules are
-//! used only if an operator set is asked for ([`ASKED_FOR`](crate::rewrite::ASKED_FOR)), since other consumers may not have the operator.
+//! used only if the user requests an operator set ([`ASKED_FOR`](crate::rewrite::list::ASKED_FOR)), since other consumers may not have the operator.
 
 use super::kernels::{as_attribute, has_kernel};
 use super::magnitude::has_room;
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::Build;
+use crate::rewrite::build::Build;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -69,28 +71,34 @@ struct Scores {
 }
 
 /// Looks at the product of weights and values.
-fn attention(place: &Place<'_>) -> Option<Edit> {
-    let output = place.only_output()?;
-    let dtype = place.dtype(output)?;
-    if !place.opset.has("Attention") || !has_kernel("Attention", dtype) {
-        return None;
-    }
-    let &[Some(weights), Some(values)] = place.node()?.inputs() else { return None };
-    let (softmax, node) = place.producer(weights, "Softmax")?;
-    let rank = place.shape(weights)?.len();
-    if place.read(node).axis(rank)?.checked_add(1)? != rank {
-        return None;
-    }
+fn attention(place: &Place<'_>) -> Result<Edit, Miss> {
+    let output = place.only_output().ok_or(Miss::ROOT)?;
+    let dtype = place.dtype(output).ok_or(miss!("has-kernel").of(output))?;
+    ensure(place.opset.has("Attention"), miss!("known"))?;
+    ensure(has_kernel("Attention", dtype), miss!("has-kernel"))?;
+    let &[Some(weights), Some(values)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
+    let (softmax, node) = place.producer(weights, "Softmax").ok_or(Miss::ROOT)?;
+    let rank = place.shape(weights).ok_or(miss!("last-axis").of(weights))?.len();
+    ensure(
+        place.read(node).axis(rank).ok_or(Miss::ROOT)?.checked_add(1).ok_or(Miss::COMPUTABLE)? == rank,
+        miss!("last-axis"),
+    )?;
     let mut reading = Reading { place, scale: 1.0, nodes: vec![place.id, softmax] };
-    let scores = reading.scores(node.input(0)?, softmax)?;
-    let sizes = Sizes::of(place, &scores, values)?;
-    let rows = scores.masks.iter().map(|&mask| sizes.rows_of(place, mask)).collect::<Option<Vec<bool>>>()?;
-    let (keys, perm) = reading.keys(scores.turned, rank)?;
-    let scale = as_attribute(reading.scale, dtype).filter(|&scale| scale > 0.0)?;
+    let scores = reading.scores(node.input(0).ok_or(Miss::ROOT)?, softmax).ok_or(miss!("positive-scale"))?;
+    let sizes = Sizes::of(place, &scores, values).ok_or(miss!("same-batch"))?;
+    let rows = scores
+        .masks
+        .iter()
+        .map(|&mask| sizes.rows_of(place, mask))
+        .collect::<Option<Vec<bool>>>()
+        .ok_or(miss!("mask-shape"))?;
+    let (keys, perm) = reading.keys(scores.turned, rank).ok_or(miss!("last-axis"))?;
+    let scale = as_attribute(reading.scale, dtype).filter(|&scale| scale > 0.0).ok_or(miss!("positive-scale"))?;
     let root = f64::from(scale).sqrt();
-    if dtype == DType::Double && (f64::from(root as f32) != root || root * root != f64::from(scale)) {
-        return None;
-    }
+    ensure(
+        !(dtype == DType::Double && (f64::from(root as f32) != root || root * root != f64::from(scale))),
+        miss!("exact-root"),
+    )?;
     let mut reads = vec![scores.queries, keys, values];
     reads.extend(&scores.masks);
     let mut edit = place.fuse(reading.nodes, &reads, 0)?;
@@ -108,15 +116,15 @@ fn attention(place: &Place<'_>) -> Option<Edit> {
             mask = sum;
         }
         if !rows.contains(&true) {
-            mask = sizes.with_rows(place, &mut edit, mask, scores.queries)?;
+            mask = sizes.with_rows(place, &mut edit, mask, scores.queries).ok_or(Miss::EXPRESSIBLE)?;
         }
         inputs.push(Some(mask));
     }
-    let mut node = NewNode::new("Attention", inputs).named(place.node()?.name.clone());
+    let mut node = NewNode::new("Attention", inputs).named(place.root()?.name.clone());
     if rank == 3 {
         node = node.with("kv_num_heads", 1).with("q_num_heads", 1);
     }
-    Some(edit.inserting(node.with("scale", Attribute::Float(scale)).output(output)))
+    Ok(edit.inserting(node.with("scale", Attribute::Float(scale)).output(output)))
 }
 
 impl Reading<'_, '_> {

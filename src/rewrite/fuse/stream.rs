@@ -10,11 +10,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
-use crate::rewrite::Build;
+use crate::rewrite::build::Build;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "stream-in-rows",
@@ -40,14 +42,15 @@ const MOST_NODES: usize = 2048;
 /// The fewest axes of a value.
 const FEWEST_AXES: usize = 4;
 
-fn in_rows(place: &Place<'_>) -> Option<Edit> {
-    let (rows, first) = (place.input(0)?, place.output(0)?);
-    let dims = place.shape(first)?;
+fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (rows, first) = (place.operand(0)?, place.result()?);
+    let dims = place.shape(first).ok_or(miss!("from-rows").of(first))?;
     let is_float = place.dtype(first).is_some_and(|dtype| dtype.is_float());
-    if dims.len() < FEWEST_AXES || !is_float || !are_rows(place, rows, dims) || !place.runs_in_rows(dims) {
-        return None;
-    }
-    let stream = Stream::around(place, first, dims)?;
+    ensure(dims.len() >= FEWEST_AXES, miss!("from-rows"))?;
+    ensure(is_float, miss!("row-by-row"))?;
+    ensure(are_rows(place, rows, dims), miss!("from-rows"))?;
+    ensure(place.runs_in_rows(dims), miss!("all-numbers"))?;
+    let stream = Stream::around(place, first, dims).ok_or(miss!("pays"))?;
     stream.edit()
 }
 
@@ -167,19 +170,19 @@ impl<'p, 'a> Stream<'p, 'a> {
         is_layout && here && dims.is_some_and(|dims| dims.iter().all(is_number))
     }
 
-    fn edit(&self) -> Option<Edit> {
+    fn edit(&self) -> Result<Edit, Miss> {
         let place = self.place;
-        let mut edit = place.edit()?;
+        let mut edit = place.begin()?;
         let mut known: FxHashMap<ValueId, ValueId> = FxHashMap::default();
         for &value in &self.given {
-            let rows = self.given_rows(&mut edit, value)?;
+            let rows = self.given_rows(&mut edit, value).ok_or(miss!("row-by-row"))?;
             known.insert(value, rows);
         }
         for &id in &self.nodes {
-            let node = place.model.node(id)?;
-            let value = node.output(0)?;
+            let node = place.model.node(id).ok_or(Miss::ROOT)?;
+            let value = node.output(0).ok_or(Miss::ROOT)?;
             let (layouts, others) = self.readers(value);
-            let dims = place.shape(value)?;
+            let dims = place.shape(value).ok_or(miss!("row-by-row").of(value))?;
             let is_matrix = |&&id: &&NodeId| {
                 let laid_out = place.model.node(id).and_then(|node| node.output(0));
                 laid_out.is_some_and(|laid_out| are_rows(place, laid_out, dims))
@@ -201,17 +204,20 @@ impl<'p, 'a> Stream<'p, 'a> {
             known.insert(value, rows);
             edit.remove.extend(flattened);
             for reader in layouts.into_iter().filter(|reader| Some(*reader) != flattened) {
-                let layout = place.model.node(reader)?;
-                let reshape = self.laid_out(&mut edit, rows, layout.output(0)?, layout)?;
+                let layout = place.model.node(reader).ok_or(Miss::ROOT)?;
+                let reshape = self
+                    .laid_out(&mut edit, rows, layout.output(0).ok_or(Miss::ROOT)?, layout)
+                    .ok_or(miss!("row-by-row"))?;
                 edit.remove.push(reader);
                 edit.insert.push(reshape);
             }
             if others {
-                let reshape = self.laid_out(&mut edit, rows, value, node)?;
+                let reshape = self.laid_out(&mut edit, rows, value, node).ok_or(miss!("row-by-row"))?;
                 edit.insert.push(reshape);
             }
         }
-        (edit.remove.len() > edit.insert.len()).then_some(edit)
+        ensure(edit.remove.len() > edit.insert.len(), miss!("pays"))?;
+        Ok(edit)
     }
 
     /// The node that gives rows the shape of a value, which `of` computed. What is said of that one is said of it, not of all that goes.

@@ -6,7 +6,9 @@
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops::concat;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -37,43 +39,55 @@ struct Rows {
     axis: usize,
 }
 
-fn rows_before_sum(place: &Place<'_>) -> Option<Edit> {
-    let output = place.output(0)?;
-    let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };
-    if !matches!(place.dtype(output)?, DType::Float | DType::Double) || !place.opset.pad_and_clip_have_operands() {
-        return None;
-    }
-    let (slot, joined, Rows { rows, rest, axis }) =
-        [(0, a), (1, b)].into_iter().find_map(|(slot, value)| Some((slot, value, in_front(place, value)?)))?;
+fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
+    let output = place.result()?;
+    let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
+    ensure(
+        matches!(place.dtype(output).ok_or(miss!("float").of(output))?, DType::Float | DType::Double),
+        miss!("float").of(output),
+    )?;
+    ensure(place.opset.pad_and_clip_have_operands(), Miss::EXPRESSIBLE)?;
+    let (slot, joined, Rows { rows, rest, axis }) = [(0, a), (1, b)]
+        .into_iter()
+        .find_map(|(slot, value)| Some((slot, value, in_front(place, value)?)))
+        .ok_or(miss!("constant-rows"))?;
     let addend = if slot == 0 { b } else { a };
-    let rank = place.shape(joined)?.len();
+    let rank = place.shape(joined).ok_or(Miss::ROOT)?.len();
     // One row for all would be stretched over the others as well.
     let has_a_row_for_each = |addend: ValueId| {
         let (own, whole) = (place.shape(addend)?, place.shape(joined)?);
         Some(own.len() == rank && place.scope().eq(own.get(axis)?, whole.get(axis)?).is_yes())
     };
-    if !place.same_shape(joined, output) || has_a_row_for_each(addend) != Some(true) {
-        return None;
-    }
-    let count = *rows.shape().get(axis)?;
-    let mut edit = place.edit()?;
+    prove(place.compare_shapes(joined, output), miss!("constant-addend").of(joined))?;
+    ensure(has_a_row_for_each(addend) == Some(true), miss!("float"))?;
+    let count = *rows.shape().get(axis).ok_or(Miss::ROOT)?;
+    let mut edit = place.begin()?;
     // What is added to the rows is constant: all of it, or what stands in front of the rest.
     let new = match place.constant(addend) {
         Some(all) => {
-            let dim = *all.shape().get(axis)?;
+            let dim = *all.shape().get(axis).ok_or(Miss::ROOT)?;
             let part = |start, len| gather(all, &StridedView::of(all).slice_axis(axis, start, 1, len).ok()?).ok();
-            let (first, behind) = (part(0, count)?, part(count, dim.checked_sub(count)?)?);
-            let sum = sum(&first, &rows)?;
-            edit.constant(addend, "rows", concat(&[&sum, &behind], axis).ok()?)
+            let (first, behind) = (
+                part(0, count).ok_or(miss!("float"))?,
+                part(count, dim.checked_sub(count).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::EXPRESSIBLE)?,
+            );
+            let sum = sum(&first, &rows).ok_or(miss!("constant-rows"))?;
+            edit.constant(addend, "rows", concat(&[&sum, &behind], axis).or(Err(miss!("constant-addend")))?)
         }
         None => {
-            let (id, node) = place.producer(addend, "Concat")?;
-            let same_axis = place.read(node).axis(place.shape(addend)?.len())? == axis;
-            let first = place.constant(node.input(0)?).filter(|first| first.shape().get(axis) == Some(&count))?;
-            if !same_axis || !place.model.is_read_only_by(addend, &[place.id]) {
-                return None;
-            }
-            let sum = sum(first, &rows)?;
+            let (id, node) = place.producer(addend, "Concat").ok_or(miss!("constant-addend").of(addend))?;
+            let same_axis = place
+                .read(node)
+                .axis(place.shape(addend).ok_or(miss!("constant-addend").of(addend))?.len())
+                .ok_or(Miss::ROOT)?
+                == axis;
+            let first = place
+                .constant(node.input(0).ok_or(Miss::ROOT)?)
+                .filter(|first| first.shape().get(axis) == Some(&count))
+                .ok_or(miss!("constant-addend"))?;
+            ensure(same_axis, miss!("constant-addend"))?;
+            ensure(place.model.is_read_only_by(addend, &[place.id]), miss!("one-reader").of(addend))?;
+            let sum = sum(first, &rows).ok_or(miss!("constant-addend"))?;
             let sum = edit.constant(addend, "rows", sum);
             let again = edit.new_value(addend, "sum");
             edit.insert.push(NewNode::like(node).reading(0, sum).output(again));
@@ -83,11 +97,12 @@ fn rows_before_sum(place: &Place<'_>) -> Option<Edit> {
     };
     let padded = edit.new_value(joined, "padded");
     let mut pads = vec![(0, 0); rank];
-    pads.get_mut(axis)?.0 = i64::try_from(count).ok()?;
-    let pad = place.build(&mut edit, padded).padded(NewNode::new("Pad", [Some(rest)]), &pads)?;
+    pads.get_mut(axis).ok_or(Miss::ROOT)?.0 = i64::try_from(count).or(Err(Miss::COMPUTABLE))?;
+    let pad =
+        place.build(&mut edit, padded).padded(NewNode::new("Pad", [Some(rest)]), &pads).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(pad.output(padded));
-    edit.remove.push(place.model.value(joined).producer()?);
-    let node = NewNode::like(place.node()?).reading(slot, padded).reading(1 - slot, new);
+    edit.remove.push(place.model.value(joined).producer().ok_or(Miss::ROOT)?);
+    let node = NewNode::like(place.root()?).reading(slot, padded).reading(1 - slot, new);
     place.instead(edit, node)
 }
 

@@ -10,9 +10,12 @@ use super::magnitude::{has_room, keeps_digits, may_add, may_move, may_scale};
 use super::normalized::is_of_normalized_rows;
 use super::ordinary::is_ordinary;
 use super::scaled::{Blocks, scaled};
-use super::{Fusion, Operand, Place, Rule, has_arithmetic, rounded};
+use super::{Fusion, Operand, has_arithmetic, rounded};
 use crate::ir::{Edit, NamedAttribute, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::miss::{Miss, ensure, first_of};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -218,37 +221,36 @@ fn without_beta(node: &Node) -> Vec<NamedAttribute> {
 }
 
 /// `A(L(x))`: looks at `A`.
-fn after(place: &Place<'_>) -> Option<Edit> {
-    let slots = tensor_slots(place.node()?);
-    slots.iter().find_map(|&slot| after_at(place, slot))?.edit(place)
+fn after(place: &Place<'_>) -> Result<Edit, Miss> {
+    let slots = tensor_slots(place.root()?);
+    first_of(slots.iter().map(|&slot| after_at(place, slot)))?.edit(place)
 }
 
-fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
-    let node = place.node()?;
-    place.only_output()?;
-    let between = node.input(slot)?;
-    let id = place.model.value(between).producer()?;
-    let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph())?;
-    let linear = Linear::of(place, inner, between)?;
-    let affine = Affine::of(place, node, slot, linear.channels)?;
-    if !place.is_internal(between, &[place.id]) {
-        return None;
-    }
-    let weight = inner.input(linear.weight)?;
-    let dtype = place.tensor(weight).map(Tensor::dtype).or_else(|| place.dtype(weight))?;
-    if !has_arithmetic(dtype) {
-        return None;
-    }
+fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
+    let node = place.root()?;
+    place.only_output().ok_or(Miss::ROOT)?;
+    let between = node.input(slot).ok_or(Miss::ROOT)?;
+    let id = place.model.value(between).producer().ok_or(Miss::ROOT)?;
+    let inner = place.model.node(id).filter(|inner| inner.graph() == node.graph()).ok_or(Miss::ROOT)?;
+    let linear = Linear::of(place, inner, between).ok_or(Miss::ROOT)?;
+    let trains = node.is("BatchNormalization") && place.read(node).normalizes_as_given() != Some(true);
+    ensure(!trains, miss!("inference"))?;
+    let affine = Affine::of(place, node, slot, linear.channels).ok_or(miss!("per-channel"))?;
+    ensure(place.is_internal(between, &[place.id]), Miss::READ.of(between))?;
+    let weight = inner.input(linear.weight).ok_or(Miss::ROOT)?;
+    let dtype = place.tensor(weight).map(Tensor::dtype).or_else(|| place.dtype(weight)).ok_or(Miss::ROOT)?;
+    ensure(has_arithmetic(dtype), Miss::ROOT)?;
     let mut operands: Vec<Operand> = inner.inputs().iter().map(|&value| value.into()).collect();
     let (mut operator, mut attributes) = (linear.operator, inner.attributes.clone());
-    let like = inner.input(2).or(shift_of(node, slot))?;
+    let like = inner.input(2).or(shift_of(node, slot)).ok_or(Miss::ROOT)?;
     let scaling = !affine.only_shifts();
-    if (node.is("Mul") || node.is("Div")) && !keeps_zero_signs(place, inner, &linear, &affine.scale) {
-        return None;
-    }
+    ensure(
+        !((node.is("Mul") || node.is("Div")) && !keeps_zero_signs(place, inner, &linear, &affine.scale)),
+        miss!("signs-of-zero"),
+    )?;
     // With a scale of 1 and a shift of 0 there is nothing to change but the number of nodes.
     if linear.beta.is_some() && (scaling && inner.input(2).is_some() || !affine.only_scales()) {
-        let old = linear.bias(place, inner)?;
+        let old = linear.bias(place, inner).ok_or(miss!("known-bias"))?;
         let terms = old.iter().zip(&affine.scale).zip(&affine.shift);
         let new = terms.map(|((&bias, &scale), &shift)| {
             let fits = may_scale(dtype, bias, scale) && may_add(dtype, bias * scale, shift);
@@ -256,43 +258,53 @@ fn after_at(place: &Place<'_>, slot: usize) -> Option<Fusion> {
         });
         let bias = match given(place, node, slot, &linear, dtype).filter(|_| !scaling && inner.input(2).is_none()) {
             Some(shift) => Operand::Value(shift),
-            None => bias_operand(place, &linear, &new.collect::<Option<Vec<_>>>()?, dtype, like)?,
+            None => bias_operand(
+                place,
+                &linear,
+                &new.collect::<Option<Vec<_>>>().ok_or(miss!("no-cancelling"))?,
+                dtype,
+                like,
+            )
+            .ok_or(miss!("known-bias"))?,
         };
         set(&mut operands, 2, bias);
         attributes = without_beta(inner);
     } else if !affine.only_scales() {
         // A product of matrices that gets something added is a Gemm.
-        let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.shape(weight)?.len() == 2;
+        let is_flat = linear.weight == 1
+            && linear.channels.rank == 2
+            && place.shape(weight).ok_or(miss!("takes-shift").of(weight))?.len() == 2;
         let knows = dtype != DType::Bfloat16 || place.opset.computes_in_bfloat16();
         let is_free = knows && !is_of_normalized_rows(place, inner);
-        if !is_flat || !place.opset.arithmetic_broadcasts() || !is_free {
-            return None;
-        }
+        ensure(is_flat, miss!("takes-shift"))?;
+        ensure(place.opset.arithmetic_broadcasts(), miss!("takes-shift"))?;
+        ensure(is_free, miss!("takes-shift"))?;
         operator = "Gemm";
         operands.push(match given(place, node, slot, &linear, dtype).filter(|_| !scaling) {
             Some(shift) => Operand::Value(shift),
-            None => Operand::Constant(rounded(dtype, &[affine.shift.len()], &affine.shift)?, like),
+            None => {
+                Operand::Constant(rounded(dtype, &[affine.shift.len()], &affine.shift).ok_or(Miss::COMPUTABLE)?, like)
+            }
         });
     }
     let remove = vec![id, place.id];
-    if !is_ordinary(place, inner.input(1usize.checked_sub(linear.weight)?)?) {
-        return None;
-    }
+    ensure(
+        is_ordinary(place, inner.input(1usize.checked_sub(linear.weight).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?),
+        miss!("in-range"),
+    )?;
     if scaling {
-        let (value, tensor) = linear.own_weight(place, inner, id)?;
-        let is_one = linear.is_vector && tensor.to_f64s()?.iter().all(|&scale| scale == 1.0);
+        let (value, tensor) = linear.own_weight(place, inner, id).ok_or(miss!("own-weights"))?;
+        let is_one = linear.is_vector && tensor.to_f64s().ok_or(Miss::COMPUTABLE)?.iter().all(|&scale| scale == 1.0);
         if let Some(scale) = given(place, node, slot, &linear, dtype).filter(|_| is_one && node.is("Mul")) {
             set(&mut operands, linear.weight, Operand::Value(scale));
-            return Some(Fusion { remove, like: id, operator, attributes, operands });
+            return Ok(Fusion { remove, like: id, operator, attributes, operands });
         }
-        if !linear.may_scale(place, inner, dtype, &affine.scale) {
-            return None;
-        }
-        affordable(place, &remove, &operands, tensor)?;
-        let tensor = scaled(place.budget, tensor, linear.blocks, &affine.scale)?;
+        ensure(linear.may_scale(place, inner, dtype, &affine.scale), miss!("in-range"))?;
+        affordable(place, &remove, &operands, tensor).ok_or(Miss::LARGER)?;
+        let tensor = scaled(place.budget, tensor, linear.blocks, &affine.scale).ok_or(miss!("in-range"))?;
         set(&mut operands, linear.weight, Operand::Constant(tensor, value));
     }
-    Some(Fusion { remove, like: id, operator, attributes, operands })
+    Ok(Fusion { remove, like: id, operator, attributes, operands })
 }
 
 /// Whether results that are 0 of either sign stay so where these factors, which nothing is added to, go into the weights. What they multiply

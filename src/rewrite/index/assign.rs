@@ -5,12 +5,15 @@
 //! writes all of every axis is `u`: exporters write `x[:, :, :, : length] = u` so, which mostly is all there is. For `x[…, 0] += c` they spell
 //! every place of `x` out, whatever its size.
 
+use super::RULES;
 use super::counting::{Counting, columns, counting};
 use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, Node, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 
 /// One assignment: the axis, the range of it, and what is written.
 struct Written {
@@ -21,16 +24,26 @@ struct Written {
     into: ValueId,
 }
 
-pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let columns = block(place, node)?;
+pub(super) fn in_order(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    ensure(node.text("reduction", b"none") == Some(b"none".as_slice()), miss!("plain"))?;
+    let columns = block(place, node).ok_or(miss!("blocks"))?;
     if let Some(edit) = whole(place, node, &columns) {
-        return Some(edit);
+        return Ok(edit);
     }
-    let last = part_written(place, node, &columns)?;
+    let last = part_written(place, node, &columns).ok_or(miss!("blocks"))?;
     let axis = last.axis;
-    let mut axis_pieces = Pieces { end: place.shape(place.output(0)?)?.get(axis)?.as_const()?, found: Vec::new() };
-    axis_pieces.add(last.start, last.end, last.updates)?;
+    let mut axis_pieces = Pieces {
+        end: place
+            .shape(place.result()?)
+            .ok_or(miss!("covers"))?
+            .get(axis)
+            .ok_or(miss!("covers"))?
+            .as_const()
+            .ok_or(miss!("covers"))?,
+        found: Vec::new(),
+    };
+    axis_pieces.add(last.start, last.end, last.updates).ok_or(miss!("covers"))?;
     let mut into = last.into;
     // The newest write wins; earlier ones show where nothing newer was written.
     for _ in 0..16 {
@@ -39,25 +52,28 @@ pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
         }
         if let Some(parts) = concatenated(place, into, axis) {
             for (start, end, value) in parts {
-                axis_pieces.add(start, end, value)?;
+                axis_pieces.add(start, end, value).ok_or(miss!("covers"))?;
             }
             break;
         }
         let earlier = place.producer(into, "ScatterND").and_then(|(_, node)| written(place, node));
         let Some(earlier) = earlier.filter(|earlier| earlier.axis == axis) else { break };
-        axis_pieces.add(earlier.start, earlier.end, earlier.updates)?;
+        axis_pieces.add(earlier.start, earlier.end, earlier.updates).ok_or(miss!("covers"))?;
         into = earlier.into;
     }
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     match axis_pieces.open()[..] {
         [] => {}
         [(start, end)] if is_spelled_out(place, into) => {
             let rest = edit.new_value(into, "rest");
-            let slice = place.build(&mut edit, rest).slice(into, vec![start], vec![end], axes([axis]), vec![1])?;
+            let slice = place
+                .build(&mut edit, rest)
+                .slice(into, vec![start], vec![end], axes([axis]), vec![1])
+                .ok_or(Miss::EXPRESSIBLE)?;
             edit.insert.push(slice.output(rest));
-            axis_pieces.add(start, end, rest)?;
+            axis_pieces.add(start, end, rest).ok_or(miss!("covers"))?;
         }
-        _ => return None,
+        _ => return Err(miss!("covers")),
     }
     let mut pieces = axis_pieces.found;
     pieces.sort_by_key(|&(start, _, _)| start);
@@ -131,7 +147,7 @@ fn whole(place: &Place<'_>, node: &Node, columns: &[Counting]) -> Option<Edit> {
     let (into, updates) = (node.input(0)?, node.input(2)?);
     let is_whole = |(axis, (column, dim)): (usize, (&Counting, &Dim))| covers(place, column, axis, dim);
     let all = columns.iter().zip(place.shape(into)?).enumerate().all(is_whole);
-    (all && place.same_shape(into, updates)).then(|| place.forward(updates))?
+    (all && place.same_shape(into, updates)).then(|| place.forward(updates).ok())?
 }
 
 /// Whether a column of places writes all of an axis of size `dim`, from the first on.

@@ -2,7 +2,7 @@
 
 use crate::dim::Dim;
 use crate::ir::ValueId;
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 
 pub(super) use crate::ops::traits::{Counting, in_steps};
 

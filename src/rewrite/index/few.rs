@@ -9,7 +9,7 @@ use super::uniform::uniform;
 use crate::ir::{Data, NodeId, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Operands};
 use crate::ops::{Environment, evaluate_node};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 

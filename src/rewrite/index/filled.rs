@@ -3,12 +3,15 @@
 //! Law: what is moved, cut, looked up or cast of a tensor that holds one number everywhere holds one number everywhere. Only its
 //! size is left to tell, which `ConstantOfShape` is told by the sizes that are there already.
 
+use super::RULES;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::miss;
 use smallvec::SmallVec;
 
 use super::uniform;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::Build;
+use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
 /// How far back a tensor is followed to what filled it.
@@ -27,20 +30,22 @@ enum Sizes {
     Of(ValueId),
 }
 
-pub(super) fn fill(place: &Place<'_>) -> Option<Edit> {
-    let output = place.output(0)?;
+pub(super) fn fill(place: &Place<'_>) -> Result<Edit, Miss> {
+    let output = place.result()?;
     // Most tensors are not filled; that is known soonest.
-    let above = above(place).filter(|above| above.len() > 1)?;
-    let number = uniform(place, output).filter(|number| Some(number.dtype()) == place.dtype(output))?;
-    if !place.opset.has("ConstantOfShape") || place.shape(output)?.iter().all(|dim| dim.as_const().is_some()) {
-        return None;
-    }
-    let sizes = sizes(place, *above.last()?)?;
+    let above = above(place).filter(|above| above.len() > 1).ok_or(Miss::ROOT)?;
+    let number = uniform(place, output)
+        .filter(|number| Some(number.dtype()) == place.dtype(output))
+        .ok_or(miss!("one-number").of(output))?;
+    ensure(place.opset.has("ConstantOfShape"), Miss::EXPRESSIBLE)?;
+    ensure(
+        !place.shape(output).ok_or(miss!("one-number").of(output))?.iter().all(|dim| dim.as_const().is_some()),
+        miss!("one-number").of(output),
+    )?;
+    let sizes = sizes(place, *above.last().ok_or(Miss::ROOT)?).ok_or(miss!("sizes-there"))?;
     let added = if matches!(sizes, Sizes::There(_)) { 1 } else { 2 };
-    if added > freed(place, &above) {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(added <= freed(place, &above), miss!("pays"))?;
+    let mut edit = place.begin()?;
     let sizes = match sizes {
         Sizes::There(sizes) => sizes,
         Sizes::Entries(all, entries) => {
@@ -55,7 +60,7 @@ pub(super) fn fill(place: &Place<'_>) -> Option<Edit> {
             sizes
         }
     };
-    let value = Attribute::from(number.reshape(&[1]).ok()?);
+    let value = Attribute::from(number.reshape(&[1]).or(Err(miss!("one-number")))?);
     place.instead(edit, NewNode::new("ConstantOfShape", [Some(sizes)]).with("value", value))
 }
 

@@ -5,6 +5,8 @@
 //! is looked up at each place implies that bound: a lookup beyond the table fails. What counts down from a size `p ≤ P` is a part of what
 //! counts down from `P`, from place `P − p` on.
 
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::miss;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::counting::counting;
@@ -13,8 +15,8 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::ops::{Environment, evaluate_node};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
@@ -50,44 +52,53 @@ struct Counted {
 type Ways = FxHashMap<ValueId, Vec<Counted>>;
 
 /// What is computed of positions becomes the front of a constant, where there is a bound on how many there are.
-pub(super) fn of_table(place: &Place<'_>) -> Option<Edit> {
-    let cone = wide_cone(place)?;
-    let ways = ways(place, &cone)?;
+pub(super) fn of_table(place: &Place<'_>) -> Result<Edit, Miss> {
+    let cone = wide_cone(place).ok_or(miss!(super::FRONT_RULES, "by-place"))?;
+    let ways = ways(place, &cone).ok_or(miss!(super::FRONT_RULES, "bounded"))?;
     let most = bounds(place, &cone, &ways);
-    if most.is_empty() {
-        return None;
-    }
-    let tables = tables(place, &cone, &ways, &most)?;
+    ensure(!most.is_empty(), miss!(super::FRONT_RULES, "bounded"))?;
+    let tables = tables(place, &cone, &ways, &most).ok_or(miss!(super::FRONT_RULES, "by-place"))?;
     let (mut fronts, mut added) = (Vec::new(), 0usize);
     for &root in &cone.roots {
-        let (shape, Some(table)) = (place.shape(root)?, tables.get(&root)) else { continue };
+        let (shape, Some(table)) =
+            (place.shape(root).ok_or(miss!(super::FRONT_RULES, "by-place").of(root))?, tables.get(&root))
+        else {
+            continue;
+        };
         let mut cuts = Vec::new();
         for (axis, dim) in shape.iter().enumerate().filter(|(_, dim)| dim.as_const().is_none()) {
-            let Counted { origin, len } = ways.get(&root)?.iter().find(|way| way.len == *dim)?;
+            let Counted { origin, len } = ways
+                .get(&root)
+                .ok_or(miss!(super::FRONT_RULES, "by-place"))?
+                .iter()
+                .find(|way| way.len == *dim)
+                .ok_or(miss!(super::FRONT_RULES, "by-place"))?;
             cuts.push((axis, origin.clone(), place.scope().add(origin, len)));
         }
         fronts.push(Front { root, cuts });
-        added = added.checked_add(table.byte_len())?;
+        added = added.checked_add(table.byte_len()).ok_or(Miss::COMPUTABLE)?;
     }
-    if added > MAX_ADDED.saturating_add(freed_bytes(place, &cone)) || !pays(place, &cone, &fronts) {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(added <= MAX_ADDED.saturating_add(freed_bytes(place, &cone)), miss!(super::FRONT_RULES, "small"))?;
+    ensure(pays(place, &cone, &fronts), miss!(super::FRONT_RULES, "pays"))?;
+    let mut edit = place.begin()?;
     let mut sources = Vec::with_capacity(fronts.len());
     for front in &fronts {
-        sources.push(edit.constant(front.root, "table", tables.get(&front.root)?.clone()));
+        sources.push(edit.constant(
+            front.root,
+            "table",
+            tables.get(&front.root).ok_or(miss!(super::FRONT_RULES, "by-place"))?.clone(),
+        ));
     }
     cut(place, &cone.nodes, edit, &fronts, &sources)
 }
 
 /// What is computed of positions becomes the front of what is computed alike of more of them.
-pub(super) fn of_longer(place: &Place<'_>) -> Option<Edit> {
-    let cone = cone(place)?;
-    let start = place.input(0)?;
+pub(super) fn of_longer(place: &Place<'_>) -> Result<Edit, Miss> {
+    let cone = cone(place).ok_or(miss!(super::FRONT_RULES, "by-place"))?;
+    let start = place.operand(0)?;
     let ranges = place.model.users(start);
-    if ranges.len() > MAX_RANGES.saturating_mul(4) || !is_exact(place, &cone.nodes) {
-        return None;
-    }
+    ensure(ranges.len() <= MAX_RANGES.saturating_mul(4), miss!(super::FRONT_RULES, "no-longer"))?;
+    ensure(is_exact(place, &cone.nodes), miss!(super::FRONT_RULES, "no-rounding"))?;
     let others = ranges.iter().map(|&(id, _)| id).filter(|&id| id != place.id && !cone.nodes.contains(&id));
     for other in others.take(MAX_RANGES) {
         let is_beside = |node: &&Node| node.is("Range") && Some(node.graph()) == place.graph();
@@ -101,10 +112,10 @@ pub(super) fn of_longer(place: &Place<'_>) -> Option<Edit> {
         let Some(found) = found else { continue };
         let (fronts, sources): (Vec<Front>, Vec<ValueId>) = found.into_iter().unzip();
         if pays(place, &cone, &fronts) && sources.iter().all(|&source| is_apart(place, source, &cone.nodes)) {
-            return cut(place, &cone.nodes, place.edit()?, &fronts, &sources);
+            return cut(place, &cone.nodes, place.begin()?, &fronts, &sources);
         }
     }
-    None
+    Err(miss!(super::FRONT_RULES, "no-longer"))
 }
 
 /// How each tensor of a cone is counted along. `None` where axes of one length are counted along in two ways: which is which is not told.
@@ -380,23 +391,33 @@ impl Vectors<'_> {
 }
 
 /// Cuts each front out of its source, in place of what computes it.
-fn cut(place: &Place<'_>, nodes: &[NodeId], mut edit: Edit, fronts: &[Front], sources: &[ValueId]) -> Option<Edit> {
+fn cut(
+    place: &Place<'_>,
+    nodes: &[NodeId],
+    mut edit: Edit,
+    fronts: &[Front],
+    sources: &[ValueId],
+) -> Result<Edit, Miss> {
     let mut vectors = Vectors { known: FxHashMap::default(), nodes };
     for ((front, &source), slices) in fronts.iter().zip(sources).zip(slices(fronts)) {
         let mut source = source;
         for (at, cuts) in slices.iter().enumerate() {
-            let starts = vectors.of(place, &mut edit, front.root, starts(cuts))?;
-            let ends = vectors.of(place, &mut edit, front.root, ends(cuts))?;
+            let starts =
+                vectors.of(place, &mut edit, front.root, starts(cuts)).ok_or(miss!(super::FRONT_RULES, "no-circle"))?;
+            let ends =
+                vectors.of(place, &mut edit, front.root, ends(cuts)).ok_or(miss!(super::FRONT_RULES, "no-circle"))?;
             let along = axes(cuts.iter().map(|(axis, ..)| *axis));
-            let slice =
-                place.build(&mut edit, front.root).slice_between(source, starts, ends, along, vec![1; cuts.len()])?;
+            let slice = place
+                .build(&mut edit, front.root)
+                .slice_between(source, starts, ends, along, vec![1; cuts.len()])
+                .ok_or(Miss::EXPRESSIBLE)?;
             let result = if at + 1 == slices.len() { front.root } else { edit.new_value(front.root, "part") };
             edit.insert.push(slice.output(result));
             source = result;
         }
-        edit.remove.push(place.model.value(front.root).producer()?);
+        edit.remove.push(place.model.value(front.root).producer().ok_or(Miss::ROOT)?);
     }
-    Some(edit)
+    Ok(edit)
 }
 
 /// The way down a cone from its Range to a root: each reader's operator and the operand it reads.

@@ -6,18 +6,21 @@
 //! with axes of size 1 in between. An index beyond the data fails, if anything is looked up: where another axis of the indices is empty
 //! nothing is, and the part may be longer than the data. So it is proved to lie in the data, or the other axes not to be empty.
 
+use super::RULES;
 use super::counting::{columns, counting};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::miss::{Miss, ensure, prove};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 use crate::tensor::Tensor;
 
 /// How many values are looked at for one of a size.
 const MAX_SOURCES: usize = 32;
 
-pub(super) fn in_order(place: &Place<'_>) -> Option<Edit> {
-    if place.node()?.op_type == "Gather" { gather(place) } else { gather_nd(place) }
+pub(super) fn in_order(place: &Place<'_>) -> Result<Edit, Miss> {
+    if place.root()?.op_type == "Gather" { gather(place) } else { gather_nd(place) }
 }
 
 /// A part of an axis: `x[start : start + size]`.
@@ -29,125 +32,130 @@ struct Part {
     witness: ValueId,
 }
 
-fn gather(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (data, indices) = (node.input(0)?, node.input(1)?);
-    let from = place.shape(data)?;
-    let axis = place.read(node).axis(from.len())?;
-    let count = counting(place, indices)?;
+fn gather(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (data, indices) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let from = place.shape(data).ok_or(miss!("in-order").of(data))?;
+    let axis = place.read(node).axis(from.len()).ok_or(Miss::ROOT)?;
+    let count = counting(place, indices).ok_or(miss!("in-order").of(indices))?;
     let scope = place.scope();
     // In row-major order the indices are consecutive: each axis goes on where the next one ends.
     let mut size = Dim::constant(1);
     for (dim, step) in count.shape.iter().zip(&count.steps).rev().filter(|(dim, _)| !dim.is_const(1)) {
-        if !scope.eq(step, &size).is_yes() {
-            return None;
-        }
+        prove(scope.eq(step, &size), miss!("in-order").of(indices))?;
         size = scope.mul(&size, dim);
     }
-    let whole = count.offset.is_const(0) && scope.eq(&size, from.get(axis)?).is_yes();
-    if !whole {
-        return None;
-    }
+    ensure(count.offset.is_const(0), miss!("whole").of(indices))?;
+    prove(scope.eq(&size, from.get(axis).ok_or(Miss::ROOT)?), miss!("whole").dim(data, axis))?;
     // Nothing but the layout of the axes is between the data and the result.
-    place.reshape_instead(data)
+    place.reshape_instead(data).or(Err(miss!("sizes-said").of(data)))
 }
 
-fn gather_nd(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    if node.int("batch_dims", 0)? != 0 {
-        return None;
-    }
-    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
-    let columns = columns(place, indices)?;
-    let (from, to) = (place.shape(data)?, place.shape(output)?);
+fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    ensure(node.int("batch_dims", 0).ok_or(Miss::ROOT)? == 0, miss!("in-order"))?;
+    let (data, indices, output) =
+        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let columns = columns(place, indices).ok_or(miss!("in-order"))?;
+    let (from, to) = (
+        place.shape(data).ok_or(miss!("in-order").of(data))?,
+        place.shape(output).ok_or(miss!("in-order").of(output))?,
+    );
     let mut parts = Vec::new();
     let mut shape = from.to_vec();
     let mut counted: Vec<usize> = Vec::new();
     for (axis, (column, value)) in columns.iter().enumerate() {
-        let [moves] = column.moving()[..] else { return None };
+        let [moves] = column.moving()[..] else { return Err(miss!("in-order")) };
         let in_turn = counted.last().is_none_or(|last| *last < moves);
-        let start = column.offset.as_const().filter(|start| *start >= 0)?;
-        if !in_turn || !column.steps.get(moves)?.is_const(1) {
-            return None;
-        }
-        let size = column.shape.get(moves)?.clone();
-        let dim = from.get(axis)?;
+        let start = column.offset.as_const().filter(|start| *start >= 0).ok_or(miss!("in-order"))?;
+        ensure(in_turn, miss!("in-order"))?;
+        ensure(column.steps.get(moves).ok_or(miss!("in-order"))?.is_const(1), miss!("in-order"))?;
+        let size = column.shape.get(moves).ok_or(miss!("in-order"))?.clone();
+        let dim = from.get(axis).ok_or(miss!("in-order"))?;
         let whole = start == 0 && place.scope().eq(&size, dim).is_yes();
         if !whole {
             let end = place.scope().add(&Dim::constant(start), &size);
-            if !place.scope().le(&end, dim).is_yes() && !is_looked_up(place.scope(), &column.shape, moves) {
-                return None;
+            if !is_looked_up(place.scope(), &column.shape, moves) {
+                prove(place.scope().le(&end, dim), miss!("looked-up").dim(data, axis))?;
             }
-            let witness = source_of(place, *value, &size)?;
+            let witness = source_of(place, *value, &size).ok_or(miss!("in-order"))?;
             parts.push(Part { axis, start, size: size.clone(), witness });
         }
-        *shape.get_mut(axis)? = size;
+        *shape.get_mut(axis).ok_or(miss!("in-order"))? = size;
         counted.push(moves);
     }
     // Along an axis that no column counts through the entries repeat, unless there is one.
-    let (layout, _) = columns.first()?;
-    if !layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)) {
-        return None;
-    }
+    let (layout, _) = columns.first().ok_or(Miss::ROOT)?;
+    ensure(
+        layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)),
+        miss!("in-order"),
+    )?;
     let same = place.same_dims(&shape, to);
     if same && parts.is_empty() {
         return place.forward(data);
     }
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     let [part] = parts.as_slice() else {
-        if !parts.is_empty() {
-            return None;
-        }
-        let node = place.build(&mut edit, output).reshape_to(place.scope(), data, &shape, to)?;
+        ensure(parts.is_empty(), miss!("whole").of(data))?;
+        let node = place
+            .build(&mut edit, output)
+            .reshape_to(place.scope(), data, &shape, to)
+            .ok_or(miss!("sizes-said").of(data))?;
         return place.instead(edit, node);
     };
-    let slice = cut(place, &mut edit, data, part)?;
+    let slice = cut(place, &mut edit, data, part).ok_or(miss!("in-order"))?;
     if same {
         // The name stays with what lays the result out.
-        return Some(edit.removing(place.id).inserting(slice.output(output)));
+        return Ok(edit.removing(place.id).inserting(slice.output(output)));
     }
     let value = edit.new_value(data, "part");
     edit.insert.push(slice.output(value));
-    let node = place.build(&mut edit, output).reshape_to(place.scope(), value, &shape, to)?;
+    let node = place
+        .build(&mut edit, output)
+        .reshape_to(place.scope(), value, &shape, to)
+        .ok_or(miss!("sizes-said").of(data))?;
     place.instead(edit, node)
 }
 
 /// The same of a part that may be longer than the data: if it is, nothing was looked up, and the result is as empty as the part of the data.
 /// Then only the shape is left to tell, which a Reshape is told size by size.
-pub(super) fn by_sizes(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    if node.int("batch_dims", 0)? != 0 || !place.opset.reshape_may_keep_zero() {
-        return None;
-    }
-    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
-    let columns = columns(place, indices)?;
-    let from = place.shape(data)?;
-    let (layout, _) = columns.first()?;
-    if columns.len() != from.len() {
-        return None;
-    }
+pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    ensure(node.int("batch_dims", 0).ok_or(Miss::ROOT)? == 0, miss!(super::LATE_RULES, "in-order"))?;
+    ensure(place.opset.reshape_may_keep_zero(), miss!(super::LATE_RULES, "says-zero"))?;
+    let (data, indices, output) =
+        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let columns = columns(place, indices).ok_or(miss!(super::LATE_RULES, "in-order"))?;
+    let from = place.shape(data).ok_or(miss!(super::LATE_RULES, "in-order").of(data))?;
+    let (layout, _) = columns.first().ok_or(Miss::ROOT)?;
+    ensure(columns.len() == from.len(), miss!(super::LATE_RULES, "in-order"))?;
     let (mut counted, mut part): (Vec<usize>, Option<Part>) = (Vec::new(), None);
     for (axis, (column, value)) in columns.iter().enumerate() {
-        let [moves] = column.moving()[..] else { return None };
+        let [moves] = column.moving()[..] else { return Err(miss!(super::LATE_RULES, "in-order")) };
         let in_turn = counted.last().is_none_or(|last| *last < moves);
-        if !in_turn || !column.offset.is_const(0) || !column.steps.get(moves)?.is_const(1) {
-            return None;
-        }
-        let size = column.shape.get(moves)?.clone();
-        if !place.scope().eq(&size, from.get(axis)?).is_yes() {
-            let witness = source_of(place, *value, &size)?;
-            if part.replace(Part { axis, start: 0, size, witness }).is_some() {
-                return None;
-            }
+        ensure(in_turn, miss!(super::LATE_RULES, "in-order"))?;
+        ensure(column.offset.is_const(0), miss!(super::LATE_RULES, "in-order"))?;
+        ensure(
+            column.steps.get(moves).ok_or(miss!(super::LATE_RULES, "in-order"))?.is_const(1),
+            miss!(super::LATE_RULES, "in-order"),
+        )?;
+        let size = column.shape.get(moves).ok_or(miss!(super::LATE_RULES, "in-order"))?.clone();
+        if !place.scope().eq(&size, from.get(axis).ok_or(miss!(super::LATE_RULES, "in-order"))?).is_yes() {
+            let witness = source_of(place, *value, &size).ok_or(miss!(super::LATE_RULES, "one-part"))?;
+            ensure(
+                part.replace(Part { axis, start: 0, size, witness }).is_none(),
+                miss!(super::LATE_RULES, "one-part"),
+            )?;
         }
         counted.push(moves);
     }
-    if !layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)) {
-        return None;
-    }
-    let part = part?;
-    let mut edit = place.edit()?;
-    let slice = cut(place, &mut edit, data, &part)?;
+    ensure(
+        layout.shape.iter().enumerate().all(|(axis, dim)| dim.is_const(1) || counted.contains(&axis)),
+        miss!(super::LATE_RULES, "in-order"),
+    )?;
+    let part = part.ok_or(miss!(super::LATE_RULES, "one-part"))?;
+    let mut edit = place.begin()?;
+    let slice = cut(place, &mut edit, data, &part).ok_or(Miss::EXPRESSIBLE)?;
     let value = edit.new_value(data, "part");
     edit.insert.push(slice.output(value));
     let mut sizes = Vec::new();
@@ -156,8 +164,9 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Option<Edit> {
             sizes.push(edit.constant(output, "size", Tensor::vector(vec![size])));
             continue;
         }
-        let column = counted.iter().position(|&moves| moves == axis)?;
-        let witness = source_of(place, columns.get(column)?.1, dim)?;
+        let column = counted.iter().position(|&moves| moves == axis).ok_or(miss!(super::LATE_RULES, "in-order"))?;
+        let witness = source_of(place, columns.get(column).ok_or(miss!(super::LATE_RULES, "in-order"))?.1, dim)
+            .ok_or(miss!(super::LATE_RULES, "in-order"))?;
         let size = edit.new_value(output, "size");
         edit.insert.push(Build::shape(witness).output(size));
         sizes.push(size);
@@ -169,12 +178,15 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Option<Edit> {
 
 /// `Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n]` for `i < a` and `k < n`: the front of every row of `x`, looked up in all rows one behind
 /// the other. An index beyond the last row fails, so `n` is at most `p` where anything is looked up.
-pub(super) fn in_rows(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (data, indices, output) = (node.input(0)?, node.input(1)?, node.output(0)?);
-    let [all, rest @ ..] = place.shape(data)? else { return None };
-    let whole = place.layout(data)?.1.input(0)?;
-    let [rows, width, inner @ ..] = place.shape(whole)? else { return None };
+pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (data, indices, output) =
+        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
+    let [all, rest @ ..] = place.shape(data).ok_or(miss!("rows").of(data))? else { return Err(miss!("rows").of(data)) };
+    let whole = place.layout(data).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
+    let [rows, width, inner @ ..] = place.shape(whole).ok_or(miss!("rows").of(whole))? else {
+        return Err(miss!("rows").of(whole));
+    };
     let scope = place.scope();
     // Behind the rows the layouts may differ in axes of size 1 only.
     let wide = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
@@ -182,33 +194,41 @@ pub(super) fn in_rows(place: &Place<'_>) -> Option<Edit> {
     let is_alike = scope.eq(all, &scope.mul(rows, width)).is_yes()
         && inner_wide.len() == rest_wide.len()
         && inner_wide.iter().zip(&rest_wide).all(|(a, b)| scope.eq(a, b).is_yes());
-    if place.read(node).axis(place.shape(data)?.len())? != 0 || !is_alike {
-        return None;
-    }
-    let count = counting(place, indices)?;
-    let [row, column] = count.moving()[..] else { return None };
+    ensure(
+        place.read(node).axis(place.shape(data).ok_or(miss!("rows").of(data))?.len()).ok_or(Miss::ROOT)? == 0,
+        miss!("rows").of(data),
+    )?;
+    ensure(is_alike, miss!("rows"))?;
+    let count = counting(place, indices).ok_or(miss!("front"))?;
+    let [row, column] = count.moving()[..] else { return Err(miss!("front")) };
     let step = |axis: usize, of: &Dim| count.steps.get(axis).is_some_and(|step| scope.eq(step, of).is_yes());
-    let (looked_up, length) = (count.shape.get(row)?, count.shape.get(column)?);
+    let (looked_up, length) =
+        (count.shape.get(row).ok_or(miss!("rows"))?, count.shape.get(column).ok_or(miss!("rows"))?);
     let others = count.shape.iter().enumerate().filter(|&(axis, _)| axis != row && axis != column);
     let is_grid = row < column && others.clone().all(|(_, dim)| dim.is_const(1));
-    if !is_grid
-        || !count.offset.is_const(0)
-        || !step(row, width)
-        || !step(column, &Dim::constant(1))
-        || !scope.eq(looked_up, rows).is_yes()
-    {
-        return None;
+    ensure(is_grid, miss!("front"))?;
+    ensure(count.offset.is_const(0), miss!("front"))?;
+    ensure(step(row, width), miss!("front"))?;
+    ensure(step(column, &Dim::constant(1)), miss!("front"))?;
+    prove(scope.eq(looked_up, rows), miss!("rows"))?;
+    if !scope.le(length, width).is_yes() {
+        prove(scope.ge(rows, &Dim::constant(1)), miss!("looked-up").dim(whole, 0))?;
     }
-    if !scope.le(length, width).is_yes() && !scope.ge(rows, &Dim::constant(1)).is_yes() {
-        return None;
-    }
-    let part = Part { axis: 1, start: 0, size: length.clone(), witness: source_along(place, indices, length)? };
-    let mut edit = place.edit()?;
-    let slice = cut(place, &mut edit, whole, &part)?;
+    let part = Part {
+        axis: 1,
+        start: 0,
+        size: length.clone(),
+        witness: source_along(place, indices, length).ok_or(miss!("front"))?,
+    };
+    let mut edit = place.begin()?;
+    let slice = cut(place, &mut edit, whole, &part).ok_or(Miss::EXPRESSIBLE)?;
     let value = edit.new_value(data, "part");
     edit.insert.push(slice.output(value));
     let shape = [&[rows.clone(), length.clone()], inner].concat();
-    let node = place.build(&mut edit, output).reshape_to(scope, value, &shape, place.shape(output)?)?;
+    let node = place
+        .build(&mut edit, output)
+        .reshape_to(scope, value, &shape, place.shape(output).ok_or(miss!("rows").of(output))?)
+        .ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit, node)
 }
 

@@ -24,7 +24,7 @@ mod spread;
 mod uniform;
 mod wider;
 
-use super::Rule;
+use super::rule::{Rule, miss};
 use crate::ops::traits;
 
 pub(super) use few::flag;

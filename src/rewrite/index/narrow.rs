@@ -6,7 +6,7 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{NodeId, ValueId};
 use crate::ops::traits::{Counting, Movement, NodeFacts, Repetition};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 
 /// Shapes of what values are spread from.
 pub(super) trait Shapes {

@@ -3,10 +3,13 @@
 //! Laws, where `x` has size 1 along an axis (or lacks it) and `c` is constant and has all of it: `f(x, c)[r] = f(x, c[r])` for an `r`
 //! that cuts this axis, and `Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))`. What is cut and put together is constant.
 
+use super::RULES;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, traits_of};
-use crate::rewrite::Place;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather};
 
@@ -64,63 +67,71 @@ fn again(node: &Node, outer: Outer, constant: ValueId) -> NewNode {
     NewNode::like(node).reading(outer.slot, constant)
 }
 
-pub(super) fn part(place: &Place<'_>) -> Option<Edit> {
-    let value = place.input(0)?;
-    let cuts = cut_elements(place)?;
+pub(super) fn part(place: &Place<'_>) -> Result<Edit, Miss> {
+    let value = place.operand(0)?;
+    let cuts = cut_elements(place).ok_or(miss!("known-cut"))?;
     let axes: Vec<usize> = cuts.iter().map(|cut| cut.axis).collect();
-    let found = outer(place, value, &axes)?;
+    let found = outer(place, value, &axes).ok_or(miss!("repeats"))?;
     // Only if all that is wanted of the whole are parts the node is not computed once more than before.
     let only_cut = place.model.users(value).iter().all(|&(reader, slot)| {
         let node = place.model.node(reader).filter(|node| Some(node.graph()) == place.graph());
         slot == 0 && node.is_some_and(|node| node.is("Slice"))
     });
-    if !only_cut || place.model.is_named(value) {
-        return None;
-    }
-    let tensor = place.constant(found.constant)?.clone();
-    let missing = place.shape(value)?.len().checked_sub(tensor.rank())?;
+    ensure(only_cut, miss!("only-parts"))?;
+    ensure(!place.model.is_named(value), miss!("only-parts"))?;
+    let tensor = place.constant(found.constant).ok_or(miss!("repeats").of(found.constant))?.clone();
+    let missing = place
+        .shape(value)
+        .ok_or(miss!("repeats").of(value))?
+        .len()
+        .checked_sub(tensor.rank())
+        .ok_or(Miss::COMPUTABLE)?;
     let mut view = StridedView::of(&tensor);
     for cut in cuts {
-        let axis = cut.axis.checked_sub(missing)?;
-        view = view.slice_axis(axis, cut.start, isize::try_from(cut.step).ok()?, cut.len).ok()?;
+        let axis = cut.axis.checked_sub(missing).ok_or(Miss::COMPUTABLE)?;
+        view = view
+            .slice_axis(axis, cut.start, isize::try_from(cut.step).or(Err(Miss::COMPUTABLE))?, cut.len)
+            .or(Err(Miss::COMPUTABLE))?;
     }
-    let tensor = gather(&tensor, &view).ok()?;
-    let mut edit = place.edit()?;
+    let tensor = gather(&tensor, &view).or(Err(miss!("repeats")))?;
+    let mut edit = place.begin()?;
     let constant = edit.constant(found.constant, "part", tensor);
-    place.instead(edit, again(place.model.node(found.id)?, found, constant))
+    place.instead(edit, again(place.model.node(found.id).ok_or(Miss::ROOT)?, found, constant))
 }
 
-pub(super) fn join(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let rank = place.shape(node.output(0)?)?.len();
-    let axis = place.read(node).axis(rank)?;
-    let parts: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    if !(2..=MAX_PARTS).contains(&parts.len()) {
-        return None;
-    }
+pub(super) fn join(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let rank = place.shape(node.output(0).ok_or(Miss::ROOT)?).ok_or(miss!("repeats"))?.len();
+    let axis = place.read(node).axis(rank).ok_or(Miss::ROOT)?;
+    let parts: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    ensure((2..=MAX_PARTS).contains(&parts.len()), Miss::ROOT)?;
     let mut first: Option<Outer> = None;
     let mut tensors: Vec<Tensor> = Vec::with_capacity(parts.len());
     for &part in &parts {
-        let found = outer(place, part, &[axis])?;
+        let found = outer(place, part, &[axis]).ok_or(miss!("repeats"))?;
         let known = *first.get_or_insert(found);
-        let (node, other) = (place.model.node(known.id)?, place.model.node(found.id)?);
+        let (node, other) =
+            (place.model.node(known.id).ok_or(Miss::ROOT)?, place.model.node(found.id).ok_or(Miss::ROOT)?);
         let alike = node.op_type == other.op_type
             && node.same_attributes(other)
             && known.varying == found.varying
             && known.slot == found.slot;
-        let tensor = place.constant(found.constant)?;
+        let tensor = place.constant(found.constant).ok_or(miss!("repeats").of(found.constant))?;
         // What broadcasts in one part must in all: the constants are of one shape.
         let same = tensors.first().is_none_or(|first: &Tensor| first.shape() == tensor.shape());
-        if !alike || !same || !place.model.is_read_only_by(part, &[place.id]) {
-            return None;
-        }
+        ensure(alike, miss!("alike"))?;
+        ensure(same, miss!("alike"))?;
+        ensure(place.model.is_read_only_by(part, &[place.id]), miss!("one-reader"))?;
         tensors.push(tensor.clone());
     }
     let tensors: Vec<&Tensor> = tensors.iter().collect();
-    let own = axis.checked_sub(rank.checked_sub(tensors.first()?.rank())?)?;
-    let joined = place.concatenated(&tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT)?;
-    let found = first?;
-    let mut edit = place.edit()?;
+    let own = axis
+        .checked_sub(rank.checked_sub(tensors.first().ok_or(Miss::ROOT)?.rank()).ok_or(Miss::COMPUTABLE)?)
+        .ok_or(Miss::COMPUTABLE)?;
+    let joined =
+        place.concatenated(&tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT).ok_or(miss!("alike"))?;
+    let found = first.ok_or(Miss::ROOT)?;
+    let mut edit = place.begin()?;
     let constant = edit.constant(found.constant, "joined", joined);
-    place.instead(edit, again(place.model.node(found.id)?, found, constant))
+    place.instead(edit, again(place.model.node(found.id).ok_or(Miss::ROOT)?, found, constant))
 }

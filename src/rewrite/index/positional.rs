@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::dim::Dim;
 use crate::ir::{Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, Operands, Variation, traits_of};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
 /// How many nodes may lie between ranges and what is computed of them.

@@ -3,7 +3,7 @@
 use super::counting::counting;
 use crate::dim::Dim;
 use crate::ir::ValueId;
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
 /// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.

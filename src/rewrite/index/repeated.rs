@@ -8,7 +8,9 @@ use super::spread::spread_from;
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
 use crate::ops::traits::Movement;
-use crate::rewrite::Place;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::miss;
 use crate::tensor::Tensor;
 
 /// How many places the result may have along the axis.
@@ -17,22 +19,26 @@ const MOST_PLACES: i64 = 256;
 /// How many values are looked at for a Transpose that runtimes would move.
 const REACH: usize = 16;
 
-pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
-    let (wide, output) = (place.input(0)?, place.output(0)?);
-    let (id, spread) = place.producer_with(wide, |traits| traits.moves == Some(Movement::Spread))?;
-    let narrow = spread_from(place, spread)?;
-    if !place.has_one_reader(wide) || !place.dtype(output)?.is_float() {
-        return None;
-    }
-    let (before, times) = repeated(place, narrow, wide)?;
+pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (wide, output) = (place.operand(0)?, place.result()?);
+    let (id, spread) = place.producer_with(wide, |traits| traits.moves == Some(Movement::Spread)).ok_or(Miss::ROOT)?;
+    let narrow = spread_from(place, spread).ok_or(Miss::ROOT)?;
+    ensure(place.has_one_reader(wide), miss!(super::LAST_RULES, "one-reader").of(wide))?;
+    ensure(
+        place.dtype(output).ok_or(miss!(super::LAST_RULES, "of-floats").of(output))?.is_float(),
+        miss!(super::LAST_RULES, "of-floats").of(output),
+    )?;
+    let (before, times) = repeated(place, narrow, wide).ok_or(miss!(super::LAST_RULES, "one-axis"))?;
     let laid_out = place.layout(narrow).and_then(|(_, layout)| layout.input(0));
-    let (data, axis, indices) =
-        laid_out.into_iter().chain([narrow]).find_map(|data| places(place, data, &before, times))?;
+    let (data, axis, indices) = laid_out
+        .into_iter()
+        .chain([narrow])
+        .find_map(|data| places(place, data, &before, times))
+        .ok_or(miss!(super::LAST_RULES, "known-places"))?;
     let is_cached = place.producer(data, "Concat").is_some();
-    if is_cached || is_turned_again(place) && is_turned(place, data) {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(id);
+    ensure(!is_cached, miss!(super::LAST_RULES, "no-cache"))?;
+    ensure(!is_turned_again(place) || !is_turned(place, data), miss!(super::LAST_RULES, "not-between-turns"))?;
+    let mut edit = place.begin()?.removing(id);
     let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
     place.instead(edit, gather)
 }

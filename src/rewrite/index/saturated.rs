@@ -7,6 +7,8 @@
 //! That `f` stays the same from a number on is proved, not tried: between two numbers each operator's result is held, because its operands
 //! are, or rises or falls all along ([`Ordered`]), and what is the same at both ends is held in between.
 
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::miss;
 use rustc_hash::FxHashMap;
 
 use super::counting::counting;
@@ -14,8 +16,8 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NodeId, ValueId};
 use crate::ops::traits::{Operands, Ordered};
 use crate::ops::{Environment, evaluate_node, operator};
-use crate::rewrite::Place;
 use crate::rewrite::build::{Build, ClipBound};
+use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
@@ -61,41 +63,44 @@ enum Course {
     Open,
 }
 
-pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let (data, index) = (node.input(0)?, node.input(1)?);
-    let clips = operator("", "Clip")?.traits.pointwise?.takes(place.opset, DType::Int64);
-    let table = place.constant(data)?;
-    if !clips || place.dtype(index)? != DType::Int64 || place.constant(index).is_some() {
-        return None;
-    }
-    let function = function(place, index)?;
-    let count = counting(place, function.argument)?;
-    if !std::iter::once(&count.offset).chain(&count.steps).all(is_near) {
-        return None;
-    }
+pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (data, index) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let clips =
+        operator("", "Clip").ok_or(Miss::ROOT)?.traits.pointwise.ok_or(Miss::ROOT)?.takes(place.opset, DType::Int64);
+    let table = place.constant(data).ok_or(miss!(super::LATE_RULES, "known-rows").of(data))?;
+    ensure(clips, miss!(super::LATE_RULES, "clips-integers"))?;
+    ensure(
+        place.dtype(index).ok_or(miss!(super::LATE_RULES, "of-one").of(index))? == DType::Int64,
+        miss!(super::LATE_RULES, "of-one").of(index),
+    )?;
+    ensure(place.constant(index).is_none(), miss!(super::LATE_RULES, "of-one").of(index))?;
+    let function = function(place, index).ok_or(miss!(super::LATE_RULES, "of-one"))?;
+    let count = counting(place, function.argument).ok_or(miss!(super::LATE_RULES, "of-one"))?;
+    ensure(std::iter::once(&count.offset).chain(&count.steps).all(is_near), miss!(super::LATE_RULES, "saturates"))?;
     let bounds = count.bounds(place.scope());
     let least = bounds.as_ref().and_then(|(low, _)| place.scope().lower_bound(low));
     let most = bounds.as_ref().and_then(|(_, high)| place.scope().upper_bound(high));
-    let low = side(place, &function, least, -1)?;
-    let high = side(place, &function, most, 1)?;
+    let low = side(place, &function, least, -1).ok_or(miss!(super::LATE_RULES, "saturates"))?;
+    let high = side(place, &function, most, 1).ok_or(miss!(super::LATE_RULES, "saturates"))?;
     let mut rows: Vec<i64> = Vec::new();
     for number in low..=high {
-        rows.push(at(place, &function, number).and_then(|values| values.get(&index)?.to_i64s()?.first().copied())?);
+        rows.push(
+            at(place, &function, number)
+                .and_then(|values| values.get(&index)?.to_i64s()?.first().copied())
+                .ok_or(miss!(super::LATE_RULES, "saturates"))?,
+        );
     }
-    let (low, high, rows) = trimmed(low, high, &rows)?;
+    let (low, high, rows) = trimmed(low, high, &rows).ok_or(miss!(super::LATE_RULES, "saturates"))?;
     let is_inside = least.is_some_and(|bound| bound >= low) && most.is_some_and(|bound| bound <= high);
     let clip = Some((low, high)).filter(|_| !is_inside);
-    if freed(place, &function) <= usize::from(clip.is_some()) {
-        return None;
-    }
+    ensure(freed(place, &function) > usize::from(clip.is_some()), miss!(super::LATE_RULES, "pays"))?;
     let environment = Environment::of(place.model);
     let operands = vec![Some(Data::Tensor(table.clone())), Some(Data::Tensor(Tensor::vector(rows)))];
-    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
-    let rows = results.first().and_then(Data::tensor)?.clone();
-    if rows.byte_len() > table.byte_len().saturating_add(MAX_ADDED) {
-        return None;
-    }
+    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0)
+        .or(Err(miss!(super::LATE_RULES, "known-rows")))?;
+    let rows = results.first().and_then(Data::tensor).ok_or(miss!(super::LATE_RULES, "known-rows"))?.clone();
+    ensure(rows.byte_len() <= table.byte_len().saturating_add(MAX_ADDED), miss!(super::LATE_RULES, "small"))?;
     look_up(place, function.argument, rows, clip)
 }
 
@@ -107,10 +112,10 @@ fn is_near(dim: &Dim) -> bool {
 }
 
 /// The lookup of the rows that the argument says itself, clipped.
-fn look_up(place: &Place<'_>, argument: ValueId, rows: Tensor, clip: Option<(i64, i64)>) -> Option<Edit> {
-    let node = place.node()?;
-    let mut edit = place.edit()?;
-    let table = edit.constant(node.input(0)?, "rows", rows);
+fn look_up(place: &Place<'_>, argument: ValueId, rows: Tensor, clip: Option<(i64, i64)>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let mut edit = place.begin()?;
+    let table = edit.constant(node.input(0).ok_or(Miss::ROOT)?, "rows", rows);
     let mut index = argument;
     if let Some((low, high)) = clip {
         index = edit.new_value(argument, "clipped");
@@ -121,10 +126,10 @@ fn look_up(place: &Place<'_>, argument: ValueId, rows: Tensor, clip: Option<(i64
         };
         let clip = crate::ir::NewNode::new("Clip", [Some(argument)]);
         let bounds = [Some(bound(low, "least")), Some(bound(high, "most"))];
-        let clip = place.build(&mut edit, index).clip(clip, bounds)?;
+        let clip = place.build(&mut edit, index).clip(clip, bounds).ok_or(Miss::EXPRESSIBLE)?;
         edit.insert.push(clip.output(index));
     }
-    let axis = node.int("axis", 0)?;
+    let axis = node.int("axis", 0).ok_or(Miss::ROOT)?;
     place.instead(edit, Build::gather(table, index, axis))
 }
 

@@ -5,6 +5,9 @@
 //! The nodes in between are computed on the smaller tensor, the one that only spread goes. What other operators make of a
 //! spread operand is told in [`super::narrow`]; what might fail on the smaller one, where nothing was computed before, stays.
 
+use super::RULES;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::miss;
 use std::collections::VecDeque;
 
 use super::narrow::{Form, Shapes, on_narrow};
@@ -12,8 +15,8 @@ use super::uniform;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Commutes, Movement, traits_of};
-use crate::rewrite::Place;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
 /// How many nodes may be computed anew on smaller operands.
@@ -40,54 +43,54 @@ struct Narrow {
 }
 
 /// Results stay as they are bit for bit.
-pub(super) fn spread(place: &Place<'_>) -> Option<Edit> {
+pub(super) fn spread(place: &Place<'_>) -> Result<Edit, Miss> {
     narrowed(place, true)
 }
 
 /// Sums may be taken in another order: a product of fewer rows is blocked in another way.
-pub(super) fn spread_before_product(place: &Place<'_>) -> Option<Edit> {
+pub(super) fn spread_before_product(place: &Place<'_>) -> Result<Edit, Miss> {
     narrowed(place, false)
 }
 
-fn narrowed(place: &Place<'_>, exact: bool) -> Option<Edit> {
-    let node = place.node()?;
-    let [Some(wide)] = *node.outputs() else { return None };
-    if !place.opset.everything_broadcasts() || !is_free(place, wide) {
-        return None;
-    }
+fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let [Some(wide)] = *node.outputs() else { return Err(miss!("alike")) };
+    ensure(place.opset.everything_broadcasts(), miss!("alike"))?;
+    ensure(is_free(place, wide), miss!("alike"))?;
     if node.is("ConstantOfShape") {
-        let number = uniform(place, wide)?;
+        let number = uniform(place, wide).ok_or(miss!("alike"))?;
         let scalar = region(place, exact, Narrow { wide, narrow: None, shape: Vec::new() }, Some(number.clone()));
         if scalar.is_some() || exact {
-            return scalar;
+            return scalar.ok_or(miss!("reaches").of(wide));
         }
         // Some operators need the axes: those of a known size are kept.
         let one = Dim::constant(1);
         let keep = |dim: &Dim| if dim.as_const().is_some() { dim.clone() } else { one.clone() };
-        let shape: Vec<Dim> = place.shape(wide)?.iter().map(keep).collect();
-        let number = splat(&number, &shape)?;
-        return region(place, exact, Narrow { wide, narrow: None, shape }, Some(number));
+        let shape: Vec<Dim> = place.shape(wide).ok_or(miss!("alike").of(wide))?.iter().map(keep).collect();
+        let number = splat(&number, &shape).ok_or(miss!("alike"))?;
+        return region(place, exact, Narrow { wide, narrow: None, shape }, Some(number))
+            .ok_or(miss!("reaches").of(wide));
     }
     if place.constant(wide).is_none()
         && let Some(number) = uniform(place, wide).filter(|number| Some(number.dtype()) == place.dtype(wide))
     {
         let root = Narrow { wide, narrow: None, shape: Vec::new() };
         if let Some(edit) = region(place, exact, root, Some(number)) {
-            return Some(edit);
+            return Ok(edit);
         }
     }
-    let node = place.node()?;
+    let node = place.root()?;
     let narrow = match traits_of(place.model, node).moves {
-        Some(Movement::Spread) => spread_from(place, node)?,
-        Some(Movement::Layout) => led_by_ones(place, node).or_else(|| shorter_layout(place, node))?,
-        _ => unchanged(place, node, exact)?,
+        Some(Movement::Spread) => spread_from(place, node).ok_or(miss!("alike"))?,
+        Some(Movement::Layout) => {
+            led_by_ones(place, node).or_else(|| shorter_layout(place, node)).ok_or(miss!("alike"))?
+        }
+        _ => unchanged(place, node, exact).ok_or(miss!("alike"))?,
     };
-    if place.constant(narrow).is_some() && is_quantized(place, wide) {
-        return None;
-    }
-    let shape = place.shape(narrow)?.to_vec();
+    ensure(place.constant(narrow).is_none() || !is_quantized(place, wide), Miss::ROOT)?;
+    let shape = place.shape(narrow).ok_or(miss!("alike").of(narrow))?.to_vec();
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
-    region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None)
+    region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None).ok_or(miss!("reaches").of(wide))
 }
 
 /// Whether a value is quantized at run time. OpenVINO fails on a product with what is quantized and dequantized if that is a constant.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::counting::counting;
 use crate::ir::ValueId;
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
 
 /// How far back a tensor is followed through the nodes that compute it.

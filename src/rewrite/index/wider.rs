@@ -7,12 +7,15 @@
 //! is computed of sizes behind it is followed only where it is proved to count in 32 bits, or is a division by numbers above 0, which never
 //! leaves them.
 
+use super::RULES;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::rule::miss;
 use rustc_hash::FxHashMap;
 
 use super::counting::counting;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
-use crate::rewrite::Place;
+use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
 
 /// How many nodes may lie between the casts.
@@ -34,17 +37,17 @@ struct Region<'p, 'a> {
     casts: Vec<(NodeId, ValueId)>,
 }
 
-pub(super) fn cast_late(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
+pub(super) fn cast_late(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
     // Of what is no Cast the operand holds indices.
     let slot = usize::from(!node.is("Cast"));
-    let value = place.input(slot)?;
-    let to = place.dtype(place.output(0)?)?;
+    let value = place.operand(slot)?;
+    let to = place.dtype(place.result()?).ok_or(miss!("same-numbers"))?;
     let may_be_wide = slot == 1 || to.is_float() || to == DType::Int64;
-    if place.dtype(value)? != DType::Int32 || !may_be_wide || !place.opset.everything_broadcasts() {
-        return None;
-    }
-    let edit = place.edit()?;
+    ensure(place.dtype(value).ok_or(Miss::ROOT)? == DType::Int32, Miss::ROOT)?;
+    ensure(may_be_wide, Miss::ROOT)?;
+    ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
+    let edit = place.begin()?;
     let mut region = Region {
         place,
         edit,
@@ -53,14 +56,14 @@ pub(super) fn cast_late(place: &Place<'_>) -> Option<Edit> {
         values: Vec::new(),
         casts: Vec::new(),
     };
-    let wide = region.widened(value)?;
+    let wide = region.widened(value).ok_or(miss!("counts"))?;
     let Region { edit: mut done, nodes, values, casts, .. } = region;
     // Nothing else may read what is computed in 32 bits, and one of the casts must go.
     let is_inside = |value: &ValueId| place.model.is_read_only_by(*value, &nodes);
     let gone: Vec<NodeId> = casts.iter().filter(|(_, value)| is_inside(value)).map(|(id, _)| *id).collect();
-    if values.is_empty() || !values.iter().all(is_inside) || gone.is_empty() {
-        return None;
-    }
+    ensure(!values.is_empty(), Miss::ROOT)?;
+    ensure(values.iter().all(is_inside), miss!("one-reader"))?;
+    ensure(!gone.is_empty(), miss!("cast-goes"))?;
     done.remove.extend(nodes.into_iter().filter(|&id| id != place.id));
     done.remove.extend(gone);
     place.instead(done, NewNode::like(node).reading(slot, wide))

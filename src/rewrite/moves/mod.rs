@@ -9,8 +9,11 @@
 mod blocks;
 
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
+use super::build::Build;
+use super::miss::Miss;
+use super::place::Place;
+use super::rule::{Rule, miss};
 use super::slices::cuts::{Cut, cuts_of, part};
-use super::{Build, Place, Rule};
 use crate::dim::{Dim, greatest_common_divisor};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, REORDERING, traits_of};
@@ -104,20 +107,26 @@ struct Origin {
     nodes: usize,
 }
 
-fn as_one(place: &Place<'_>) -> Option<Edit> {
-    let &[Some(result)] = place.node()?.outputs() else { return None };
-    let chain = Chain::up_from(place, result)?;
-    let (steps, source, plan) = chain.origins.iter().rev().find_map(|&Origin { source, steps, nodes }| {
-        let steps = chain.steps.get(..steps)?;
-        let frames = leads(place, source, result).into_iter().filter_map(|lead| Frame::new(place, lead, source, steps));
-        let plans = frames.filter_map(|frame| frame.plan(steps, source, result));
-        let plan = plans.min_by_key(|plan| plan.nodes).filter(|plan| plan.nodes < nodes)?;
-        Some((steps, source, plan))
-    })?;
-    let edit = plan.edit(place, source)?;
+fn as_one(place: &Place<'_>) -> Result<Edit, Miss> {
+    let &[Some(result)] = place.root()?.outputs() else { return Err(Miss::ROOT) };
+    let chain = Chain::up_from(place, result).ok_or(miss!("only-moves"))?;
+    let (steps, source, plan) = chain
+        .origins
+        .iter()
+        .rev()
+        .find_map(|&Origin { source, steps, nodes }| {
+            let steps = chain.steps.get(..steps)?;
+            let frames =
+                leads(place, source, result).into_iter().filter_map(|lead| Frame::new(place, lead, source, steps));
+            let plans = frames.filter_map(|frame| frame.plan(steps, source, result));
+            let plan = plans.min_by_key(|plan| plan.nodes).filter(|plan| plan.nodes < nodes)?;
+            Some((steps, source, plan))
+        })
+        .ok_or(miss!("pays"))?;
+    let edit = plan.edit(place, source).ok_or(miss!("pays"))?;
     let mut others: Vec<NodeId> = steps.iter().map(|step| step.node).filter(|&node| node != place.id).collect();
     others.dedup();
-    Some(others.into_iter().fold(edit, Edit::removing))
+    Ok(others.into_iter().fold(edit, Edit::removing))
 }
 
 impl Chain {
@@ -471,18 +480,18 @@ impl Plan {
             data = laid_out;
         }
         let node = match self.does {
-            Does::Nothing => return place.reshape_instead(source),
+            Does::Nothing => return place.reshape_instead(source).ok(),
             Does::Lookup { axis, places } => place.build(&mut edit, data).gather_at(data, Tensor::vector(places), axis),
             Does::Turn(perm) => Build::transpose(data, perm),
         };
         let goal = place.shape(result)?;
         if place.same_dims(&self.after, goal) {
-            return place.instead(edit, node);
+            return place.instead(edit, node).ok();
         }
         let moved = edit.new_value(result, "moved");
         edit.insert.push(node.output(moved));
         let reshape = place.build(&mut edit, result).reshape_to(scope, moved, &self.after, goal)?;
-        place.instead(edit, reshape)
+        place.instead(edit, reshape).ok()
     }
 }
 

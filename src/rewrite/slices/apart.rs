@@ -7,7 +7,9 @@
 use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;
 use crate::rewrite::build::{Build, axes as axes_of, rebuilt};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -28,32 +30,30 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 /// How many pairs of values are compared at most.
 const MOST_PAIRS: usize = 64;
 
-fn together(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (first, inner) = place.producer(middle, "Slice")?;
-    let (data, node) = (inner.input(0)?, place.node()?);
-    let rank = place.shape(data)?.len();
-    if !place.opset.slice_has_operands() || !place.has_one_reader(middle) {
-        return None;
-    }
+fn together(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (first, inner) = place.producer(middle, "Slice").ok_or(Miss::ROOT)?;
+    let (data, node) = (inner.input(0).ok_or(Miss::ROOT)?, place.root()?);
+    let rank = place.shape(data).ok_or(miss!("different-axes").of(data))?.len();
+    ensure(place.opset.slice_has_operands(), Miss::EXPRESSIBLE)?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
     let along = |node: &Node| {
         let own = place.read(node).slice_axes()?;
         own.iter().map(|&axis| axis_in(axis, rank).ok()).collect::<Option<Vec<usize>>>()
     };
-    let (mut axes, rest) = (along(inner)?, along(node)?);
-    if axes.is_empty() || rest.is_empty() || axes.iter().any(|axis| rest.contains(axis)) {
-        return None;
-    }
+    let (mut axes, rest) = (along(inner).ok_or(miss!("different-axes"))?, along(node).ok_or(miss!("different-axes"))?);
+    ensure(!axes.is_empty(), miss!("different-axes"))?;
+    ensure(!rest.is_empty(), miss!("different-axes"))?;
+    ensure(!axes.iter().any(|axis| rest.contains(axis)), miss!("different-axes"))?;
     let counts = [axes.len(), rest.len()];
     axes.extend(rest);
-    let mut steps = place.read(inner).slice_steps()?;
-    steps.extend(place.read(node).slice_steps()?);
+    let mut steps = place.read(inner).slice_steps().ok_or(miss!("known-steps"))?;
+    steps.extend(place.read(node).slice_steps().ok_or(miss!("known-steps"))?);
     let pairs = [1, 2].map(|slot| Some((inner.input(slot)?, node.input(slot)?)));
-    let [Some(starts), Some(ends)] = pairs else { return None };
+    let [Some(starts), Some(ends)] = pairs else { return Err(miss!("alike")) };
     let is_number = |&(a, b): &(ValueId, ValueId)| place.constant(a).is_some() && place.constant(b).is_some();
-    if [starts, ends].iter().all(is_number) || steps.len() != axes.len() {
-        return None;
-    }
+    ensure(![starts, ends].iter().all(is_number), Miss::ROOT)?;
+    ensure(steps.len() == axes.len(), miss!("known-steps"))?;
     let joins = |&(a, b): &(ValueId, ValueId)| is_number(&(a, b)) || alike(place, a, b);
     // A bound for each axis.
     let is_bound = |value: ValueId, count: usize| {
@@ -61,13 +61,17 @@ fn together(place: &Place<'_>) -> Option<Edit> {
             i64::try_from(count).is_ok_and(|count| matches!(place.shape(value), Some([dim]) if dim.is_const(count)));
         counts && place.dtype(value) == Some(DType::Int64)
     };
-    if ![starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0, counts[0]) && is_bound(pair.1, counts[1])) {
-        return None;
-    }
-    let mut edit = place.edit()?;
-    let starts = joined(place, &mut edit, starts)?;
-    let ends = joined(place, &mut edit, ends)?;
-    let slice = place.build(&mut edit, output).slice_between(data, starts, ends, axes_of(axes), steps)?;
+    ensure(
+        [starts, ends].iter().all(|pair| joins(pair) && is_bound(pair.0, counts[0]) && is_bound(pair.1, counts[1])),
+        miss!("alike"),
+    )?;
+    let mut edit = place.begin()?;
+    let starts = joined(place, &mut edit, starts).ok_or(miss!("alike"))?;
+    let ends = joined(place, &mut edit, ends).ok_or(miss!("alike"))?;
+    let slice = place
+        .build(&mut edit, output)
+        .slice_between(data, starts, ends, axes_of(axes), steps)
+        .ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit.removing(first), rebuilt(node, slice))
 }
 

@@ -2,7 +2,9 @@
 
 use super::cuts::{Cuts, READING, cuts_of, ranges_of};
 use crate::ir::{Edit, NodeId, ValueId};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -36,25 +38,25 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// `x[0:dim] = x`: an axis that is taken whole need not be named, and a Slice of no axis is its operand.
-fn slice_nothing(place: &Place<'_>) -> Option<Edit> {
-    let data = place.input(0)?;
-    let cuts = cuts_of(place, place.id)?;
+fn slice_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
+    let data = place.operand(0)?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("whole").of(data))?;
     match cuts.cut().count() {
         0 => place.forward(data),
-        count if count == cuts.named => None,
+        count if count == cuts.named => Err(miss!("whole").of(data)),
         _ => replaced(place, data, &ranges_of(&cuts.axes)),
     }
 }
 
 /// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
 /// readers than slices it composes with: it would stay, and nothing be saved.
-fn slice_slice(place: &Place<'_>) -> Option<Edit> {
-    let middle = place.input(0)?;
-    let (first, node) = place.producer(middle, "Slice")?;
-    let data = node.input(0)?;
+fn slice_slice(place: &Place<'_>) -> Result<Edit, Miss> {
+    let middle = place.operand(0)?;
+    let (first, node) = place.producer(middle, "Slice").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
     let graph = node.graph();
-    let first = cuts_of(place, first)?;
-    let both = composed(place, &first, place.id)?;
+    let first = cuts_of(place, first).ok_or(miss!("composes"))?;
+    let both = composed(place, &first, place.id).ok_or(miss!("composes"))?;
     if both.iter().all(Option::is_none) {
         return place.forward(data);
     }
@@ -63,9 +65,9 @@ fn slice_slice(place: &Place<'_>) -> Option<Edit> {
         slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
     };
     let users = place.model.users(middle);
-    if place.model.is_named(middle) || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
-        return None;
-    }
+    ensure(!place.model.is_named(middle), miss!("one-reader").of(middle))?;
+    ensure(users.len() <= super::MOST_READERS, miss!("composes"))?;
+    ensure(users.into_iter().all(composes), Miss::READ.of(middle))?;
     replaced(place, data, &both)
 }
 
@@ -93,9 +95,9 @@ fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Ra
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.
-fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Option<Edit> {
-    let mut edit = place.edit()?;
-    let node = place.build(&mut edit, data).slice_of_ranges(data, ranges)?;
+fn replaced(place: &Place<'_>, data: ValueId, ranges: &[Option<Range>]) -> Result<Edit, Miss> {
+    let mut edit = place.begin()?;
+    let node = place.build(&mut edit, data).slice_of_ranges(data, ranges).ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit, node)
 }
 

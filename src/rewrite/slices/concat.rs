@@ -6,7 +6,9 @@ use super::cuts::{Cut, READING, cuts_of, part, range_of, ranges_of, same_cut};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::build::{Build, rebuilt};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{self, Bound, Range};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -67,33 +69,34 @@ fn pieces_of(scope: &Scope, cut: &Cut, offsets: &[Dim]) -> Option<(RangeInclusiv
 /// `Concat(p₀ … pₙ)[r]` is a slice of the pieces that `r` reaches, and where that is all of them, no slice.
 ///
 /// Premises: the elements that `r` takes along the axis, as numbers for every value of the symbols, lie in those pieces.
-fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
-    let middle = place.input(0)?;
-    let (concat, node) = place.producer(middle, "Concat")?;
-    let pieces: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    if pieces.len() > MOST_PIECES {
-        return None;
-    }
-    let cuts = cuts_of(place, place.id)?;
-    let axis = place.read(node).axis(cuts.dims.len())?;
-    let cut = cuts.axes.get(axis)?.as_ref()?;
+fn slice_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
+    let middle = place.operand(0)?;
+    let (concat, node) = place.producer(middle, "Concat").ok_or(Miss::ROOT)?;
+    let pieces: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    ensure(pieces.len() <= MOST_PIECES, miss!("within"))?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("within"))?;
+    let axis = place.read(node).axis(cuts.dims.len()).ok_or(Miss::ROOT)?;
+    let cut = cuts.axes.get(axis).ok_or(miss!("within"))?.as_ref().ok_or(miss!("within"))?;
     let scope = place.scope();
     let mut offsets = vec![Dim::constant(0)];
     for &piece in &pieces {
-        let end = scope.add(offsets.last()?, place.shape(piece)?.get(axis)?);
+        let end = scope.add(
+            offsets.last().ok_or(Miss::ROOT)?,
+            place.shape(piece).ok_or(miss!("within").of(piece))?.get(axis).ok_or(miss!("within").of(piece))?,
+        );
         offsets.push(end);
     }
-    let (reached, local) = pieces_of(scope, cut, &offsets)?;
-    let reached = pieces.get(reached)?.to_vec();
+    let (reached, local) = pieces_of(scope, cut, &offsets).ok_or(miss!("within"))?;
+    let reached = pieces.get(reached).ok_or(miss!("within"))?.to_vec();
     let mut ranges = ranges_of(&cuts.axes);
-    *ranges.get_mut(axis)? = local;
+    *ranges.get_mut(axis).ok_or(miss!("within"))? = local;
     let is_whole = ranges.iter().all(Option::is_none);
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     if let [piece] = *reached.as_slice() {
         if is_whole {
             return place.forward(piece);
         }
-        let slice = place.build(&mut edit, piece).slice_of_ranges(piece, &ranges)?;
+        let slice = place.build(&mut edit, piece).slice_of_ranges(piece, &ranges).ok_or(Miss::EXPRESSIBLE)?;
         return place.instead(edit, slice);
     }
     // The shorter concatenation takes the place of the longer one, if nothing else reads that.
@@ -102,11 +105,9 @@ fn slice_of_concat(place: &Place<'_>) -> Option<Edit> {
     if is_whole {
         return place.instead(edit, joined);
     }
-    if !is_shorter {
-        return None;
-    }
+    ensure(is_shorter, miss!("saves"))?;
     let shorter = edit.new_value(middle, "pieces");
-    let slice = place.build(&mut edit, shorter).slice_of_ranges(shorter, &ranges)?;
+    let slice = place.build(&mut edit, shorter).slice_of_ranges(shorter, &ranges).ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit.removing(concat).inserting(joined.output(shorter)), slice)
 }
 
@@ -214,38 +215,39 @@ fn run_from(place: &Place<'_>, values: &[ValueId], axis: usize) -> Option<Run> {
 }
 
 /// `Concat(…, x[a:m], x[m:b], …) = Concat(…, x[a:b], …)`, and parts that are all of `x` are `x`.
-fn concat_of_slices(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let output = node.output(0)?;
+fn concat_of_slices(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let output = node.output(0).ok_or(Miss::ROOT)?;
     let name = node.name.clone();
-    let values: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
-    if values.len() > MOST_PIECES {
-        return None;
-    }
-    let axis = place.read(node).axis(place.shape(output)?.len())?;
-    let (at, run) = (0..values.len()).find_map(|at| {
-        let run = run_from(place, values.get(at..)?, axis)?;
-        pays(place, &values, at, &run).then_some((at, run))
-    })?;
+    let values: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    ensure(values.len() <= MOST_PIECES, miss!("adjacent"))?;
+    let axis =
+        place.read(node).axis(place.shape(output).ok_or(miss!("adjacent").of(output))?.len()).ok_or(Miss::ROOT)?;
+    let mut runs = (0..values.len()).filter_map(|at| Some((at, run_from(place, values.get(at..)?, axis)?))).peekable();
+    ensure(runs.peek().is_some(), miss!("adjacent"))?;
+    let (at, run) = runs.find(|(at, run)| pays(place, &values, *at, run)).ok_or(miss!("pays"))?;
     let is_whole = run.axes.iter().all(Option::is_none);
     let alone = run.operands == values.len();
     if alone && is_whole {
         return place.forward(run.data);
     }
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     let part = if is_whole {
         run.data
     } else {
-        let slice = place.build(&mut edit, run.data).slice_of_ranges(run.data, &ranges_of(&run.axes))?;
+        let slice = place
+            .build(&mut edit, run.data)
+            .slice_of_ranges(run.data, &ranges_of(&run.axes))
+            .ok_or(Miss::EXPRESSIBLE)?;
         let part = if alone { output } else { edit.new_value(output, "part") };
         edit.insert.push(if alone { slice.named(name.as_str()).output(part) } else { slice.output(part) });
         part
     };
     if alone {
-        return Some(edit.removing(place.id));
+        return Ok(edit.removing(place.id));
     }
     let mut operands = values;
-    operands.splice(at..at.checked_add(run.operands)?, [part]);
+    operands.splice(at..at.checked_add(run.operands).ok_or(Miss::COMPUTABLE)?, [part]);
     place.instead(edit, Build::concat(operands, axis))
 }
 

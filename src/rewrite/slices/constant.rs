@@ -8,7 +8,9 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{Environment, evaluate_node};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
@@ -68,21 +70,18 @@ fn part<'a>(place: &Place<'a>, value: ValueId) -> Option<Part<'a>> {
     })
 }
 
-fn of_part(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
+fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
     let slot = usize::from(node.is("Gather"));
-    let value = node.input(slot)?;
-    if place.constant(value).is_some() {
-        return None;
-    }
-    let Part { id, slice, whole, data, axis } = part(place, value)?;
-    let outputs: Vec<ValueId> = node.outputs().iter().copied().collect::<Option<_>>()?;
-    let first = *outputs.first().filter(|_| outputs.len() <= 2)?;
-    let kept = kept_axis(place, node, value, first, axis)?;
+    let axis_miss = if node.is("MatMul") || node.is("Gemm") { miss!("rows") } else { miss!("one-axis") };
+    let value = node.input(slot).ok_or(Miss::ROOT)?;
+    ensure(place.constant(value).is_none(), miss!("constant").of(value))?;
+    let Part { id, slice, whole, data, axis } = part(place, value).ok_or(axis_miss)?;
+    let outputs: Vec<ValueId> = node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("constant"))?;
+    let first = *outputs.first().filter(|_| outputs.len() <= 2).ok_or(miss!("constant"))?;
+    let kept = kept_axis(place, node, value, first, axis).ok_or(axis_miss)?;
     let is_added = |&(reader, _): &(NodeId, usize)| place.model.node(reader).is_some_and(|reader| reader.is("Add"));
-    if node.is("Gather") && place.model.users(first).iter().any(is_added) {
-        return None;
-    }
+    ensure(!node.is("Gather") || !place.model.users(first).iter().any(is_added), miss!("no-embedding"))?;
     let mut others: Vec<ValueId> = Vec::new();
     let mut operands = Vec::with_capacity(node.inputs().len());
     for (at, input) in node.inputs().iter().enumerate() {
@@ -91,44 +90,42 @@ fn of_part(place: &Place<'_>) -> Option<Edit> {
             Some(_) if at == slot => Some(Data::Tensor(whole.clone())),
             Some(other) => {
                 others.push(*other);
-                Some(Data::Tensor(place.constant(*other)?.clone()))
+                Some(Data::Tensor(place.constant(*other).ok_or(miss!("constant"))?.clone()))
             }
         });
     }
     let environment = Environment::of(place.model);
-    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
-    let results: Vec<&Tensor> = results.iter().map(Data::tensor).collect::<Option<_>>()?;
-    if results.len() != outputs.len() {
-        return None;
-    }
+    let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0)
+        .or(Err(miss!("constant")))?;
+    let results: Vec<&Tensor> = results.iter().map(Data::tensor).collect::<Option<_>>().ok_or(miss!("constant"))?;
+    ensure(results.len() == outputs.len(), miss!("constant"))?;
     let is_freed = |value: ValueId, reader: NodeId| {
         place.model.value(value).is_constant() && place.model.is_read_only_by(value, &[reader])
     };
     let mut freed = if is_freed(data, id) { whole.byte_len() } else { 0 };
     for &other in others.iter().filter(|&&other| is_freed(other, place.id)) {
-        freed = freed.saturating_add(place.constant(other)?.byte_len());
+        freed = freed.saturating_add(place.constant(other).ok_or(miss!("constant").of(other))?.byte_len());
     }
     let added = results.iter().fold(0usize, |sum, result| sum.saturating_add(result.byte_len()));
-    if added > freed.saturating_add(MAX_ADDED) {
-        return None;
-    }
-    let bounds = place.dtype(slice.input(1)?);
-    let size = i64::try_from(*whole.shape().get(axis)?).ok()?;
-    let mut edit = place.edit()?.removing(id).removing(place.id);
+    ensure(added <= freed.saturating_add(MAX_ADDED), miss!("small"))?;
+    let bounds = place.dtype(slice.input(1).ok_or(Miss::ROOT)?);
+    let size = i64::try_from(*whole.shape().get(axis).ok_or(miss!("constant"))?).or(Err(Miss::COMPUTABLE))?;
+    let mut edit = place.begin()?.removing(id).removing(place.id);
     for (output, result) in outputs.into_iter().zip(results) {
         // The new table has the constant's full size along `kept` and the result's size on every other axis.
-        let expected = place.shape(output)?.iter().enumerate();
+        let expected = place.shape(output).ok_or(Miss::ROOT)?.iter().enumerate();
         let expected = expected.map(|(at, dim)| if at == kept { Some(size) } else { dim.as_const() });
         let own = result.shape().iter().map(|&dim| i64::try_from(dim).ok());
-        if !expected.eq(own) {
-            return None;
-        }
+        ensure(expected.eq(own), Miss::ROOT)?;
         let table = edit.constant(output, "table", result.clone());
-        let axes = vec![i64::try_from(kept).ok()?];
-        let new = place.build(&mut edit, output).slice_along(NewNode::like(slice).reading(0, table), axes, bounds)?;
+        let axes = vec![i64::try_from(kept).or(Err(Miss::COMPUTABLE))?];
+        let new = place
+            .build(&mut edit, output)
+            .slice_along(NewNode::like(slice).reading(0, table), axes, bounds)
+            .ok_or(Miss::EXPRESSIBLE)?;
         edit.insert.push(new.output(output));
     }
-    Some(edit)
+    Ok(edit)
 }
 
 /// Where the node puts the axis of the operand that is cut, all of it and in order, if it leaves it apart from others.

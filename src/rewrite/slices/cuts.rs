@@ -1,6 +1,5 @@
 //! What slices, and the parts of a Split, take of their data.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
@@ -9,21 +8,13 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, GraphId, Node, NodeId, ValueId};
 use crate::ops::slice_cuts;
 pub(in crate::rewrite) use crate::ops::{SliceCut as Cut, SliceCuts as Cuts};
-use crate::rewrite::Place;
+use crate::rewrite::cache::{CachedSlice, Taken};
+use crate::rewrite::place::Place;
 use crate::slicing::{self, Bound, Range, Reading, onnx};
 use crate::tensor::DType;
 
 /// How the slices that are written here are read: where the readings of the operator differ they are not written.
 pub(in crate::rewrite) const READING: Reading = onnx::reading(slicing::SliceRule::Agree);
-
-/// What slices take, and which values hold a size, as far as it has been worked out. It goes by what the slices read, so edits do not
-/// spoil it; when more is proved of that than before, begin with a new one.
-#[derive(Default)]
-pub struct Taken {
-    slices: RefCell<FxHashMap<NodeId, CachedSlice>>,
-    /// For each graph the first value that holds an expression as a 64-bit scalar.
-    scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
-}
 
 impl Taken {
     /// The first value of the place's graph that holds `number` as a scalar of 64 bits, if it is still there. Values made since are not
@@ -50,12 +41,6 @@ fn scalars_of(place: &Place<'_>, graph: GraphId) -> FxHashMap<Dim, ValueId> {
         }
     }
     found
-}
-
-/// The operands of a slice and what it takes.
-struct CachedSlice {
-    inputs: Vec<Option<ValueId>>,
-    cuts: Option<Rc<Cuts>>,
 }
 
 /// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved by what is built on this.

@@ -4,7 +4,9 @@ use super::cuts::cuts_of;
 use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-elementwise",
@@ -36,31 +38,32 @@ struct Link {
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
-    let output = place.output(0)?;
-    let mut value = place.input(0)?;
+fn slice_of_elementwise(place: &Place<'_>) -> Result<Edit, Miss> {
+    let output = place.result()?;
+    let mut value = place.operand(0)?;
     let mut chain: Vec<Link> = Vec::new();
-    let cuts = cuts_of(place, place.id)?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("pointwise"))?;
     let axes: Vec<usize> = cuts.cut().map(|(axis, _)| axis).collect();
     // An axis that is named and stays whole may be shorter in an operand.
-    if axes.is_empty() || axes.len() != cuts.named {
-        return None;
-    }
+    ensure(!axes.is_empty(), miss!("pointwise"))?;
+    ensure(axes.len() == cuts.named, miss!("pointwise"))?;
     let rank = cuts.dims.len();
     // The slice itself may read what it cuts as a bound, too.
-    if !place.has_one_reader(value) {
-        return None;
-    }
+    ensure(place.has_one_reader(value), Miss::READ.of(value))?;
     while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
-        let Some((link, data)) = link(place, value, (rank, &axes)) else { break };
-        chain.push(link);
-        value = data;
+        match link(place, value, (rank, &axes)) {
+            Ok((link, data)) => {
+                chain.push(link);
+                value = data;
+            }
+            Err(miss) if chain.is_empty() => return Err(miss),
+            Err(_) => break,
+        }
     }
-    if chain.is_empty() || place.producer_with(value, |own| own.fused_with_next).is_some() {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(place.id);
-    let slice = moved(place, &mut edit, place.id, value, rank, &Some)?;
+    ensure(!chain.is_empty(), miss!("pointwise"))?;
+    ensure(place.producer_with(value, |own| own.fused_with_next).is_none(), miss!("not-fused").of(value))?;
+    let mut edit = place.begin()?.removing(place.id);
+    let slice = moved(place, &mut edit, place.id, value, rank, &Some).ok_or(miss!("pointwise"))?;
     let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
     while let Some(Link { id, mut node, slots }) = chain.pop() {
@@ -71,41 +74,39 @@ fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
         edit.remove.push(id);
         edit.insert.push(node.output(part));
     }
-    Some(edit)
+    Ok(edit)
 }
 
 /// The elementwise node that computes a value, and the one operand that has its axes.
-fn link(place: &Place<'_>, value: ValueId, (rank, axes): (usize, &[usize])) -> Option<(Link, ValueId)> {
-    let id = place.model.value(value).producer()?;
-    let node = place.model.node(id)?;
-    if node.graph() != place.node()?.graph() || node.outputs().len() != 1 || !node.canonical_domain().is_empty() {
-        return None;
-    }
+fn link(place: &Place<'_>, value: ValueId, (rank, axes): (usize, &[usize])) -> Result<(Link, ValueId), Miss> {
+    let id = place.model.value(value).producer().ok_or(Miss::ROOT)?;
+    let node = place.model.node(id).ok_or(Miss::ROOT)?;
+    ensure(node.graph() == place.root()?.graph(), Miss::ROOT)?;
+    ensure(node.outputs().len() == 1, Miss::ROOT)?;
+    ensure(node.canonical_domain().is_empty(), miss!("pointwise"))?;
     let traits = traits_of(place.model, node);
-    let pointwise = traits.pointwise?;
-    let variation = traits.variation(place.dtype(node.input(0)?)?);
+    let pointwise = traits.pointwise.ok_or(miss!("pointwise"))?;
+    let variation = traits.variation(place.dtype(node.input(0).ok_or(Miss::ROOT)?).ok_or(Miss::ROOT)?);
     let data = match pointwise.operands {
-        Operands::First => node.input(0)?,
+        Operands::First => node.input(0).ok_or(Miss::ROOT)?,
         Operands::Broadcast | Operands::Stretched
             if place.opset.everything_broadcasts() && pointwise.meets(place.opset) =>
         {
-            full_operand(place, node, value, rank, axes)?
+            full_operand(place, node, value, rank, axes).ok_or(miss!("pointwise"))?
         }
         // Quantized groups are recognised by runtimes as they stand.
-        _ => return None,
+        _ => return Err(miss!("pointwise")),
     };
-    if variation > Variation::None {
-        return None;
-    }
+    ensure(variation == Variation::None, miss!("same-bits").of(value))?;
     let is_constant = matches!(place.model.value(data).definition(), Definition::Initializer(_));
     // Not every runtime slices every type.
     let is_common = place.dtype(data).is_some_and(is_common);
-    if is_constant || !is_common || place.shape(data)?.len() != rank {
-        return None;
-    }
+    ensure(!is_constant, miss!("movable-type"))?;
+    ensure(is_common, Miss::ROOT)?;
+    ensure(place.shape(data).ok_or(miss!("one-operand").of(data))?.len() == rank, miss!("pointwise").of(data))?;
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Some((Link { id, node: NewNode::like(node), slots }, data))
+    Ok((Link { id, node: NewNode::like(node), slots }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.

@@ -4,7 +4,9 @@ use super::cuts::{Cut, cuts_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
 
@@ -66,43 +68,49 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 const MOST_INDICES: i64 = 4096;
 
 /// `Gather(Concat(p₀, …), i)` looks places up in one piece, where all of them lie in it; if they are all of its places in order, it is the piece.
-fn gather_of_concat(place: &Place<'_>) -> Option<Edit> {
-    let (data, indices) = (place.input(0)?, place.input(1)?);
-    let (_, concat) = place.producer(data, "Concat")?;
-    let dims = place.shape(data)?;
-    let axis = place.this()?.axis(dims.len())?;
-    let tensor = place.constant(indices)?;
-    let count = i64::try_from(tensor.len()).ok().filter(|count| (1..=MOST_INDICES).contains(count))?;
-    if dims.len() < 2 || place.read(concat).axis(dims.len())? != axis {
-        return None;
-    }
-    let places = tensor.to_i64s()?;
-    let (least, most) = (*places.iter().min()?, *places.iter().max()?);
-    if least < 0 {
-        return None;
-    }
+fn gather_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (data, indices) = (place.operand(0)?, place.operand(1)?);
+    let (_, concat) = place.producer(data, "Concat").ok_or(Miss::ROOT)?;
+    let dims = place.shape(data).ok_or(miss!("known-places").of(data))?;
+    let axis = place.reading()?.axis(dims.len()).ok_or(Miss::ROOT)?;
+    let tensor = place.constant(indices).ok_or(miss!("known-places").of(indices))?;
+    let count = i64::try_from(tensor.len())
+        .ok()
+        .filter(|count| (1..=MOST_INDICES).contains(count))
+        .ok_or(miss!("known-places"))?;
+    ensure(dims.len() >= 2, miss!("no-size"))?;
+    ensure(place.read(concat).axis(dims.len()).ok_or(Miss::ROOT)? == axis, Miss::ROOT)?;
+    let places = tensor.to_i64s().ok_or(Miss::COMPUTABLE)?;
+    let (least, most) =
+        (*places.iter().min().ok_or(miss!("known-places"))?, *places.iter().max().ok_or(miss!("known-places"))?);
+    ensure(least >= 0, miss!("known-places"))?;
     let mut start = 0i64;
     for piece in concat.inputs() {
-        let piece = (*piece)?;
-        let size = place.shape(piece)?.get(axis)?.as_const()?;
-        let end = start.checked_add(size)?;
+        let piece = (*piece).ok_or(Miss::ROOT)?;
+        let size = place
+            .shape(piece)
+            .ok_or(miss!("known-places").of(piece))?
+            .get(axis)
+            .ok_or(miss!("known-places").of(piece))?
+            .as_const()
+            .ok_or(miss!("known-places").of(piece))?;
+        let end = start.checked_add(size).ok_or(Miss::COMPUTABLE)?;
         if least >= end {
             start = end;
             continue;
         }
-        if most >= end {
-            return None;
-        }
-        let own: Vec<i64> = places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>()?;
+        ensure(most < end, miss!("one-piece"))?;
+        let own: Vec<i64> =
+            places.iter().map(|at| at.checked_sub(start)).collect::<Option<_>>().ok_or(miss!("known-places"))?;
         if tensor.rank() == 1 && count == size && own.iter().copied().eq(0..size) {
             return place.forward(piece);
         }
-        let mut edit = place.edit()?;
-        let own = Tensor::vector(own).reshape(tensor.shape()).ok()?;
+        let mut edit = place.begin()?;
+        let own = Tensor::vector(own).reshape(tensor.shape()).or(Err(miss!("known-places")))?;
         let gather = place.build(&mut edit, piece).gather_at(piece, own, axis);
         return place.instead(edit, gather);
     }
-    None
+    Err(miss!("one-piece"))
 }
 
 /// The index of the one element that a cut takes, where it takes one; where it takes none, Gather must find none at the index.
@@ -130,46 +138,42 @@ fn index_of(scope: &Scope, dim: &Dim, cut: &Cut) -> Option<i64> {
 }
 
 /// `Squeeze(x[i:i + 1]) = Gather(x, i)`. Where there is no element `i`, both fail.
-fn slice_squeeze(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (slice, node) = place.producer(middle, "Slice")?;
-    let data = node.input(0)?;
-    if !place.has_one_reader(middle) || !place.may_be_looked_up(data) {
-        return None;
-    }
-    let cuts = cuts_of(place, slice)?;
+fn slice_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (slice, node) = place.producer(middle, "Slice").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
+    ensure(place.may_be_looked_up(data), miss!("no-strings").of(data))?;
+    let cuts = cuts_of(place, slice).ok_or(miss!("one-element"))?;
     let mut cut = cuts.cut();
-    let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return None };
-    if place.this()?.ones()? != [axis] {
-        return None;
-    }
-    let index = index_of(place.scope(), cuts.dims.get(axis)?, only)?;
-    if index < 0 && !place.opset.counts_from_the_end() {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(slice);
+    let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return Err(miss!("one-element")) };
+    ensure(place.reading()?.ones().ok_or(miss!("that-axis"))? == [axis], miss!("that-axis"))?;
+    let index =
+        index_of(place.scope(), cuts.dims.get(axis).ok_or(miss!("one-element"))?, only).ok_or(miss!("one-element"))?;
+    ensure(index >= 0 || place.opset.counts_from_the_end(), miss!("from-the-end"))?;
+    let mut edit = place.begin()?.removing(slice);
     let node = place.build(&mut edit, output).gather_at(data, Tensor::scalar(index), axis);
     place.instead(edit, node)
 }
 
 /// `Unsqueeze(Gather(x, i, axis = a), [a]) = Gather(x, [i], axis = a)` for a single constant index.
-fn gather_unsqueeze(place: &Place<'_>) -> Option<Edit> {
-    let is_size = place.fact(place.output(0)?).is_some_and(|fact| fact.elements().is_some());
-    if is_size { None } else { vector_of_index(place) }
+fn gather_unsqueeze(place: &Place<'_>) -> Result<Edit, Miss> {
+    let is_size = place.fact(place.result()?).is_some_and(|fact| fact.elements().is_some());
+    ensure(!is_size, miss!("no-size"))?;
+    vector_of_index(place)
 }
 
-fn vector_of_index(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (gather, node) = place.producer(middle, "Gather")?;
-    let (data, index) = (node.input(0)?, node.input(1)?);
-    let rank = place.shape(data)?.len();
-    let axis = place.read(node).axis(rank)?;
-    let tensor = place.constant(index)?;
-    let vector = tensor.reshape(&[1]).ok().filter(|_| tensor.rank() == 0)?;
-    if !place.has_one_reader(middle) || place.this()?.ones()? != [axis] {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(gather);
+fn vector_of_index(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (gather, node) = place.producer(middle, "Gather").ok_or(Miss::ROOT)?;
+    let (data, index) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
+    let rank = place.shape(data).ok_or(miss!("single-index").of(data))?.len();
+    let axis = place.read(node).axis(rank).ok_or(Miss::ROOT)?;
+    let tensor = place.constant(index).ok_or(miss!("single-index").of(index))?;
+    let vector = tensor.reshape(&[1]).ok().filter(|_| tensor.rank() == 0).ok_or(miss!("single-index"))?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
+    ensure(place.reading()?.ones().ok_or(miss!("that-axis"))? == [axis], miss!("that-axis"))?;
+    let mut edit = place.begin()?.removing(gather);
     let again = place.build(&mut edit, output).gather_at(data, vector, axis);
     place.instead(edit, rebuilt(node, again))
 }

@@ -18,7 +18,8 @@ pub(super) mod select;
 pub(super) mod split;
 pub(super) mod transpose;
 
-use super::{Place, build};
+use super::build;
+use super::place::Place;
 use crate::ir::{Edit, Fact, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
 use crate::tensor::DType;

@@ -4,7 +4,9 @@ use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode};
 use crate::rewrite::build::rebuilt;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -67,18 +69,16 @@ fn across(scope: &Scope, dim: &Dim, cut: &Cut, pads: (i64, i64)) -> Option<Left>
 }
 
 /// `Pad(x)[r]` is a slice of `x` where `r` lies inside of it, and otherwise a smaller Pad, of a slice of `x` if need be.
-fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = place.producer(middle, "Pad")?;
-    let data = node.input(0)?;
-    let dims = place.shape(data)?;
+fn slice_of_pad(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (id, node) = place.producer(middle, "Pad").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
+    let dims = place.shape(data).ok_or(miss!("pads-known").of(data))?;
     let reading = place.read(node);
-    let all = reading.pads().filter(|pads| pads.len() == dims.len())?;
-    let is_constant = reading.pads_with_a_number()?;
-    let cuts = cuts_of(place, place.id)?;
-    if cuts.axes.len() != dims.len() {
-        return None;
-    }
+    let all = reading.pads().filter(|pads| pads.len() == dims.len()).ok_or(miss!("pads-known"))?;
+    let is_constant = reading.pads_with_a_number().ok_or(miss!("constant-margin"))?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("apart"))?;
+    ensure(cuts.axes.len() == dims.len(), miss!("pads-known"))?;
     let scope = place.scope();
     let (mut ranges, mut pads) = (Vec::with_capacity(dims.len()), Vec::with_capacity(dims.len()));
     for ((dim, cut), &own) in dims.iter().zip(&cuts.axes).zip(&all) {
@@ -86,7 +86,7 @@ fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
             None => Left { range: None, pads: own },
             Some(cut) => match inside(scope, dim, cut, own) {
                 Some(left) => left,
-                None => across(scope, dim, cut, own).filter(|_| is_constant)?,
+                None => across(scope, dim, cut, own).filter(|_| is_constant).ok_or(miss!("apart"))?,
             },
         };
         ranges.push(left.range);
@@ -94,28 +94,32 @@ fn slice_of_pad(place: &Place<'_>) -> Option<Edit> {
     }
     let is_sliced = ranges.iter().any(Option::is_some);
     let is_padded = pads.iter().any(|&pads| pads != (0, 0));
-    let name = place.node()?.name.clone();
+    let name = place.root()?.name.clone();
     if !is_padded && !is_sliced {
         return place.forward(data);
     }
     let alone = place.has_one_reader(middle);
     let is_empty = |cut: &Cut| cut.exact.as_ref().is_none_or(|(_, len)| !scope.ge(len, &Dim::constant(1)).is_yes());
-    if is_padded && (!alone || !is_constant && cuts.axes.iter().flatten().any(is_empty)) {
-        return None;
-    }
-    let mut edit = place.edit()?.removing(place.id);
+    ensure(
+        !(is_padded && (!alone || !is_constant && cuts.axes.iter().flatten().any(is_empty))),
+        miss!("one-reader").of(middle),
+    )?;
+    let mut edit = place.begin()?.removing(place.id);
     if alone {
         edit.remove.push(id);
     }
     let mut value = data;
     if is_sliced {
         value = if is_padded { edit.new_value(middle, "sliced") } else { output };
-        let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges)?;
-        edit.insert.push(rebuilt(place.node()?, slice).named(name).output(value));
+        let slice = place.build(&mut edit, data).slice_of_ranges(data, &ranges).ok_or(Miss::EXPRESSIBLE)?;
+        edit.insert.push(rebuilt(place.root()?, slice).named(name).output(value));
     }
     if is_padded {
-        let pad = place.build(&mut edit, value).padded(NewNode::like(node).reading(0, value), &pads)?;
+        let pad = place
+            .build(&mut edit, value)
+            .padded(NewNode::like(node).reading(0, value), &pads)
+            .ok_or(Miss::EXPRESSIBLE)?;
         edit.insert.push(pad.output(output));
     }
-    Some(edit)
+    Ok(edit)
 }

@@ -6,7 +6,10 @@
 use super::MOST_READERS;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId};
-use crate::rewrite::{Build, Place, Rule};
+use crate::rewrite::build::Build;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "places-to-parts",
@@ -28,32 +31,37 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
 }];
 
 /// Runtimes make a Split and a Squeeze for each place of such lookups, and then move the Transpose behind each of them.
-fn places(place: &Place<'_>) -> Option<Edit> {
-    let data = place.input(0)?;
-    let dims = place.shape(data)?;
-    let axis = place.this()?.axis(dims.len())?;
-    let lookups = all_places(place, axis)?;
-    let mut edit = place.edit()?;
+fn places(place: &Place<'_>) -> Result<Edit, Miss> {
+    let data = place.operand(0)?;
+    let dims = place.shape(data).ok_or(miss!(LATE_RULES, "all-places").of(data))?;
+    let axis = place.reading()?.axis(dims.len()).ok_or(Miss::ROOT)?;
+    let lookups = all_places(place, axis).ok_or(miss!(LATE_RULES, "all-places"))?;
+    let mut edit = place.begin()?;
     edit.remove.extend(lookups.iter().map(|&(id, _)| id));
 
     let mut held = data;
     let mut perm: Vec<usize> = (0..dims.len()).collect();
     let transpose = place.producer(data, "Transpose");
     if let Some((id, node)) = transpose {
-        held = node.input(0)?;
-        perm = place.read(node).permutation(dims.len())?;
+        held = node.input(0).ok_or(Miss::ROOT)?;
+        perm = place.read(node).permutation(dims.len()).ok_or(Miss::ROOT)?;
         edit.remove.push(id);
     }
-    let (layout, node) = place.layout(held)?;
-    if transpose.is_some() && !place.has_one_reader(held) {
-        return None;
-    }
+    let (layout, node) = place.layout(held).ok_or(Miss::ROOT)?;
+    ensure(transpose.is_none() || place.has_one_reader(held), miss!(LATE_RULES, "one-reader").of(held))?;
     edit.remove.push(layout);
 
     // Both axes as one.
-    let (source, made, own) = (node.input(0)?, place.shape(held)?, *perm.get(axis)?);
-    let behind = own.checked_add(1)?;
-    let (count, part) = (made.get(own)?, made.get(behind)?);
+    let (source, made, own) = (
+        node.input(0).ok_or(Miss::ROOT)?,
+        place.shape(held).ok_or(miss!(LATE_RULES, "all-places").of(held))?,
+        *perm.get(axis).ok_or(miss!(LATE_RULES, "all-places"))?,
+    );
+    let behind = own.checked_add(1).ok_or(Miss::COMPUTABLE)?;
+    let (count, part) = (
+        made.get(own).ok_or(miss!(LATE_RULES, "axis-behind"))?,
+        made.get(behind).ok_or(miss!(LATE_RULES, "axis-behind"))?,
+    );
     let joined = |(at, dim): (usize, &Dim)| {
         let dim = if at == behind { place.scope().product([count, dim]) } else { dim.clone() };
         (at != own).then_some(dim)
@@ -61,13 +69,20 @@ fn places(place: &Place<'_>) -> Option<Edit> {
     let joined: Vec<Dim> = made.iter().enumerate().filter_map(joined).collect();
     // A Split of ONNX Runtime counts what lies behind an axis in 32 bits, even if a size before it is 0.
     let numbers = joined.iter().filter_map(Dim::as_const).filter(|&size| size != 0);
-    i32::try_from(numbers.fold(1i64, i64::saturating_mul)).ok()?;
+    i32::try_from(numbers.fold(1i64, i64::saturating_mul)).or(Err(Miss::COMPUTABLE))?;
     let turned: Vec<usize> =
         perm.iter().filter(|&&at| at != own).map(|&at| if at > own { at.saturating_sub(1) } else { at }).collect();
-    let along = turned.iter().position(|&at| at == own)?;
+    let along = turned.iter().position(|&at| at == own).ok_or(miss!(LATE_RULES, "all-places"))?;
 
     let mut build = place.build(&mut edit, data);
-    let reshape = build.reshape_to(place.scope(), source, place.shape(source)?, &joined)?;
+    let reshape = build
+        .reshape_to(
+            place.scope(),
+            source,
+            place.shape(source).ok_or(miss!(LATE_RULES, "sizes-said").of(source))?,
+            &joined,
+        )
+        .ok_or(miss!(LATE_RULES, "sizes-said").of(source))?;
     let whole = edit.new_value(held, "joined");
     let mut whole_turned = whole;
     edit = edit.inserting(reshape.output(whole));
@@ -78,13 +93,15 @@ fn places(place: &Place<'_>) -> Option<Edit> {
     let split = match part.as_const() {
         Some(part) if part >= 1 => {
             let sizes = vec![part; lookups.len()];
-            place.build(&mut edit, data).split(whole_turned, along, sizes)?
+            place.build(&mut edit, data).split(whole_turned, along, sizes).ok_or(miss!(LATE_RULES, "known-parts"))?
         }
-        None => place.build(&mut edit, data).split_evenly(whole_turned, along)?,
-        Some(_) => return None,
+        None => {
+            place.build(&mut edit, data).split_evenly(whole_turned, along).ok_or(miss!(LATE_RULES, "known-parts"))?
+        }
+        Some(_) => return Err(miss!(LATE_RULES, "known-parts")),
     };
     let results = lookups.iter().filter_map(|&(id, _)| place.model.node(id)?.output(0));
-    Some(edit.inserting(results.fold(split, NewNode::output)))
+    Ok(edit.inserting(results.fold(split, NewNode::output)))
 }
 
 /// The readers of the data, in the order of the places along an axis that they look up: the first of them is the node looked at.

@@ -7,7 +7,9 @@ use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
 use crate::ops::traits::{AxisSource, Movement, traits_of};
 use crate::rewrite::build::{axes, rebuilt};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-reshape",
@@ -31,40 +33,38 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 ///
 /// A reshape moves no data, so nothing is won by that alone: the slice must meet something it may cancel with, or leave the reshape
 /// next to another one.
-fn slice_of_reshape(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = place.layout(middle)?;
-    let data = node.input(0)?;
-    if !place.has_one_reader(middle) || !is_worth_it(place, data, output) {
-        return None;
-    }
-    let cuts = cuts_of(place, place.id)?;
-    let from = place.shape(data)?;
-    let map = axis_map(place, id)?;
+fn slice_of_reshape(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (id, node) = place.layout(middle).ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
+    ensure(is_worth_it(place, data, output), miss!("meets"))?;
+    let cuts = cuts_of(place, place.id).ok_or(miss!("axis-survives"))?;
+    let from = place.shape(data).ok_or(miss!("axis-survives").of(data))?;
+    let map = axis_map(place, id).ok_or(miss!("axis-survives"))?;
     let mut lengths: Vec<Dim> = from.to_vec();
-    let result = place.shape(output)?;
+    let result = place.shape(output).ok_or(miss!("axis-survives").of(output))?;
     for (axis, _) in cuts.cut() {
-        let own = map.get(axis).copied().flatten()?;
-        *lengths.get_mut(own)? = result.get(axis)?.clone();
+        let own = map.get(axis).copied().flatten().ok_or(miss!("axis-survives"))?;
+        *lengths.get_mut(own).ok_or(miss!("axis-survives"))? = result.get(axis).ok_or(miss!("axis-survives"))?.clone();
     }
     // Axes that the slice names only to leave them whole need not survive.
-    if cuts.named != cuts.cut().count() {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(cuts.named == cuts.cut().count(), miss!("axis-survives"))?;
+    let mut edit = place.begin()?;
     let rank = cuts.dims.len();
-    let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten())?;
+    let slice = moved(place, &mut edit, place.id, data, rank, &|axis| map.get(axis).copied().flatten())
+        .ok_or(Miss::EXPRESSIBLE)?;
     let part = edit.new_value(middle, "sliced");
     let mut build = place.build(&mut edit, part);
     let reshape = match node.op_type.as_str() {
-        "Squeeze" => build.squeeze(part, axes(place.read(node).ones()?)),
-        "Unsqueeze" => build.unsqueeze(part, axes(place.read(node).ones()?)),
-        _ => build.reshape(part, reshape_codes(place.scope(), &lengths, result)?),
+        "Squeeze" => build.squeeze(part, axes(place.read(node).ones().ok_or(Miss::ROOT)?)),
+        "Unsqueeze" => build.unsqueeze(part, axes(place.read(node).ones().ok_or(Miss::ROOT)?)),
+        _ => build.reshape(part, reshape_codes(place.scope(), &lengths, result).ok_or(miss!("sizes-said"))?),
     };
     edit.insert.push(slice.output(part));
     let reshape = NewNode { extra: node.extra.clone(), ..rebuilt(node, reshape) };
     edit.insert.push(reshape.named(node.name.clone()).output(output));
-    Some(edit.removing(place.id).removing(id))
+    Ok(edit.removing(place.id).removing(id))
 }
 
 /// Whether a slice between `data` and the reshape, instead of behind it, has something to meet.

@@ -3,7 +3,9 @@
 use super::cuts::{cuts_of, part};
 use super::{fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -53,22 +55,20 @@ const VALUE_BYTES: usize = 64;
 /// such lists. So an axis is rolled by one Gather.
 ///
 /// Premises: the dim and all bounds are numbers, and nothing else reads what is put together.
-fn selections(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let output = node.output(0)?;
-    let rank = place.shape(output)?.len();
-    let axis = place.read(node).axis(rank)?;
+fn selections(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let output = node.output(0).ok_or(Miss::ROOT)?;
+    let rank = place.shape(output).ok_or(miss!("known-places").of(output))?.len();
+    let axis = place.read(node).axis(rank).ok_or(Miss::ROOT)?;
     let mut remove: Vec<NodeId> = Vec::new();
     let mut indices: Vec<i32> = Vec::new();
     let mut data = None;
     for value in node.inputs() {
-        let value = (*value)?;
-        let id = place.model.value(value).producer()?;
-        let source = place.model.node(id)?.input(0)?;
-        if *data.get_or_insert(source) != source {
-            return None;
-        }
-        indices.extend(selected(place, id, value, axis)?);
+        let value = (*value).ok_or(Miss::ROOT)?;
+        let id = place.model.value(value).producer().ok_or(Miss::ROOT)?;
+        let source = place.model.node(id).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?;
+        ensure(*data.get_or_insert(source) == source, miss!("one-source"))?;
+        indices.extend(selected(place, id, value, axis).ok_or(miss!("known-places"))?);
         remove.push(id);
     }
     remove.sort_unstable();
@@ -77,15 +77,20 @@ fn selections(place: &Place<'_>) -> Option<Edit> {
     let gone = remove.iter().filter_map(|&id| place.model.node(id)).flat_map(Node::outputs).flatten();
     let free = |value: &ValueId| place.model.is_read_only_by(*value, &[place.id]);
     let closed = gone.copied().collect::<Vec<_>>().iter().all(free);
-    let data = data.filter(|&data| place.may_be_looked_up(data))?;
-    let bytes = indices.len().checked_mul(size_of::<i32>())?;
+    let data = data.filter(|&data| place.may_be_looked_up(data)).ok_or(miss!("no-strings"))?;
+    let bytes = indices.len().checked_mul(size_of::<i32>()).ok_or(Miss::COMPUTABLE)?;
     let gone: Vec<NodeId> = remove.iter().copied().chain([place.id]).collect();
-    let spared = place.allowance(&gone).checked_add(VALUE_BYTES.checked_mul(node.inputs().len())?)?;
+    let spared = place
+        .allowance(&gone)
+        .checked_add(VALUE_BYTES.checked_mul(node.inputs().len()).ok_or(Miss::COMPUTABLE)?)
+        .ok_or(Miss::COMPUTABLE)?;
     let in_order = indices.iter().zip(indices.iter().skip(1)).all(|(a, b)| a.checked_add(1) == Some(*b));
-    if node.inputs().len() < 2 || !closed || in_order || indices.len() > MOST_INDICES || bytes > spared {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(node.inputs().len() >= 2, Miss::ROOT)?;
+    ensure(closed, miss!("one-reader"))?;
+    ensure(!in_order, miss!("out-of-order"))?;
+    ensure(indices.len() <= MOST_INDICES, miss!("known-places"))?;
+    ensure(bytes <= spared, miss!("no-larger"))?;
+    let mut edit = place.begin()?;
     edit.remove = remove;
     let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
     place.instead(edit, gather)
@@ -125,31 +130,38 @@ fn selected(place: &Place<'_>, id: NodeId, value: ValueId, axis: usize) -> Optio
 /// `x[[i₀]], x[[i₁]], …` along an axis are one Split, gaps being results nobody reads.
 ///
 /// Premises: the dim and all indices are numbers. There may not be more in gaps than is taken, for it is copied for nothing.
-fn gathers(place: &Place<'_>) -> Option<Edit> {
-    let data = place.input(0)?;
-    let (axis, _) = element(place, place.id)?;
-    let size = place.shape(data)?.get(axis)?.as_const()?;
+fn gathers(place: &Place<'_>) -> Result<Edit, Miss> {
+    let data = place.operand(0)?;
+    let (axis, _) = element(place, place.id).ok_or(miss!(LATE_RULES, "known-places"))?;
+    let size = place
+        .shape(data)
+        .ok_or(miss!(LATE_RULES, "known-places").of(data))?
+        .get(axis)
+        .ok_or(miss!(LATE_RULES, "known-places").of(data))?
+        .as_const()
+        .ok_or(miss!(LATE_RULES, "known-places").of(data))?;
     let mut ids = siblings(place, data, &["Gather"]);
     ids.push(place.id);
     ids.sort_unstable();
     let mut parts = Vec::new();
     for id in ids {
         let Some((_, index)) = element(place, id).filter(|(along, _)| *along == axis) else { continue };
-        parts.push((index, id, place.model.node(id)?.output(0)?));
+        parts.push((index, id, place.model.node(id).ok_or(Miss::ROOT)?.output(0).ok_or(Miss::ROOT)?));
     }
     // The first of them stands for all; equal ones become one before.
-    if parts.len() < fewest_parts(place, data) || parts.first()?.1 != place.id {
-        return None;
-    }
+    let fewest = fewest_parts(place, data);
+    let few = if fewest > 2 { miss!(LATE_RULES, "three-of-sizes") } else { miss!(LATE_RULES, "two-or-more") };
+    ensure(parts.len() >= fewest, few.of(data))?;
+    ensure(parts.first().ok_or(Miss::ROOT)?.1 == place.id, Miss::ROOT)?;
     parts.sort_unstable();
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let (mut next, mut unread) = (0i64, 0i64);
-    let mut edit = place.edit()?;
+    let mut edit = place.begin()?;
     let ends = parts.iter().map(|&(index, _, result)| (index, Some(result))).chain([(size, None)]);
     for (begin, result) in ends {
-        let gap = begin.checked_sub(next).filter(|&gap| gap >= 0)?;
+        let gap = begin.checked_sub(next).filter(|&gap| gap >= 0).ok_or(miss!(LATE_RULES, "distinct"))?;
         if gap > 0 {
-            unread = unread.checked_add(gap)?;
+            unread = unread.checked_add(gap).ok_or(Miss::COMPUTABLE)?;
             sizes.push(gap);
             outputs.push(edit.new_value(data, "rest"));
         }
@@ -157,14 +169,12 @@ fn gathers(place: &Place<'_>) -> Option<Edit> {
             sizes.push(1);
             outputs.push(result);
         }
-        next = begin.checked_add(1)?;
+        next = begin.checked_add(1).ok_or(Miss::COMPUTABLE)?;
     }
-    if unread > size.checked_sub(unread)? {
-        return None;
-    }
+    ensure(unread <= size.checked_sub(unread).ok_or(Miss::COMPUTABLE)?, miss!(LATE_RULES, "few-gaps"))?;
     edit.remove.extend(parts.iter().map(|&(_, id, _)| id));
-    let split = place.build(&mut edit, data).split(data, axis, sizes)?;
-    Some(edit.inserting(outputs.into_iter().fold(split, NewNode::output)))
+    let split = place.build(&mut edit, data).split(data, axis, sizes).ok_or(Miss::EXPRESSIBLE)?;
+    Ok(edit.inserting(outputs.into_iter().fold(split, NewNode::output)))
 }
 
 /// The axis and index of a Gather of one element that keeps the axis.

@@ -4,7 +4,9 @@ use super::cuts::{cuts_of, part};
 use super::{fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::build::Build;
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 use crate::slicing::Range;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -42,22 +44,22 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
 ];
 
 /// A Split of which one result is read is a slice.
-fn split_to_slice(place: &Place<'_>) -> Option<Edit> {
-    let node = place.node()?;
-    let data = node.input(0)?;
+fn split_to_slice(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
     let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
-    let (Some(value), None) = (read.next(), read.next()) else { return None };
-    let (axis, cut) = part(place, node, value)?;
-    let mut edit = place.edit()?.removing(place.id);
+    let (Some(value), None) = (read.next(), read.next()) else { return Err(miss!("one-read")) };
+    let (axis, cut) = part(place, node, value).ok_or(miss!("known-places"))?;
+    let mut edit = place.begin()?.removing(place.id);
     let slice = match cut {
         None => NewNode::new("Identity", [Some(data)]),
         Some(cut) => {
-            let rank = place.shape(data)?.len();
+            let rank = place.shape(data).ok_or(miss!("known-places").of(data))?.len();
             let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
-            place.build(&mut edit, data).slice_of_ranges(data, &ranges)?
+            place.build(&mut edit, data).slice_of_ranges(data, &ranges).ok_or(Miss::EXPRESSIBLE)?
         }
     };
-    Some(edit.inserting(slice.named(node.name.clone()).output(value)))
+    Ok(edit.inserting(slice.named(node.name.clone()).output(value)))
 }
 
 /// A piece of an axis that some slices of a value take.
@@ -90,20 +92,24 @@ fn is_squeezed(place: &Place<'_>, value: ValueId) -> bool {
 /// `x[0:a], x[a:b], … , x[z:]` along an axis are one Split, gaps being results nobody reads.
 ///
 /// Premises: the dim and all bounds are numbers, and no two pieces overlap.
-fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
-    let data = place.input(0)?;
-    let (axis, ..) = only_cut(place, place.id)?;
-    let dim = place.shape(data)?.get(axis)?.as_const()?;
+fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {
+    let data = place.operand(0)?;
+    let (axis, ..) = only_cut(place, place.id).ok_or(miss!("one-axis"))?;
+    let dim = place
+        .shape(data)
+        .ok_or(miss!("known-places").of(data))?
+        .get(axis)
+        .ok_or(miss!("known-places").of(data))?
+        .as_const()
+        .ok_or(miss!("known-places").of(data))?;
     let mut slices = siblings(place, data, &["Slice"]);
-    if slices.is_empty() {
-        return None;
-    }
+    ensure(!slices.is_empty(), miss!("two-or-more").of(data))?;
     slices.push(place.id);
     slices.sort_unstable();
     let mut pieces: Vec<Piece> = Vec::new();
     for id in slices {
         let Some((_, start, len)) = only_cut(place, id).filter(|&(other, ..)| other == axis) else { continue };
-        let value = place.model.node(id)?.output(0)?;
+        let value = place.model.node(id).ok_or(Miss::ROOT)?.output(0).ok_or(Miss::ROOT)?;
         if len == 1 && is_squeezed(place, value) {
             continue;
         }
@@ -115,11 +121,12 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     }
     pieces.sort_by_key(|piece| piece.start);
     let overlap = |pair: &[Piece]| matches!(pair, [a, b] if a.start.checked_add(a.len).is_none_or(|end| end > b.start));
-    if pieces.len() < fewest_parts(place, data) || pieces.windows(2).any(overlap) {
-        return None;
-    }
-    let name = place.node()?.name.clone();
-    let mut edit = place.edit()?;
+    let fewest = fewest_parts(place, data);
+    let few = if fewest > 2 { miss!("three-of-sizes") } else { miss!("two-or-more") };
+    ensure(pieces.len() >= fewest, few.of(data))?;
+    ensure(!pieces.windows(2).any(overlap), miss!("no-overlap"))?;
+    let name = place.root()?.name.clone();
+    let mut edit = place.begin()?;
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let mut at = 0i64;
     let gap = |edit: &mut Edit, sizes: &mut Vec<i64>, outputs: &mut Vec<ValueId>, at: i64, to: i64| {
@@ -130,10 +137,10 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     };
     for piece in pieces {
         gap(&mut edit, &mut sizes, &mut outputs, at, piece.start);
-        at = piece.start.checked_add(piece.len)?;
+        at = piece.start.checked_add(piece.len).ok_or(Miss::COMPUTABLE)?;
         sizes.push(piece.len);
         let mut slices = piece.slices.into_iter();
-        let (id, value) = slices.next()?;
+        let (id, value) = slices.next().ok_or(Miss::ROOT)?;
         outputs.push(value);
         edit.remove.push(id);
         for (id, equal) in slices {
@@ -147,7 +154,7 @@ fn slices_to_split(place: &Place<'_>) -> Option<Edit> {
     }
     gap(&mut edit, &mut sizes, &mut outputs, at, dim);
     let stem = format!("{}_split", place.model.value(data).name);
-    let split = Build::named(&mut edit, place.opset, stem).split(data, axis, sizes)?;
+    let split = Build::named(&mut edit, place.opset, stem).split(data, axis, sizes).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(outputs.into_iter().fold(split.named(name), NewNode::output));
-    Some(edit)
+    Ok(edit)
 }

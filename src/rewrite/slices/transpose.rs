@@ -2,7 +2,9 @@
 
 use super::moved;
 use crate::ir::{Edit, NewNode};
-use crate::rewrite::{Place, Rule};
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-transpose",
@@ -19,19 +21,18 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
 
 /// `Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p)`: axis `i` of the transposed data is axis `p[i]` of `x`. Less is transposed, and
 /// the Transpose may meet another behind the slice that undoes it.
-fn slice_of_transpose(place: &Place<'_>) -> Option<Edit> {
-    let (middle, output) = (place.input(0)?, place.output(0)?);
-    let (id, node) = place.producer(middle, "Transpose")?;
-    let data = node.input(0)?;
-    if !place.has_one_reader(middle) {
-        return None;
-    }
-    let rank = place.shape(data)?.len();
-    let perm = place.read(node).permutation(rank)?;
-    let mut edit = place.edit()?;
-    let slice = moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied())?;
+fn slice_of_transpose(place: &Place<'_>) -> Result<Edit, Miss> {
+    let (middle, output) = (place.operand(0)?, place.result()?);
+    let (id, node) = place.producer(middle, "Transpose").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
+    ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
+    let rank = place.shape(data).ok_or(miss!("axes-known").of(data))?.len();
+    let perm = place.read(node).permutation(rank).ok_or(Miss::ROOT)?;
+    let mut edit = place.begin()?;
+    let slice =
+        moved(place, &mut edit, place.id, data, rank, &|axis| perm.get(axis).copied()).ok_or(miss!("axes-known"))?;
     let part = edit.new_value(middle, "sliced");
     edit.insert.push(slice.output(part));
     edit.insert.push(NewNode::like(node).reading(0, part).output(output));
-    Some(edit.removing(place.id).removing(id))
+    Ok(edit.removing(place.id).removing(id))
 }

@@ -1,24 +1,4 @@
-//! What a rule or a pass says of itself: `onnx-slice-fold rules` and `RULES.md` print it, and tests hold it against fixtures.
-
-/// Something that must hold for a rewrite to be right, or to pay, and that its code checks: a short name in kebab case, and the statement.
-pub type Premise = (&'static str, &'static str);
-
-/// What is told of a rewrite rule, or of a pass that can be left out.
-#[derive(Clone, Copy, Debug)]
-pub struct Record {
-    /// Its name, in kebab case, as `--skip` and `--only` take it.
-    pub name: &'static str,
-    /// What equals what, as a formula.
-    pub law: &'static str,
-    /// What it does, in one sentence.
-    pub sentence: &'static str,
-    /// When it does it. Each premise can fail while the others hold.
-    pub premises: &'static [Premise],
-    /// Whether results stay equal bit for bit. The others stay equal up to rounding and are left out under `--exact`.
-    pub exact: bool,
-    /// The operators it looks at, those of other domains with their domain; empty if it looks at all of them.
-    pub operators: &'static [&'static str],
-}
+//! Suggests the name nearest to a misspelled one.
 
 /// The name that a wrong one was most likely meant to be: the nearest in single letters, if it is near enough to be a slip.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {

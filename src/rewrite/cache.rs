@@ -1,0 +1,25 @@
+//! A cache of slices that rules have analyzed at earlier nodes.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
+use crate::dim::Dim;
+use crate::ir::{GraphId, NodeId, ValueId};
+use crate::ops::SliceCuts;
+
+/// The ranges of slices and the values that hold a dim, as far as a rule has computed them. The key of a slice includes its operands, so an
+/// edit invalidates no entry. Facts that change later need a new cache.
+#[derive(Default)]
+pub struct Taken {
+    pub(super) slices: RefCell<FxHashMap<NodeId, CachedSlice>>,
+    /// For each graph the first value that holds an expression as a 64-bit scalar.
+    pub(super) scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
+}
+
+/// The operands of a slice and its ranges.
+pub(super) struct CachedSlice {
+    pub(super) inputs: Vec<Option<ValueId>>,
+    pub(super) cuts: Option<Rc<SliceCuts>>,
+}

@@ -1,0 +1,143 @@
+//! The edit check: conditions on every edit, whatever its rule proves. No edit introduces nodes that ONNX Runtime or another consumer
+//! computes wrongly or does not load. Each guard documents one defect. Nodes that an author has written are not changed.
+
+use super::divisors::keeps_divisors_computed;
+use super::fuse::idiom::Idioms;
+use super::fuse::pooled::keeps_pads_from_pools;
+use super::introduced::introduces_nothing;
+use super::miss::{Miss, ensure};
+use super::narrow::{moves_nothing_narrow, passes_nothing_narrow};
+use super::place::Place;
+use super::ranges::looks_up_by_no_negative_range;
+use super::rule::Premise;
+use super::shown::turns_no_output;
+use super::strings::looks_up_no_strings;
+use super::turned::multiplies_nothing_turned;
+use super::weighted::multiplies_no_integers;
+use crate::ir::{Edit, Fact, Node, ValueId};
+
+/// A condition on every edit.
+pub trait Guard {
+    /// Its name and statement, in the form of a rule's premise.
+    fn premise(&self) -> Premise;
+
+    /// Returns `true` if the edit keeps the condition.
+    fn permits(&self, place: &Place<'_>, edit: &Edit) -> bool;
+}
+
+impl Guard for (Premise, fn(&Place<'_>, &Edit) -> bool) {
+    fn premise(&self) -> Premise {
+        self.0
+    }
+
+    fn permits(&self, place: &Place<'_>, edit: &Edit) -> bool {
+        (self.1)(place, edit)
+    }
+}
+
+impl Guard for Idioms {
+    fn premise(&self) -> Premise {
+        (
+            "idiom-whole",
+            "the edit replaces a group of nodes that a runtime computes with one kernel as a whole, or not at all",
+        )
+    }
+
+    fn permits(&self, _: &Place<'_>, edit: &Edit) -> bool {
+        self.leaves_whole(edit)
+    }
+}
+
+/// A guard without state.
+type Stateless = (Premise, fn(&Place<'_>, &Edit) -> bool);
+
+/// The guards without state, in the order they are checked.
+#[rustfmt::skip]
+pub const GUARDS: &[Stateless] = &[
+    (("not-taken", "no value that the edit gives more readers is a sequence, an optional or strings that a Loop or Scan takes"), leaves_taken_alone),
+    (("one-grid", "no two pairs of QuantizeLinear and DequantizeLinear with different scales become neighbours"), keeps_grids_apart),
+    (("accepted-form", "the edit writes no form of a node that a consumer misreads"), introduces_nothing),
+    (("pad-before-pool", "no pool reads a Pad that ONNX Runtime would merge into it wrongly"), keeps_pads_from_pools),
+    (("computed-divisor", "no integer division gets a constant divisor that holds 0"), keeps_divisors_computed),
+    (("no-lookup-of-strings", "no new Gather reads strings"), looks_up_no_strings),
+    (("no-negative-range", "no Gather reads a Range that may reach below 0"), looks_up_by_no_negative_range),
+    (("no-turned-product", "no product in float16 reads a Transpose that ONNX Runtime merges into it wrongly"), multiplies_nothing_turned),
+    (("float-product", "no product in floats reads a DequantizeLinear of a constant directly"), multiplies_no_integers),
+    (("output-in-floats", "no graph output is read by a Transpose that a QuantizeLinear reads"), turns_no_output),
+    (("wide-quantization", "no node next to a quantization to a narrow type moves elements, unless ONNX Runtime has a kernel for it"), passes_nothing_narrow),
+    (("wide-elements", "no new node moves elements of a narrow type, unless ONNX Runtime has a kernel for it"), moves_nothing_narrow),
+    (("no-reader-behind", "no remaining node reads a result that the edit removes"), |place, edit| place.model.leaves_no_reader_behind(edit)),
+    (("one-definition", "each value has one definition after the edit"), |place, edit| place.model.leaves_one_definition(edit)),
+];
+
+/// Checks an edit that a rule offers. The miss names the guard that refuses it.
+pub fn check(place: &Place<'_>, edit: &Edit, idioms: &Idioms) -> Result<(), Miss> {
+    let stateless = GUARDS.iter().map(|guard| guard as &dyn Guard);
+    for guard in [idioms as &dyn Guard].into_iter().chain(stateless) {
+        ensure(guard.permits(place, edit), Miss::new(guard.premise().0))?;
+    }
+    Ok(())
+}
+
+/// The pairs of a replaced value and the existing value that its consumers read after the edit.
+fn forwarded(edit: &Edit) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
+    edit.replace.iter().copied().filter(|(old, new)| !old.is_placeholder() && !new.is_placeholder())
+}
+
+fn leaves_taken_alone(place: &Place<'_>, edit: &Edit) -> bool {
+    !forwarded(edit).any(|(old, new)| is_copy_of_taken(place, new) || is_taken(place, old))
+}
+
+fn keeps_grids_apart(place: &Place<'_>, edit: &Edit) -> bool {
+    !forwarded(edit).any(|(old, new)| parts_grids(place, old, new))
+}
+
+/// Returns `true` if `value` and the readers of `output` are parts of two pairs of QuantizeLinear and DequantizeLinear, one behind the other, on
+/// two grids. Where nothing is in between, ONNX Runtime makes one pair of them, on a third grid, and results change by as much as a step.
+fn parts_grids(place: &Place<'_>, output: ValueId, value: ValueId) -> bool {
+    if place.producer(value, "DequantizeLinear").is_some() {
+        return is_quantized_before(place, value) && is_quantized_behind(place, output, value);
+    }
+    let Some((_, quantized)) = place.producer(value, "QuantizeLinear") else { return false };
+    // The pair that this node is inside of, behind another or before one.
+    let is_second = quantized.input(0).is_some_and(|data| {
+        let inner = place.producer(data, "DequantizeLinear");
+        inner.is_some_and(|(_, inner)| !place.same_grid(quantized, inner)) && is_quantized_before(place, data)
+    });
+    place.model.users(output).into_iter().filter_map(|(id, _)| place.model.node(id)).any(|node| {
+        let result = node.output(0).filter(|_| node.is("DequantizeLinear"));
+        result.is_some_and(|result| is_second || is_quantized_behind(place, result, result))
+    })
+}
+
+/// Returns `true` if a DequantizeLinear computes a value from the result of a QuantizeLinear.
+fn is_quantized_before(place: &Place<'_>, value: ValueId) -> bool {
+    let codes = place.producer(value, "DequantizeLinear").and_then(|(_, node)| node.input(0));
+    codes.is_some_and(|codes| place.producer(codes, "QuantizeLinear").is_some())
+}
+
+/// Returns `true` if a reader of a value quantizes on another grid than what gives `dequantized`.
+fn is_quantized_behind(place: &Place<'_>, value: ValueId, dequantized: ValueId) -> bool {
+    let Some((_, inner)) = place.producer(dequantized, "DequantizeLinear") else { return false };
+    let is_other = |outer: &Node| outer.is("QuantizeLinear") && !place.same_grid(outer, inner);
+    place.model.users(value).into_iter().any(|(id, _)| place.model.node(id).is_some_and(is_other))
+}
+
+/// Returns `true` if a node with a body takes a value, or the original of which the value is a copy. ONNX Runtime orders the copy and the
+/// node by the readers of the copy: with one copy fewer it may copy a value that was moved already.
+fn is_copy_of_taken(place: &Place<'_>, mut value: ValueId) -> bool {
+    while !is_taken(place, value) {
+        let Some(source) = place.producer(value, "Identity").and_then(|(_, node)| node.input(0)) else {
+            return false;
+        };
+        value = source;
+    }
+    true
+}
+
+/// Returns `true` if a node with a body reads a value and may take it, see [`Fact::is_copied`].
+fn is_taken(place: &Place<'_>, value: ValueId) -> bool {
+    let is_copied = place.fact(value).is_some_and(Fact::is_copied);
+    let has_body = |id| place.model.node(id).is_some_and(|node| node.subgraphs().next().is_some());
+    !is_copied && place.model.users(value).into_iter().any(|(reader, _)| has_body(reader))
+}

@@ -1,0 +1,121 @@
+//! The reason for which a rule declines. A [`Miss`] names the premise that failed, and the operand or dim of that premise. A miss is four words
+//! in size: rules decline millions of times, so only `explain --rule` formats text.
+
+use crate::dim::Answer;
+use crate::ir::ValueId;
+
+/// The subject of a premise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The node as a whole.
+    Node,
+    /// A value.
+    Value(ValueId),
+    /// An axis of a value.
+    Dim(ValueId, u32),
+}
+
+/// The first premise that failed at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Miss {
+    /// The name of the premise: one of the rule's record, or of [`SHARED`].
+    pub premise: &'static str,
+    /// The subject of the premise.
+    pub about: About,
+    /// `true` if the prover could decide neither the premise nor its opposite. The question is the last one that
+    /// [`Scope::open_question`](crate::dim::Scope::open_question) noted, for a miss ends the attempt.
+    pub is_open: bool,
+}
+
+/// Premises of every rule, in addition to those of its record.
+pub const SHARED: &[(&str, &str)] = &[
+    ("name-is-free", "the result is no graph output, or another node can compute it under that name"),
+    ("results-unread", "no consumer reads the other results of a node that the edit removes"),
+    ("one-reader", "no remaining node reads a value that the edit removes"),
+    ("no-larger", "the new constants take no more bytes than the removed nodes and constants"),
+    ("expressible", "the operator set in force can express the new node"),
+    ("computable", "the rule computes the new constants and axes without overflow and within the budget"),
+];
+
+impl Miss {
+    /// The node does not have the operator, or the operands, that the rule looks for. `explain --rule` does not list such nodes.
+    pub const ROOT: Miss = Miss::new("root");
+    /// The result is a graph output and its name is needed.
+    pub const NAME: Miss = Miss::new("name-is-free");
+    /// Another result of a removed node is read.
+    pub const RESULTS: Miss = Miss::new("results-unread");
+    /// A remaining node reads a value that the edit removes.
+    pub const READ: Miss = Miss::new("one-reader");
+    /// The model would grow.
+    pub const LARGER: Miss = Miss::new("no-larger");
+    /// The operator set in force cannot express the new node.
+    pub const EXPRESSIBLE: Miss = Miss::new("expressible");
+    /// A constant of the edit cannot be computed.
+    pub const COMPUTABLE: Miss = Miss::new("computable");
+
+    /// A miss about the node as a whole.
+    pub const fn new(premise: &'static str) -> Miss {
+        Miss { premise, about: About::Node, is_open: false }
+    }
+
+    /// The same about a value.
+    pub const fn of(self, value: ValueId) -> Miss {
+        Miss { about: About::Value(value), ..self }
+    }
+
+    /// The same about an axis of a value.
+    pub fn dim(self, value: ValueId, axis: usize) -> Miss {
+        Miss { about: About::Dim(value, u32::try_from(axis).unwrap_or(u32::MAX)), ..self }
+    }
+
+    /// Returns `true` if the node is not one that the rule is about.
+    pub fn is_root(&self) -> bool {
+        self.premise == Miss::ROOT.premise
+    }
+}
+
+/// Declines with `miss` unless the condition holds.
+pub fn ensure(holds: bool, miss: Miss) -> Result<(), Miss> {
+    if holds { Ok(()) } else { Err(miss) }
+}
+
+/// Declines with `miss` unless the answer is yes; the miss records that the question is open if it is neither yes nor no.
+pub fn prove(answer: Answer, miss: Miss) -> Result<(), Miss> {
+    match answer {
+        Answer::Yes => Ok(()),
+        Answer::No => Err(miss),
+        Answer::Unknown => Err(Miss { is_open: true, ..miss }),
+    }
+}
+
+/// Returns the first attempt that succeeds. If all decline, the miss is that of the last one that found the pattern of the rule.
+pub fn first_of<T>(attempts: impl IntoIterator<Item = Result<T, Miss>>) -> Result<T, Miss> {
+    let mut miss = Miss::ROOT;
+    for attempt in attempts {
+        match attempt {
+            Ok(found) => return Ok(found),
+            Err(other) if !other.is_root() => miss = other,
+            Err(_) => {}
+        }
+    }
+    Err(miss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_miss_is_small() {
+        assert!(size_of::<Miss>() <= 32, "{}", size_of::<Miss>());
+    }
+
+    #[test]
+    fn the_last_pattern_found_is_the_reason() {
+        let (first, last) = (Miss::new("first"), Miss::new("last"));
+        let miss = first_of::<()>([Err(first), Err(Miss::ROOT), Err(last), Err(Miss::ROOT)]);
+        assert_eq!(miss, Err(last));
+        assert_eq!(first_of([Err(first), Ok(1), Ok(2)]), Ok(1));
+        assert_eq!(first_of::<()>([]), Err(Miss::ROOT));
+    }
+}

@@ -1,0 +1,250 @@
+//! A node with its facts, as a rule sees it.
+
+use super::cache::Taken;
+use super::miss::Miss;
+use crate::dim::{Answer, Dim, Scope};
+use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
+use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
+use crate::ops::{Budget, NodeView, Opset, concat, concat_later, has_kernel_for_narrow};
+use crate::tensor::{DType, Tensor};
+
+/// A node a rule looks at, with everything it may know.
+pub struct Place<'a> {
+    /// The model.
+    pub model: &'a Model,
+    /// What is proved.
+    pub facts: &'a Facts,
+    /// The node.
+    pub id: NodeId,
+    /// The operator set of the default domain in force.
+    pub opset: Opset,
+    /// What computing new constants may cost.
+    pub budget: &'a Budget,
+    /// The slices analyzed so far.
+    pub taken: &'a Taken,
+}
+
+impl<'a> Place<'a> {
+    /// The node.
+    pub fn node(&self) -> Option<&'a Node> {
+        self.model.node(self.id)
+    }
+
+    /// The graph the node is in.
+    pub fn graph(&self) -> Option<GraphId> {
+        self.node().map(Node::graph)
+    }
+
+    /// A node of this graph, read as its operator set means it.
+    pub fn read(&self, node: &'a Node) -> NodeView<'a> {
+        NodeView { node, facts: self.facts, opset: self.opset }
+    }
+
+    /// The node looked at, read so.
+    pub fn this(&self) -> Option<NodeView<'a>> {
+        self.node().map(|node| self.read(node))
+    }
+
+    /// Operand `i` of the node.
+    pub fn input(&self, i: usize) -> Option<ValueId> {
+        self.node()?.input(i)
+    }
+
+    /// Result `i` of the node.
+    pub fn output(&self, i: usize) -> Option<ValueId> {
+        self.node()?.output(i)
+    }
+
+    /// The node, for a rule: a node that is gone is not the rule's root operator.
+    pub fn root(&self) -> Result<&'a Node, Miss> {
+        self.node().ok_or(Miss::ROOT)
+    }
+
+    /// The node as its operator set defines it, for a rule.
+    pub fn reading(&self) -> Result<NodeView<'a>, Miss> {
+        self.this().ok_or(Miss::ROOT)
+    }
+
+    /// Operand `i` of the node, for a rule: a node without it is not the rule's root operator.
+    pub fn operand(&self, i: usize) -> Result<ValueId, Miss> {
+        self.input(i).ok_or(Miss::ROOT)
+    }
+
+    /// The first result of the node, for a rule.
+    pub fn result(&self) -> Result<ValueId, Miss> {
+        self.output(0).ok_or(Miss::ROOT)
+    }
+
+    /// An edit at this node, for a rule.
+    pub fn begin(&self) -> Result<Edit, Miss> {
+        self.edit().ok_or(Miss::ROOT)
+    }
+
+    /// The symbols.
+    pub fn scope(&self) -> &'a Scope {
+        self.facts.scope()
+    }
+
+    /// The fact of a value.
+    pub fn fact(&self, value: ValueId) -> Option<&'a Fact> {
+        self.facts.get(value)
+    }
+
+    /// The shape of a value.
+    pub fn shape(&self, value: ValueId) -> Option<&'a [Dim]> {
+        self.fact(value).and_then(Fact::shape)
+    }
+
+    /// The element type of a value.
+    pub fn dtype(&self, value: ValueId) -> Option<DType> {
+        self.fact(value).and_then(Fact::dtype)
+    }
+
+    /// The content of a value, if all of it is known.
+    pub fn constant(&self, value: ValueId) -> Option<&'a Tensor> {
+        self.fact(value).and_then(Fact::constant_tensor)
+    }
+
+    /// The integers a value is known to hold.
+    pub fn const_ints(&self, value: ValueId) -> Option<Vec<i64>> {
+        self.fact(value).and_then(Fact::const_ints)
+    }
+
+    /// Returns `true` if both values are proved to have the same shape, dimension for dimension.
+    pub fn same_shape(&self, a: ValueId, b: ValueId) -> bool {
+        self.compare_shapes(a, b).is_yes()
+    }
+
+    /// Compares the shapes of two values.
+    pub fn compare_shapes(&self, a: ValueId, b: ValueId) -> Answer {
+        match (self.shape(a), self.shape(b)) {
+            (Some(a), Some(b)) => self.compare_dims(a, b),
+            _ => Answer::No,
+        }
+    }
+
+    /// Returns `true` if a new Gather may read a value. ONNX Runtime's Gather returns only the first string of each entry.
+    pub fn may_be_looked_up(&self, value: ValueId) -> bool {
+        self.dtype(value).is_some_and(|dtype| dtype != DType::String)
+    }
+
+    /// Returns `true` if both lists have the same length and their dims are proved to be equal in pairs.
+    pub fn same_dims(&self, a: &[Dim], b: &[Dim]) -> bool {
+        self.compare_dims(a, b).is_yes()
+    }
+
+    /// Compares two lists of dims in pairs. The answer is that of the first pair that is not proved to be equal.
+    pub fn compare_dims(&self, a: &[Dim], b: &[Dim]) -> Answer {
+        if a.len() != b.len() {
+            return Answer::No;
+        }
+        let answers = a.iter().zip(b).map(|(a, b)| self.scope().eq(a, b));
+        answers.into_iter().find(|answer| !answer.is_yes()).unwrap_or(Answer::Yes)
+    }
+
+    /// A node with the facts of its operands and results.
+    pub fn view(&self, id: NodeId) -> Option<NodeFacts<'a>> {
+        NodeFacts::of(self.model, self.facts, id, self.opset.version())
+    }
+
+    /// The node that computes a value, if it is in the same graph and its operator is of the default domain and has this trait.
+    pub fn producer_with(&self, value: ValueId, has: impl Fn(&Traits) -> bool) -> Option<(NodeId, &'a Node)> {
+        let id = self.model.value(value).producer()?;
+        let node = self.model.node(id)?;
+        let fits = node.graph() == self.node()?.graph() && node.canonical_domain().is_empty();
+        (fits && has(traits_of(self.model, node))).then_some((id, node))
+    }
+
+    /// Whether products of an operand of these sizes are best computed in rows: runtimes do so where all sizes are numbers. Where the
+    /// operator set has an Attention, that takes whole values.
+    pub fn runs_in_rows(&self, dims: &[Dim]) -> bool {
+        let is_number = |dim: &Dim| dim.as_const().is_some_and(|size| size > 0);
+        !self.opset.has("Attention") && dims.iter().all(is_number)
+    }
+
+    /// The node that lays the elements of another value out as this one, if it is in the same graph.
+    pub fn layout(&self, value: ValueId) -> Option<(NodeId, &'a Node)> {
+        self.producer_with(value, |traits| traits.moves == Some(Movement::Layout))
+    }
+
+    /// The node that computes a value, if it is of this operator of the default domain and in the same graph.
+    pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &'a Node)> {
+        self.producer_of(value, &[operator])
+    }
+
+    /// The node that computes a value, if it is of one of these operators of the default domain and in the same graph.
+    pub fn producer_of(&self, value: ValueId, operators: &[&str]) -> Option<(NodeId, &'a Node)> {
+        let id = self.model.value(value).producer()?;
+        let node = self.model.node(id).filter(|node| Some(node.graph()) == self.graph())?;
+        operators.iter().any(|operator| node.is(operator)).then_some((id, node))
+    }
+
+    /// Tensors one behind the other along an axis; they are otherwise of one shape.
+    pub(super) fn concatenated(&self, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
+        let dtype = tensors.first()?.dtype();
+        let elements = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.len()))?;
+        if Tensor::may_be_deferred(dtype, &[elements]) && tensors.iter().all(|tensor| tensor.dtype() == dtype) {
+            return concat_later(tensors, axis).ok();
+        }
+        let bytes = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.byte_len()))?;
+        self.budget.take_bytes(bytes).ok()?;
+        concat(tensors, axis).ok()
+    }
+
+    /// Whether the only reader of a value is one operand of one node.
+    pub fn has_one_reader(&self, value: ValueId) -> bool {
+        self.model.is_read_once(value)
+    }
+
+    /// Whether every reader of a value is one node, which may read it more than once.
+    pub fn has_one_reader_node(&self, value: ValueId) -> bool {
+        let users = self.model.users(value);
+        let first = users.first().map(|&(node, _)| node);
+        let all = users.iter().all(|&(node, _)| Some(node) == first);
+        !self.model.is_named(value) && first.is_some() && all
+    }
+
+    /// An edit at this node.
+    pub fn edit(&self) -> Option<Edit> {
+        Edit::at(self.model, self.id)
+    }
+
+    /// Returns the edit that removes this node and rewires the consumers of its first result to `value`. The other results must be unread.
+    /// Where the name of the result must survive and the producer of `value` cannot take it, as between an input and an output of a
+    /// graph, the edit inserts an Identity.
+    pub fn forward(&self, value: ValueId) -> Result<Edit, Miss> {
+        let (node, output) = (self.root()?, self.result()?);
+        if !self.may_forward(value) && (node.is("Identity") || !self.may_be_copied(value)) {
+            return Err(Miss::NAME.of(output));
+        }
+        let mut rest = node.outputs().iter().skip(1).flatten();
+        if let Some(&read) = rest.find(|&&other| !self.model.is_unused(other)) {
+            return Err(Miss::RESULTS.of(read));
+        }
+        Ok(self.begin()?.replacing(output, value).removing(self.id))
+    }
+
+    /// Returns `true` if runtimes have an Identity for the type of a value.
+    fn may_be_copied(&self, value: ValueId) -> bool {
+        self.dtype(value).is_none_or(|dtype| has_kernel_for_narrow("Identity", dtype, self.opset.version()))
+    }
+
+    /// Whether a quantization and a dequantization have the same scale, zero point, axis and blocks.
+    pub fn same_grid(&self, outer: &Node, inner: &Node) -> bool {
+        let same = |slot: usize| match (outer.input(slot), inner.input(slot)) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a == b || self.constant(a).zip(self.constant(b)).is_some_and(|(a, b)| a.same(b)),
+            _ => false,
+        };
+        let alike = |name: &str, default: i64| {
+            outer.int(name, default).is_some_and(|own| inner.int(name, default) == Some(own))
+        };
+        same(1) && same(2) && alike("axis", 1) && alike("block_size", 0)
+    }
+
+    /// Returns `true` if a value can replace the node's first result without an Identity for the result's name.
+    pub fn may_forward(&self, value: ValueId) -> bool {
+        let at = self.output(0).zip(self.graph());
+        at.is_some_and(|(output, graph)| self.model.may_replace(output, value, graph))
+    }
+}
