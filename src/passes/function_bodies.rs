@@ -179,7 +179,7 @@ fn fold_body(
 ) -> Result<Option<Facts>, RunError> {
     let edits = run.edits.clone();
     if edits.is_limited() {
-        let mut rehearsal = Run::new(&run.options, EditCounter::unlimited());
+        let mut rehearsal = Run::new(&run.options, EditCounter::unlimited(), run.payload);
         let mut model = model.clone();
         let (copy, _) = fold_copy(&mut model, scope, &mut rehearsal, passes, (id, body), call)?;
         if size(&model, copy) >= size(&model, body) {

@@ -70,6 +70,7 @@ pub fn run(
     }
     let hidden = Hidden::in_model(model);
     let edits = EditCounter::new(options.stop_after, options.stop_after < usize::MAX || options.verify_each)
+        .metered(scope.meter())
         .recording(options.detailed);
     let mut profile = Profile::new(options.measure_memory);
     let folded = if options.fold && !hidden.are_disputed() && model.functions().next().is_some() {
@@ -153,7 +154,7 @@ fn fold_with_functions(
     let begin = Instant::now();
     let settled = functions::fold(model, edits, options, &mut |model, edits, is_rehearsal| {
         // What a rehearsal learns of symbols must not be known in the run whose result is kept.
-        let scope = if is_rehearsal { Rc::new(Scope::new()) } else { Rc::clone(scope) };
+        let scope = if is_rehearsal { Rc::new(Scope::metered(scope.meter())) } else { Rc::clone(scope) };
         fold(model, scope, options, model_bytes, edits, profile, watch)
     })?;
     profile.note_around(calls::NAME, begin, 0.0, settled.edits.made_by(calls::NAME));
@@ -176,7 +177,7 @@ fn fold(
 ) -> Result<Settled, RunError> {
     watch("inferring shapes");
     let mut notes = Vec::new();
-    let mut run = Run::new(options, edits);
+    let mut run = Run::new(options, edits, payload(model));
     merge_first(model, &mut run)?;
     let begin = Instant::now();
     let mut walk = premises(model, &scope, options)?;
@@ -362,7 +363,7 @@ fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> 
     possible(walk.scope(), &options.assumptions)?;
     let Some(needed) = needed(model, walk) else { return Ok(()) };
     let invalid = |event: &&Event| event.kind == EventKind::Invalid && needed.node(event.node).is_some();
-    let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+    let mut before = Walk::new(Rc::new(Scope::metered(walk.scope().meter())), options.slice_rule, Budget::default());
     before.infer_main(original)?;
     let broken: FxHashSet<NodeId> = before.events.iter().filter(invalid).map(|event| event.node).collect();
     match walk.events.iter().filter(invalid).find(|event| !broken.contains(&event.node)) {

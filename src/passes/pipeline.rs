@@ -10,7 +10,7 @@ use super::{
     value_numbering,
 };
 use crate::ir::{Facts, Model, NodeId, ValueId};
-use crate::ops::{Event, EventKind};
+use crate::ops::EventKind;
 
 /// States what is known of every value. It runs at the beginning of every round, and does not change the model.
 pub const INFER: Pass =
@@ -189,13 +189,8 @@ fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
     }
     work.walk.events.iter().for_each(|event| work.untouched.note(event));
     work.untouched.hold(work.model, &mut work.walk.facts, &work.walk.hopeless);
-    for Event { node, kind, reason } in work.walk.events.drain(..) {
-        // What is inside a body may be inferred more than once.
-        if !work.told.insert((node, kind, reason.clone())) {
-            continue;
-        }
-        work.notes.push((work.model.describe(node), kind, reason));
-    }
+    let events = std::mem::take(&mut work.walk.events);
+    work.note_events(events);
     Ok(())
 }
 
@@ -258,7 +253,9 @@ fn fold_containers(work: &mut Work<'_>) -> Result<(), RunError> {
 fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
     let Run { rules, edits, .. } = &mut *work.run;
     let rules = (&*rules, &work.untouched, &mut work.agenda);
-    Ok(simplify::simplify(work.model, &mut work.walk.facts, rules, stage, edits)?)
+    let cuts = simplify::simplify(work.model, &mut work.walk.facts, rules, stage, edits)?;
+    work.note_events(cuts);
+    Ok(())
 }
 
 fn merge(work: &mut Work<'_>) -> Result<(), RunError> {

@@ -59,10 +59,6 @@ const MOST_BLOCKS: usize = 1 << 14;
 /// How many elements are moved together, at least, where others were before.
 const FEWEST_IN_ROW: usize = 8;
 
-/// How many operations of the budget for constants it takes to follow one block through one node. Each node may be the end of many ways up, and
-/// all of them together are to take no more than a tenth of a second.
-const COST: u64 = 512;
-
 /// What a node does to the elements of its operands.
 enum Move {
     Layout,
@@ -297,7 +293,7 @@ impl<'p, 'a> Frame<'p, 'a> {
     fn follow(&self, steps: &[Step], source: ValueId, result: ValueId) -> Option<Blocks> {
         let first = Blocks::of_source(self.source.clone(), MOST_BLOCKS)?;
         let work = first.from.len().checked_mul(steps.len())? as u64;
-        self.place.budget.take_work(work.saturating_mul(COST)).ok()?;
+        self.place.budget.take_work(work).ok()?;
         let mut known = vec![(source, first)];
         let mut order: Vec<&Step> = steps.iter().collect();
         order.sort_by_key(|step| self.place.model.order_of(step.node));
