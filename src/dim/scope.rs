@@ -14,8 +14,8 @@ use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
 use super::work::Meter;
 pub use assumed::Law;
-use attempt::Steps;
 pub use attempt::PROOF_STEPS;
+use attempt::Steps;
 use memo::Memo;
 use relations::Relations;
 

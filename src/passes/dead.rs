@@ -9,6 +9,9 @@ use crate::ir::{Definition, FunctionId, GraphId, Model, Name, NodeId, OpsetImpor
 /// The pass's name, under which its edits are counted.
 pub(super) const NAME: &str = "dead-code";
 
+/// The name of the pass over imports, under which its edits are counted.
+pub(super) const IMPORTS: &str = "dead-imports";
+
 /// Removes dead nodes and initializers from the main graph and every subgraph, in time linear in the model.
 pub fn remove(model: &mut Model, edits: &mut EditCounter) {
     let graphs = live_graphs(model);
@@ -80,7 +83,7 @@ pub(super) fn remove_imports(model: &mut Model, edits: &mut EditCounter) {
         };
         let place = |import: &OpsetImport| format!("import of '{}'", import.domain);
         imports.into_iter().for_each(|imports| {
-            imports.retain(|import| is_used(&import.domain) || !edits.take(NAME, || place(import)));
+            imports.retain(|import| is_used(&import.domain) || !edits.take(IMPORTS, || place(import)));
         });
     }
 }

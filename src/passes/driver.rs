@@ -6,8 +6,7 @@
 use std::time::Instant;
 
 use super::outcome::RunError;
-use super::pass::{NodeEvent, Pass, Run, Work};
-use crate::ir::Model;
+use super::pass::{NodeEvent, Pass, Work};
 use crate::ops::EventKind;
 
 /// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns the number of rounds. Calls
@@ -104,28 +103,25 @@ fn round(work: &mut Work<'_>, passes: &[Pass]) -> Result<bool, RunError> {
     Ok(work.run.edits.made() > before)
 }
 
-/// Runs a pass once, notes what it took, and verifies what it made of the model if that is asked for.
-fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
-    let (begin, before) = (Instant::now(), work.run.edits.made());
-    let result = (pass.run)(work);
-    noted(work.model, work.run, pass.name, (begin, before), result)
-}
-
-/// Notes what a pass took that began at a time and with so many edits made, and verifies what it made of the model if that is asked for.
+/// Runs each of these passes once. Nothing is inferred in between.
 ///
 /// # Errors
-/// What the pass failed with, or that it broke the model.
-pub(super) fn noted(
-    model: &mut Model,
-    run: &mut Run,
-    name: &'static str,
-    (begin, before): (Instant, usize),
-    mut result: Result<(), RunError>,
-) -> Result<(), RunError> {
-    let changes = run.edits.made() - before;
-    run.profile.note(name, begin, changes);
+/// A pass made the model inconsistent, or the graph cannot be walked.
+pub(super) fn once(work: &mut Work<'_>, passes: &[Pass]) -> Result<(), RunError> {
+    passes.iter().try_for_each(|pass| run(work, pass))
+}
+
+/// Runs a pass once, notes what it took without the passes that it ran itself, and verifies what it made of the model if that is asked for.
+fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
+    let (begin, before, inside) = (Instant::now(), work.run.edits.made(), work.run.profile.seconds());
+    let mut result = (pass.run)(work);
+    let Work { model, run, .. } = work;
+    let (name, made) = (pass.name, run.edits.made());
+    let others = run.ends.iter().rev().take_while(|(_, end)| *end > before).count();
+    let changes = if others == 0 { made - before } else { run.edits.made_by(name) };
+    run.profile.note_around(name, begin, inside, changes);
     if changes > 0 {
-        run.ends.push((name, run.edits.made()));
+        run.ends.push((name, made));
     }
     #[cfg(feature = "seeded-faults")]
     if changes > 0 {

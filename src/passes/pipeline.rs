@@ -6,8 +6,8 @@ use super::inline::{branches, carried, loops, unroll};
 use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
 use super::{
-    chains, common_subexpressions, constant_nodes, dead, fold, hoist, positions, quantization, shape_reads, simplify,
-    value_numbering,
+    chains, common_subexpressions, constant_nodes, dead, fold, function_bodies, hoist, positions, quantization,
+    shape_reads, simplify, value_numbering,
 };
 use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::ops::EventKind;
@@ -15,6 +15,14 @@ use crate::ops::EventKind;
 /// States what is known of every value. It runs at the beginning of every round, and does not change the model.
 pub const INFER: Pass =
     Pass { name: "infer-shapes", does: "States types, sizes and contents of values.", stage: 0, run: infer };
+
+/// The passes that run once before anything is inferred. One of them runs in the rounds as well.
+pub const OPENING: &[Pass] = &[Pass {
+    name: common_subexpressions::NAME,
+    does: "Makes one of nodes that compute the same, and of equal initializers.",
+    stage: 0,
+    run: merge_first,
+}];
 
 /// The passes over a root graph, in the order they run in.
 pub const PASSES: &[Pass] = &[
@@ -147,6 +155,22 @@ pub const CLOSING: &[Pass] = &[
     },
 ];
 
+/// The passes that run once each at the end, over the whole model.
+pub const FINISHING: &[Pass] = &[
+    Pass {
+        name: function_bodies::NAME,
+        does: "Folds the bodies of functions under what all their calls agree on.",
+        stage: 0,
+        run: fold_functions,
+    },
+    Pass {
+        name: dead::IMPORTS,
+        does: "Removes imports of operator sets that no node is in.",
+        stage: 0,
+        run: remove_imports,
+    },
+];
+
 /// Those of these passes that are not left out.
 pub(super) fn chosen(passes: &[Pass], run: &Run) -> Vec<Pass> {
     passes.iter().filter(|pass| run.options.fold && !run.skips(pass.name)).copied().collect()
@@ -154,8 +178,8 @@ pub(super) fn chosen(passes: &[Pass], run: &Run) -> Vec<Pass> {
 
 /// Every name that `--skip` takes beside those of the rewrite rules, and that edits are counted under.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let passes = PASSES.iter().chain(CLOSING).map(|pass| pass.name);
-    passes.chain([super::inline::calls::NAME, super::function_bodies::NAME])
+    let passes = PASSES.iter().chain(CLOSING).chain(FINISHING).map(|pass| pass.name);
+    passes.chain([super::inline::calls::NAME])
 }
 
 /// Infers what is known, anew where edits have made more of it known.
@@ -258,6 +282,14 @@ fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Merges what is equal in the file as it is. A strict reader's message names the node that the file has, so nothing is merged for one.
+fn merge_first(work: &mut Work<'_>) -> Result<(), RunError> {
+    if work.run.options.strict {
+        return Ok(());
+    }
+    Ok(common_subexpressions::merge_first(work.model, work.run.options.exact, &mut work.run.edits)?)
+}
+
 fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
     work.agenda.catch_up(work.model, &mut work.walk.facts);
     let (merging, changed) = (&mut work.merging, work.agenda.take_changed());
@@ -312,6 +344,16 @@ fn remove_dead(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
+fn fold_functions(work: &mut Work<'_>) -> Result<(), RunError> {
+    let passes = chosen(PASSES, work.run);
+    function_bodies::fold_bodies(work.model, &work.walk.facts, work.run, &INFER, &passes)
+}
+
+fn remove_imports(work: &mut Work<'_>) -> Result<(), RunError> {
+    dead::remove_imports(work.model, &mut work.run.edits);
+    Ok(())
+}
+
 fn spell_addends(work: &mut Work<'_>) -> Result<(), RunError> {
     let (facts, given) = (&work.walk.facts, &work.given);
     Ok(constant_nodes::spell_addends(work.model, facts, given, &mut work.run.edits)?)
@@ -354,6 +396,12 @@ mod tests {
         let mut names: Vec<&str> = names().chain(crate::rewrite::rules().map(|rule| rule.name)).collect();
         names.sort_unstable();
         assert!(PASSES.windows(2).all(|pair| pair[0].stage <= pair[1].stage));
-        assert!(PASSES.iter().chain(CLOSING).all(|pass| names.iter().filter(|name| **name == pass.name).count() == 1));
+        assert!(
+            PASSES.iter().chain(CLOSING).chain(FINISHING).all(|pass| names
+                .iter()
+                .filter(|name| **name == pass.name)
+                .count()
+                == 1)
+        );
     }
 }

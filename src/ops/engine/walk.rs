@@ -239,7 +239,11 @@ impl Walk {
         let scope = Rc::clone(&self.scope);
         let (stated, cut) = scope.attempt(|| self.state(model, id, node, inputs));
         if let Some(limit) = cut {
-            self.tell(id, EventKind::Limited, format!("the limit {limit} ended a proof, so less may be stated of its results"));
+            self.tell(
+                id,
+                EventKind::Limited,
+                format!("the limit {limit} ended a proof, so less may be stated of its results"),
+            );
         }
         let (mut facts, operator) = match stated {
             Ok((facts, operator)) => (facts, operator),
@@ -294,7 +298,9 @@ impl Walk {
         inputs: Vec<Option<Fact>>,
     ) -> Result<(Vec<Fact>, Option<&'static Operator>), Refusal> {
         if self.visits == 0 && self.own_visits == 0 {
-            return Err(Refusal::unsupported("the model calls its functions and bodies too many times to follow (limit visits)"));
+            return Err(Refusal::unsupported(
+                "the model calls its functions and bodies too many times to follow (limit visits)",
+            ));
         }
         let bindings = Rc::clone(&self.bindings);
         if let Some((_, function)) = model.function_of(node) {

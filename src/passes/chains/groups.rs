@@ -83,7 +83,8 @@ impl Survey {
                 sets.join(at, Shared::Node(holder_in(model, self.graph, reader)));
             }
             while let Some(id) = open.pop().and_then(|value| model.value(value).producer()) {
-                let is_placed = self.position(id).is_some() && !self.size_nodes.contains(&id) && !self.kept.contains(&id);
+                let is_placed =
+                    self.position(id).is_some() && !self.size_nodes.contains(&id) && !self.kept.contains(&id);
                 if let Some(node) = model.node(id).filter(|_| is_placed)
                     && sets.join(at, Shared::Node(id))
                 {

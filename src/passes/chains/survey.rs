@@ -101,7 +101,8 @@ impl Survey {
         let measured = order.iter().filter(|id| !survey.size_nodes.contains(id)).filter_map(|&id| model.node(id));
         let measured = measured.flat_map(|node| node.outputs().iter().flatten());
         let tensors = model.graph(graph).inputs().iter().chain(measured);
-        survey.shapes = Rc::new(tensors.filter_map(|&tensor| Some((tensor, shape_of(model, facts, tensor)?))).collect());
+        survey.shapes =
+            Rc::new(tensors.filter_map(|&tensor| Some((tensor, shape_of(model, facts, tensor)?))).collect());
         survey.place(model, &order);
         Ok(Some(survey))
     }
@@ -134,8 +135,8 @@ impl Survey {
         let inputs = model.graph(self.graph).inputs().iter().map(|&input| (input, 0));
         let nodes = order.iter().enumerate().filter(|(_, id)| !self.size_nodes.contains(id));
         let results = nodes.filter_map(|(place, &id)| Some((place + 1, model.node(id)?)));
-        let results = results
-            .flat_map(|(position, node)| node.outputs().iter().flatten().map(move |&output| (output, position)));
+        let results =
+            results.flat_map(|(position, node)| node.outputs().iter().flatten().map(move |&output| (output, position)));
         for (tensor, position) in inputs.chain(results) {
             self.add_source(model, SizedTensor { tensor, position }, &mut sources, &mut seen);
         }

@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use super::demand::Demand;
 use super::demands::Demands;
+use super::groups::Group;
 use super::row::Row;
 use super::search::{Search, SearchLimits};
 use super::step::{Claim, Operand, Plan, Step};
-use super::groups::Group;
 use super::survey::Survey;
 use super::terms::{Formula, Term, TermId, Terms};
 use super::verify::{Mismatch, verify};
@@ -168,8 +168,7 @@ impl Case {
         let facts = facts(&model);
         learnt.tell(facts.scope());
         let mut survey = whole(&model, &facts);
-        let mut demands =
-            Demands::of(&mut survey, &model, &facts).expect("every reader has a place");
+        let mut demands = Demands::of(&mut survey, &model, &facts).expect("every reader has a place");
         let position = model.graph(model.main()).node_count() + 1;
         let (reader, value) = (demands.list[0].reader, demands.list[0].value);
         for _ in 0..1 + numbers.below(3) {
