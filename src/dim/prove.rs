@@ -10,8 +10,8 @@
 //! - `a − b + 1 ≤ b·⌊a/b⌋ ≤ a` for `b > 0`, after which `p` is bounded by the ceiling of a bound of `b·p`;
 //! - a given relation `r ≥ 0` may be subtracted any number of times.
 //!
-//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel. The questions that one rule asks at one node, or
-//! inference asks for it, are bounded together ([`Scope::attempt`]): once their steps are spent, only interval arithmetic answers.
+//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel. The questions of one attempt, a rule at
+//! one node or inference of one node, are bounded together ([`Scope::attempt`]): after the last step only interval arithmetic answers.
 
 mod relations;
 

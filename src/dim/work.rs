@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The work of one run: what all its scopes have done so far, and the most that they may do. One unit is about a tenth of a microsecond.
+/// Counts the work of all scopes of one run, and holds the most that they may do. One unit is about a tenth of a microsecond.
 ///
 /// Only `explain` sets a limit, for a trial whose result is dropped once the limit is passed. No other result depends on the count.
 #[derive(Clone, Debug)]

@@ -111,7 +111,7 @@ pub(super) fn once(work: &mut Work<'_>, passes: &[Pass]) -> Result<(), RunError>
     passes.iter().try_for_each(|pass| run(work, pass))
 }
 
-/// Runs a pass once, notes what it took without the passes that it ran itself, and verifies what it made of the model if that is asked for.
+/// Runs a pass once, notes its time and edits without those of passes that it runs itself, and verifies the model if the options say so.
 fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
     let (begin, before, inside) = (Instant::now(), work.run.edits.made(), work.run.profile.seconds());
     let mut result = (pass.run)(work);

@@ -1,7 +1,7 @@
 //! Runs everything over a model. [`run`] is the order of the whole, and [`STEPS`] that of folding, which is the middle of it.
 //!
-//! Nodes, initializers and values are edited by the passes of `pipeline` only, and each edit is counted first. What is around them learns,
-//! checks, or changes spellings. The conversion of the operator set precedes the first edit and counts none.
+//! Nodes, initializers and values are edited by the passes of `pipeline` only, and each edit is counted first. The other steps learn, check,
+//! or change spellings. The conversion of the operator set precedes the first edit and counts none.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -90,7 +90,7 @@ fn prepare(model: &mut Model, options: &Options) {
     model.pin_shadowing();
 }
 
-/// Converts the model to the operator set that is asked for. Returns the one it had and the one it has, if it was converted.
+/// Converts the model to the operator set that the options name. Returns the old and the new one if they differ.
 ///
 /// # Errors
 /// A node cannot be written in that operator set.
@@ -154,7 +154,7 @@ impl Settled {
     }
 }
 
-/// Folds a model; one with functions several times if need be, to tell how many calls to inline.
+/// Folds a model. A model with functions may be folded several times to find how many calls to inline.
 fn fold(
     model: &mut Model,
     scope: &Rc<Scope>,
@@ -179,8 +179,8 @@ fn fold(
     Ok(settled)
 }
 
-/// The largest number of times that the passes run because the remaining nodes imply more about dims than the nodes before. A bound that is
-/// new then may let another node go, which implies another bound; no model of the corpora needs more than two.
+/// The largest number of times that the passes run because the remaining nodes imply more about dims than the nodes before. A new bound may let
+/// a pass remove another node, whose absence leads to another bound; without the limit, a chain of N such nodes takes N times as long.
 const MOST_LESSONS: usize = 3;
 
 /// The steps of folding, in order.
@@ -245,7 +245,7 @@ fn fold_as_it_is(
 }
 
 impl Folding<'_> {
-    /// What the passes work on.
+    /// The main graph as the passes take it.
     fn work(&mut self) -> Work<'_> {
         Work::new(self.model, &mut self.walk, &mut self.run, self.growth)
     }

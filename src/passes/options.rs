@@ -118,7 +118,7 @@ options! {
     /// reads go on without them.
     rules: bool = true;
     /// The most rounds of passes. All parts of a model take their rounds at the same time, so the number that a model needs does not grow with
-    /// its size; the models of the corpora need 14 at most. A run that needs more has rules that undo each other: it is ended, and the report
+    /// its size; the models of the corpora need 14 at most. A run that needs more has rules that undo each other: it ends, and the report
     /// says so.
     rounds: usize = 256;
     /// Whether anything is removed; without, only types are inferred.

@@ -139,7 +139,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Notes what there is to tell of nodes that are still there, once. What is inside a body may be inferred more than once.
+    /// Notes each event of a remaining node once: inference may visit the nodes of a body more than once.
     pub(super) fn note_events(&mut self, events: Vec<Event>) {
         for Event { node, kind, reason } in events {
             if self.model.node(node).is_some() && self.told.insert((node, kind, reason.clone())) {

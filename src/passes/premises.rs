@@ -1,4 +1,4 @@
-//! What holds before the passes begin: the user's assumptions, and what every run that gives a result needs of the sizes.
+//! Facts that hold before the passes begin: the user's assumptions, and the bounds of sizes that every successful run needs.
 
 use std::rc::Rc;
 

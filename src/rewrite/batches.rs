@@ -8,6 +8,7 @@ use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::limits::DEPTH;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "batches-apart",
@@ -31,9 +32,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
     operators: &["Reshape"],
     apply: apart,
 }];
-
-/// How many nodes may lie one behind the other between the Reshapes.
-const MAX_DEPTH: usize = 16;
 
 /// What is computed between the Reshapes, computed anew.
 struct Region<'p, 'a> {
@@ -61,7 +59,7 @@ fn apart(place: &Place<'_>) -> Option<Edit> {
     let edit = place.edit()?.removing(place.id);
     let mut region = Region { place, apart: lead, merged, edit, has_product: false, saved: 1 };
     let (id, node) = region.between(data)?;
-    region.compute(id, node, output, MAX_DEPTH)?;
+    region.compute(id, node, output, DEPTH)?;
     (region.has_product && region.saved > 0).then_some(region.edit)
 }
 

@@ -12,6 +12,7 @@ use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{self, AxisSource, traits_of};
 use crate::ops::{Environment, axis_in, evaluate_node, has_kernel_for_narrow};
+use crate::rewrite::limits::NODES;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
@@ -51,9 +52,6 @@ pub(super) const LATE_RULES: &[Rule] = &[Rule {
     operators: traits::CARRYING_QUANTIZATION,
     apply: dequantize_last,
 }];
-
-/// Longer ways to a body are not looked for.
-const MAX_CARRIED: usize = 32;
 
 /// ONNX Runtime carries a quantization over a node (the trait `carries_quantization`) by writing QuantizeLinear and DequantizeLinear behind it
 /// (measured on 1.31). It writes them before the operand of a reader even if that is a value that a body reads, which is no operand of the
@@ -156,7 +154,7 @@ fn has_blocks(node: &Node) -> bool {
 fn is_read_in_body(place: &Place<'_>, value: ValueId) -> bool {
     let mut values = vec![value];
     let mut at = 0;
-    while let Some(&value) = values.get(at).filter(|_| at < MAX_CARRIED) {
+    while let Some(&value) = values.get(at).filter(|_| at < NODES) {
         at += 1;
         for (reader, slot) in place.model.users(value) {
             let Some(node) = place.model.node(reader) else { continue };

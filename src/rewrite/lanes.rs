@@ -17,6 +17,7 @@ use super::{Place, Rule};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::limits::{DEPTH, READERS};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -35,16 +36,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: concat_of_functions,
 }];
 
-/// How many values may be put side by side.
-const MOST_LANES: usize = 64;
-
-/// How many operators lie between where lanes meet and the columns they are computed of, at most.
-const MOST_DEPTH: usize = 32;
-
-/// How often it is begun anew, without nodes that others read as well.
+/// The most times that an attempt begins again, without nodes that others read as well. Each finds at least one more such node, so without it a Concat
+/// over N nodes takes N².
 const MOST_TRIALS: usize = 4;
 
-/// How many groups of lanes are looked at for one Concat, those of which nothing comes and those that are looked at again among them.
+/// The most groups of lanes that are looked at for one Concat, those that lead nowhere included. Groups branch at each operand, so without it a
+/// network of depth D takes 2^D.
 const MOST_GROUPS: usize = 256;
 
 fn concat_of_functions(place: &Place<'_>) -> Option<Edit> {
@@ -52,7 +49,7 @@ fn concat_of_functions(place: &Place<'_>) -> Option<Edit> {
     let output = node.output(0)?;
     let lanes: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
     let last = place.shape(output)?.len().checked_sub(1)?;
-    let fits = (2..=MOST_LANES).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
+    let fits = (2..=READERS).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
     if !fits || !place.opset.everything_broadcasts() || place.read(node).axis(last.checked_add(1)?)? != last {
         return None;
     }
@@ -75,7 +72,7 @@ fn concat_of_functions(place: &Place<'_>) -> Option<Edit> {
         packed(place, |mut pack| {
             let mut values = Vec::with_capacity(groups.len());
             for group in &groups {
-                values.push(pack.computed(group, axis, MOST_DEPTH)?);
+                values.push(pack.computed(group, axis, DEPTH)?);
             }
             pack.finish(output, last, &values)
         })
@@ -112,7 +109,7 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Option
     apart.insert(front, Dim::constant(i64::try_from(lanes.len()).ok()?));
     let to = place.shape(output)?;
     packed(place, |mut pack| {
-        let value = pack.computed(&bare, Axis::New(behind), MOST_DEPTH)?;
+        let value = pack.computed(&bare, Axis::New(behind), DEPTH)?;
         let node = place.build(&mut pack.edit, output).reshape_to(place.scope(), value, &apart, to)?;
         let value = pack.edit.new_value(output, "lanes");
         pack.push(node, value, 1)?;

@@ -23,6 +23,7 @@ mod inserted;
 mod introduced;
 mod lanes;
 mod lift;
+mod limits;
 mod merge;
 mod moves;
 mod narrow;

@@ -1,10 +1,9 @@
-//! What one attempt may spend on proofs.
+//! Limits the proofs of one attempt.
 
 use super::Scope;
 
-/// The most steps that one attempt may spend on proofs: what a rule asks at one node, or inference asks for one node. A step looks at a
-/// polynomial of 64 terms, or at a smaller one. No attempt of the corpora takes more than a fifth of it. Without a limit, one node with
-/// thousands of operands of nested maxima takes minutes.
+/// The most steps of proofs in one attempt, which is a rule at one node, or inference of one node. A step looks at a polynomial of at most 64
+/// terms. Without the limit, one node with thousands of operands of nested maxima takes minutes. No model of the corpora reaches it.
 const MOST_STEPS: u32 = 1 << 14;
 
 /// The terms of a polynomial that is looked at in one step.
@@ -13,7 +12,7 @@ const TERMS_OF_STEP: u32 = 64;
 /// The name of the limit, as reports give it.
 pub const PROOF_STEPS: &str = "proof-steps";
 
-/// What the present attempt may still spend. Questions that belong to no attempt are limited each by itself only.
+/// The steps left for the present attempt. A question outside of attempts is limited by the prover's fuel only.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::dim) struct Steps {
     left: Option<u32>,

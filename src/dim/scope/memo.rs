@@ -143,7 +143,7 @@ impl Scope {
         self.texts.remember(a, a.size(), text.into());
     }
 
-    /// The dims whose meeting an expression was made to say. This is knowledge and no memo, so it is never dropped.
+    /// The dims whose meeting an expression was made to say. Rules rest on this knowledge, so no entry is dropped.
     pub(in crate::dim) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
         self.parts.borrow().get(a).cloned()
     }

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 
 use crate::dim::expr::{Dim, Symbol};
 
-/// The most relations about one symbol. Further ones are not kept: knowing less is always sound. Without the limit a file of N equal
-/// `min(s, k)` with different `k` costs N² comparisons; models of the corpora have at most some tens of relations about one symbol.
+/// The most relations about one symbol. Further ones are not kept: knowing less is always sound. Without the limit, N nodes that
+/// each imply another relation about one symbol cost N² comparisons.
 const MOST_ABOUT_A_SYMBOL: usize = 1024;
 
 /// Expressions that are at least 0.
@@ -29,7 +29,7 @@ impl Relations {
         self.list.iter()
     }
 
-    /// Adds a relation. Returns `false` if it was there before, says nothing of a symbol, or one of its symbols has too many already.
+    /// Adds a relation. Returns `false` if the relation is known, mentions no symbol, or mentions one with too many relations.
     pub fn push(&mut self, relation: Dim) -> bool {
         let symbols = relation.symbols();
         let count = |symbol: &Symbol| self.about.get(symbol).map_or(0, Vec::len);

@@ -103,12 +103,12 @@ fn is_too_large(error: &TensorError) -> bool {
 /// One value for each output of the node (absent ones may be anything; fewer mean trailing ones are absent).
 pub type EvalResult = Result<Vec<Data>, Decline>;
 
-/// What computing constants may spend. Charged before memory is touched or work begins.
+/// Limits the memory and work of computing constants. Both are charged before memory is touched or work begins.
 ///
-/// Every attempt, which is a node that is evaluated or a rule at a node, has a small allowance of its own, so that attempts of ordinary size
-/// never depend on one another. What an attempt takes beyond it comes from a reserve that all attempts share and that grows with the bytes
-/// of the model's constants. An attempt that comes to nothing gives its memory back; work that is done stays counted, because only that
-/// bounds the time that a hostile file takes.
+/// An attempt is the evaluation of a node, or a rule at a node. Each has a small allowance that no other attempt can use, so that attempts of
+/// ordinary size never depend on one another. Larger ones take the rest from a reserve that all attempts share; it grows with the bytes of the
+/// model's constants. An attempt without a result gives its memory back. Its work remains charged, because only that bounds the time for a
+/// hostile file.
 #[derive(Debug)]
 pub struct Budget {
     /// Bytes one result may have.
@@ -117,7 +117,7 @@ pub struct Budget {
     pub node_work: u64,
     bytes: Cell<u64>,
     work: Cell<u64>,
-    /// What is left of the allowance of the present attempt.
+    /// The allowance left for the present attempt.
     own_bytes: Cell<u64>,
     own_work: Cell<u64>,
     /// Bytes that results which are computed when they are read may have, and one of them; `None` if there are to be none.
@@ -128,7 +128,7 @@ pub struct Budget {
     cut: Cell<Option<&'static str>>,
 }
 
-/// What there was in a budget when an attempt began.
+/// The state of a budget at the beginning of an attempt.
 #[derive(Debug)]
 pub struct Attempt {
     bytes: u64,
@@ -163,7 +163,7 @@ impl Budget {
         }
     }
 
-    /// Begins an attempt, which has an allowance of its own.
+    /// Begins an attempt with a full allowance.
     pub fn begin(&self) -> Attempt {
         self.own_bytes.set(OWN_BYTES);
         self.own_work.set(OWN_WORK);
@@ -175,7 +175,7 @@ impl Budget {
         }
     }
 
-    /// Gives back the memory that an attempt took which came to nothing. Returns the name of the limit that refused it something, if one did.
+    /// Gives back the memory of an attempt without a result. Returns the name of the limit that stopped the attempt, if one did.
     pub fn refund(&self, attempt: Attempt) -> Option<&'static str> {
         self.bytes.set(attempt.bytes);
         if let (Some((later, _)), Some(before)) = (&self.later, attempt.later) {

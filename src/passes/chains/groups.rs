@@ -1,8 +1,8 @@
 //! The groups of size nodes that are planned apart.
 //!
 //! Two size nodes belong together if they share a symbol, an operand that is computed, a reader, or a node that is needed for their sakes only.
-//! A plan for one group can save nothing in another, so each group is planned as if there were no other: neither the effort that another
-//! group takes, nor a demand there that cannot be met, changes what becomes of it.
+//! A plan for one group can save nothing in another, so each group is planned as if there were no other: the effort for another
+//! group, or a demand of another group that cannot be met, changes no plan.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,11 +16,11 @@ use crate::ir::{Facts, Model, NodeId, ValueId};
 pub(super) struct Group {
     /// The nodes, in an order to compute in.
     pub nodes: Vec<NodeId>,
-    /// How many nodes are needed only because a node of the group takes the shape of what they compute.
+    /// The number of nodes that are needed only because a node of the group measures their results.
     pub shape_only: usize,
 }
 
-/// What size nodes may have in common.
+/// Something that two size nodes may have in common.
 #[derive(PartialEq, Eq, Hash)]
 enum Shared {
     Symbol(Symbol),

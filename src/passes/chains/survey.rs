@@ -80,7 +80,7 @@ impl Survey {
     }
 
     /// Finds the size nodes of a graph and the tensors that may be measured, with positions in file order; `None` if there are no two size nodes.
-    /// What the size nodes hold is not looked at before [`part`](Self::part).
+    /// [`part`](Self::part) finds the contents of the size nodes.
     ///
     /// # Errors
     /// The model is inconsistent.
@@ -143,7 +143,7 @@ impl Survey {
         self.sources = Rc::new(sources);
     }
 
-    /// The survey of a group of size nodes alone, with what they hold.
+    /// Returns the survey of one group of size nodes, with their contents.
     pub fn part(&self, model: &Model, facts: &Facts, group: &Group) -> Survey {
         let mut part = Survey {
             size_nodes: group.nodes.iter().copied().collect(),

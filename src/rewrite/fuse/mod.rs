@@ -153,7 +153,7 @@ impl Fusion {
 /// How many integers a caller may give that are taken for sizes.
 const FEW_INTEGERS: usize = 16;
 
-/// How many numbers a table may have that sizes are computed with.
+/// The most numbers of a table that sizes are computed with. A longer table is a weight, and what is computed of it is data.
 const MOST_OF_SIZES: usize = 64;
 
 /// How many nodes are looked at to tell whether numbers come from sizes.

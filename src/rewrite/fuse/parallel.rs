@@ -12,6 +12,7 @@
 use super::{Place, Rule, attention};
 use crate::ir::{Edit, Name, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::limits::READERS;
 use crate::rewrite::parts::Parts;
 use crate::tensor::Tensor;
 
@@ -40,9 +41,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: parallel,
 }];
 
-/// How many products are looked at.
-const MOST: usize = 64;
-
 /// The axes of a weight of a convolution of images.
 const IMAGE_RANK: usize = 4;
 
@@ -60,7 +58,7 @@ fn parallel(place: &Place<'_>) -> Option<Edit> {
     let x = node.input(0)?;
     let mut users = place.model.users(x);
     users.retain(|&mut (id, slot)| slot == 0 && place.model.node(id).is_some_and(|other| alike(node, other)));
-    if !(2..=MOST).contains(&users.len()) {
+    if !(2..=READERS).contains(&users.len()) {
         return None;
     }
     let mut products: Vec<Product> = users.into_iter().filter_map(|(id, _)| product(place, id)).collect();

@@ -9,17 +9,12 @@
 use crate::ir::{Data, Edit, NodeId, ValueId};
 use crate::ops::{Environment, evaluate_node};
 use crate::rewrite::Place;
+use crate::rewrite::limits::{ADDED_FOR_LITTLE, READERS};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// How many lookups by the same numbers are looked at.
-const MAX_READERS: usize = 16;
-
-/// How many rows the new tables may have.
+/// The most rows of the new tables. A table for a longer range has more rows than the old one, and the model grows.
 const MAX_ROWS: i64 = 1 << 16;
-
-/// How many bytes the new tables may have more than the old ones.
-const MAX_ADDED: usize = 64 << 10;
 
 /// A Clip of integers between two numbers.
 struct ClippedIntegers {
@@ -59,7 +54,7 @@ impl ClippedIntegers {
 
 pub(super) fn by_one(place: &Place<'_>) -> Option<Edit> {
     let own = ClippedIntegers::of(place, place.id)?;
-    if place.model.is_named(own.result) || place.model.has_more_readers(own.result, MAX_READERS) {
+    if place.model.is_named(own.result) || place.model.has_more_readers(own.result, READERS) {
         return None;
     }
     let users = place.model.users(own.value);
@@ -86,7 +81,7 @@ pub(super) fn by_one(place: &Place<'_>) -> Option<Edit> {
         let bytes = table.byte_len().checked_div(usize::try_from(count).ok()?)?.checked_mul(rows.len())?;
         let is_stored_once = place.model.is_read_only_by(data, &[id]);
         added = added.checked_add(bytes.saturating_sub(if is_stored_once { table.byte_len() } else { 0 }))?;
-        if added > MAX_ADDED {
+        if added > ADDED_FOR_LITTLE {
             return None;
         }
         let operands = vec![Some(Data::Tensor(table.clone())), Some(Data::Tensor(Tensor::vector(rows)))];

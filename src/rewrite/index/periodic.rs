@@ -12,7 +12,7 @@ use crate::rewrite::build::Build;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// How many slices may stand between what repeats and its layout.
+/// The most slices between what repeats and its layout. Without it, a chain of N slices is followed from each of its nodes.
 const MAX_SLICES: usize = 4;
 
 pub(super) fn by_remainder(place: &Place<'_>) -> Option<Edit> {

@@ -6,7 +6,7 @@ use crate::ir::{Edit, ValueId};
 use crate::rewrite::Place;
 use crate::tensor::{DType, Tensor};
 
-/// How many elements a tensor has at most that is written out because its size turns out to be known.
+/// The most elements of a tensor that is written out because its size turns out to be known. Longer ones take more bytes than the nodes.
 const MAX_WRITTEN: usize = 64;
 
 /// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.

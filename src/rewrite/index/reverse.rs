@@ -6,10 +6,8 @@
 use super::counting::counting;
 use crate::ir::Edit;
 use crate::rewrite::Place;
+use crate::rewrite::limits::LISTED;
 use crate::tensor::Tensor;
-
-/// More places than this are not listed.
-const MOST_PLACES: i64 = 4096;
 
 pub(super) fn reverse(place: &Place<'_>) -> Option<Edit> {
     let node = place.node()?;
@@ -20,7 +18,7 @@ pub(super) fn reverse(place: &Place<'_>) -> Option<Edit> {
     if !lengths.is_splat() || !place.scope().eq(&lengths.offset, dim).is_yes() {
         return None;
     }
-    let length = dim.as_const().filter(|length| (1..=MOST_PLACES).contains(length))?;
+    let length = dim.as_const().filter(|length| (1..=(LISTED as i64)).contains(length))?;
     let places = Tensor::vector((0..length).rev().collect());
     let mut edit = place.edit()?;
     let gather = place.build(&mut edit, output).gather_at(data, places, axis);

@@ -9,7 +9,7 @@ use crate::rewrite::build::Build;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather, gather_later};
 
-/// Rows that lie far apart are slow to look up, which shows in tables of more bytes.
+/// The most bytes of a table whose rows are far apart. Looking up such rows misses the caches: in larger tables it takes several times as long.
 const MAX_BYTES: usize = 1 << 20;
 
 /// A lookup in a constant that nothing else reads the rows of.

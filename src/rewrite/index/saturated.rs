@@ -16,11 +16,9 @@ use crate::ops::traits::{Operands, Ordered};
 use crate::ops::{Environment, evaluate_node, operator};
 use crate::rewrite::Place;
 use crate::rewrite::build::{Build, ClipBound};
+use crate::rewrite::limits::{ADDED_FOR_LITTLE, NODES};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
-
-/// How many nodes may compute the index.
-const MAX_NODES: usize = 40;
 
 /// No difference of positions is further from 0: no tensor has as many elements along an axis.
 const FARTHEST: i64 = 1 << 39;
@@ -35,11 +33,8 @@ const MAX_INTEGER: i64 = 1 << 44;
 /// No constant integer is further from 0, but those that only bound.
 const MAX_FACTOR: i64 = 1 << 18;
 
-/// The function is tried for being held from the powers of two up to this one.
+/// The function is tried for being held from the powers of two up to this one. Each try evaluates the nodes on so many positions.
 const MAX_REACH: i64 = 1 << 11;
-
-/// How many bytes the new table may have more than the old one.
-const MAX_ADDED: usize = 64 << 10;
 
 /// What is computed of one tensor place by place.
 struct Function {
@@ -93,7 +88,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Option<Edit> {
     let operands = vec![Some(Data::Tensor(table.clone())), Some(Data::Tensor(Tensor::vector(rows)))];
     let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0).ok()?;
     let rows = results.first().and_then(Data::tensor)?.clone();
-    if rows.byte_len() > table.byte_len().saturating_add(MAX_ADDED) {
+    if rows.byte_len() > table.byte_len().saturating_add(ADDED_FOR_LITTLE) {
         return None;
     }
     look_up(place, function.argument, rows, clip)
@@ -149,7 +144,7 @@ fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
             nodes.push(id);
             waiting.extend(place.model.node(id)?.inputs().iter().flatten());
         }
-        if nodes.len() > MAX_NODES {
+        if nodes.len() > NODES {
             return None;
         }
     }

@@ -47,13 +47,13 @@ const AS_ONE: Rule = Rule {
     apply: as_one,
 };
 
-/// How many nodes are looked at.
+/// The most nodes of a chain of movements. Each of the N nodes of a longer one may be the end of a chain, and each looks at all.
 const MOST_NODES: usize = 24;
 
 /// The fewest nodes for which it may pay.
 const FEWEST_NODES: usize = 3;
 
-/// How many blocks of elements may be told apart.
+/// The most blocks of elements that are told apart. Each is followed through each node, and the new indices take 8 bytes a block.
 const MOST_BLOCKS: usize = 1 << 14;
 
 /// How many elements are moved together, at least, where others were before.

@@ -7,6 +7,7 @@
 use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;
 use crate::rewrite::build::{Build, axes as axes_of, rebuilt};
+use crate::rewrite::limits::READERS;
 use crate::rewrite::{Place, Rule};
 use crate::tensor::{DType, Tensor};
 
@@ -24,9 +25,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     operators: &["Slice"],
     apply: together,
 }];
-
-/// How many pairs of values are compared at most.
-const MOST_PAIRS: usize = 64;
 
 fn together(place: &Place<'_>) -> Option<Edit> {
     let (middle, output) = (place.input(0)?, place.output(0)?);
@@ -111,7 +109,7 @@ fn alike(place: &Place<'_>, a: ValueId, b: ValueId) -> bool {
                 (Some(_), Some(_)) | (None, None) => {}
                 _ => return false,
             }
-            if pairs.len() > MOST_PAIRS {
+            if pairs.len() > READERS {
                 return false;
             }
         }

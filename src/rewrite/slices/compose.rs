@@ -113,7 +113,8 @@ fn slice_slice(place: &Place<'_>) -> Option<Edit> {
         slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
     };
     let users = place.model.users(middle);
-    if place.model.is_named(middle) || users.len() > super::MOST_READERS || !users.into_iter().all(composes) {
+    if place.model.is_named(middle) || users.len() > crate::rewrite::limits::READERS || !users.into_iter().all(composes)
+    {
         return None;
     }
     replaced(place, data, &both)

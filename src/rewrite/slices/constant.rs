@@ -9,6 +9,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{Environment, evaluate_node};
+use crate::rewrite::limits::ADDED;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
@@ -54,10 +55,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// How many bytes the constants may take more than those that go.
-const MAX_ADDED: usize = 256 << 10;
-
-/// How many bytes a constant may have.
+/// The most bytes of a new constant. Without it, a Slice of a tensor that repeats a number stores a gigabyte.
 const MAX_BYTES: usize = 64 << 20;
 
 /// A part of a constant that is cut out of one axis.
@@ -129,7 +127,7 @@ fn of_part(place: &Place<'_>) -> Option<Edit> {
         freed = freed.saturating_add(place.constant(other)?.byte_len());
     }
     let added = results.iter().fold(0usize, |sum, result| sum.saturating_add(result.byte_len()));
-    if added > freed.saturating_add(MAX_ADDED) {
+    if added > freed.saturating_add(ADDED) {
         return None;
     }
     let bounds = place.dtype(slice.input(1)?);

@@ -4,6 +4,7 @@ use super::cuts::cuts_of;
 use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::limits::NODES;
 use crate::rewrite::{Place, Rule};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -51,9 +52,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// A chain longer than this is moved in several goes.
-const MOST_STEPS: usize = 64;
-
 /// A link of a chain: the node, and which operands are the chain's data.
 struct Link {
     id: NodeId,
@@ -91,7 +89,7 @@ fn sliced_before(place: &Place<'_>, most: Variation) -> Option<Edit> {
     if !place.has_one_reader(value) {
         return None;
     }
-    while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
+    while chain.len() < NODES && place.has_one_reader_node(value) {
         let Some((link, data)) = link(place, value, (rank, &axes), most) else { break };
         chain.push(link);
         value = data;

@@ -4,6 +4,7 @@ use super::cuts::{Cut, cuts_of, range_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::limits::LISTED;
 use crate::rewrite::{Place, Rule};
 use crate::slicing::{Bound, Range};
 use crate::tensor::Tensor;
@@ -92,9 +93,6 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     apply: size_unsqueeze,
 }];
 
-/// More constant indices than this are not looked at one by one.
-const MOST_INDICES: i64 = 4096;
-
 /// Indices as `start + k·step` for `k < len`, counted from the front.
 ///
 /// Premise: all of them are known, and so is the dim. That the axis must be long enough for the Gather to run would do for a proof,
@@ -129,7 +127,7 @@ fn gather_to_slice(place: &Place<'_>) -> Option<Edit> {
     let axis = place.this()?.axis(dims.len())?;
     let dim = dims.get(axis)?;
     let [count] = place.shape(indices)? else { return None };
-    if count.as_const().is_some_and(|count| count > MOST_INDICES) {
+    if count.as_const().is_some_and(|count| count > (LISTED as i64)) {
         return None;
     }
     let scope = place.scope();
@@ -160,7 +158,7 @@ fn gather_of_concat(place: &Place<'_>) -> Option<Edit> {
     let dims = place.shape(data)?;
     let axis = place.this()?.axis(dims.len())?;
     let tensor = place.constant(indices)?;
-    let count = i64::try_from(tensor.len()).ok().filter(|count| (1..=MOST_INDICES).contains(count))?;
+    let count = i64::try_from(tensor.len()).ok().filter(|count| (1..=(LISTED as i64)).contains(count))?;
     if dims.len() < 2 || place.read(concat).axis(dims.len())? != axis {
         return None;
     }

@@ -3,9 +3,9 @@
 //! Law: where axis `s` of `Reshape(x)` has `n` places and the axis behind it `m`, place `i` of `s` is part `i` of the Split of both axes
 //! as one into `n` parts of `m`. A Transpose between moves the joined axis to where the axis behind was moved.
 
-use super::MOST_READERS;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId};
+use crate::rewrite::limits::READERS;
 use crate::rewrite::{Build, Place, Rule};
 
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
@@ -93,7 +93,7 @@ fn all_places(place: &Place<'_>, axis: usize) -> Option<Vec<(NodeId, i64)>> {
     let size = place.shape(data)?.get(axis)?.as_const()?;
     let readers = place.model.users(data);
     let count = i64::try_from(readers.len()).ok()?;
-    if count != size || count < 2 || readers.len() > MOST_READERS || place.model.is_named(data) {
+    if count != size || count < 2 || readers.len() > READERS || place.model.is_named(data) {
         return None;
     }
     let lookup = |&(id, slot): &(NodeId, usize)| {
