@@ -6,11 +6,8 @@ use rustc_hash::FxHashSet;
 use super::edits::EditCounter;
 use crate::ir::{Definition, FunctionId, GraphId, Model, Name, NodeId, OpsetImport, ValueId};
 
-/// The pass's name, under which its edits are counted.
+/// The name of the passes over nodes and over imports, under which their edits are counted.
 pub(super) const NAME: &str = "dead-code";
-
-/// The name of the pass over imports, under which its edits are counted.
-pub(super) const IMPORTS: &str = "dead-imports";
 
 /// Removes dead nodes and initializers from the main graph and every subgraph, in time linear in the model.
 pub fn remove(model: &mut Model, edits: &mut EditCounter) {
@@ -83,7 +80,7 @@ pub(super) fn remove_imports(model: &mut Model, edits: &mut EditCounter) {
         };
         let place = |import: &OpsetImport| format!("import of '{}'", import.domain);
         imports.into_iter().for_each(|imports| {
-            imports.retain(|import| is_used(&import.domain) || !edits.take(IMPORTS, || place(import)));
+            imports.retain(|import| is_used(&import.domain) || !edits.take(NAME, || place(import)));
         });
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use onnx_slice_fold::ir::{Definition, Model, text};
-use onnx_slice_fold::passes::{CLOSING, FINISHING, PASSES, records};
+use onnx_slice_fold::passes::{CLOSING, PASSES, records};
 use onnx_slice_fold::{OnnxModel, Options, Report};
 
 /// Constants, equal nodes, rules, sizes, dead code.
@@ -197,7 +197,7 @@ fn the_report_tells_what_each_pass_did() {
 
 /// The names of all rules and passes.
 fn all_names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = PASSES.iter().chain(CLOSING).chain(FINISHING).map(|pass| pass.name).collect();
+    let mut names: Vec<&str> = PASSES.iter().chain(CLOSING).map(|pass| pass.name).collect();
     names.extend(records().map(|record| record.name));
     names
 }

@@ -46,18 +46,14 @@ impl Sets {
         at
     }
 
-    /// Joins a node with the others that have this. Returns `true` if it is the first.
-    fn join(&mut self, at: usize, shared: Shared) -> bool {
-        let Some(&other) = self.first.get(&shared) else {
-            self.first.insert(shared, at);
-            return true;
-        };
+    /// Joins a node with the others that have this.
+    fn join(&mut self, at: usize, shared: Shared) {
+        let other = *self.first.entry(shared).or_insert(at);
         let (a, b) = (self.root(at), self.root(other));
         // The earlier node stands for the set, so that groups are in the order of their first nodes.
         if let Some(parent) = self.parents.get_mut(a.max(b)) {
             *parent = a.min(b);
         }
-        false
     }
 }
 
@@ -66,7 +62,7 @@ impl Survey {
     pub fn groups(&self, model: &Model, facts: &Facts) -> Vec<Group> {
         let mut sets = Sets { parents: (0..self.order.len()).collect(), first: FxHashMap::default() };
         // The nodes that are needed for sizes only, each with the first size node that needs it.
-        let mut needed: Vec<usize> = Vec::new();
+        let (mut needed, mut seen): (Vec<usize>, FxHashSet<NodeId>) = (Vec::new(), FxHashSet::default());
         for (at, node) in self.order.iter().enumerate().filter_map(|(at, &id)| Some((at, model.node(id)?))) {
             let computed = |value: &ValueId| !model.value(*value).is_constant();
             let operands = node.inputs().iter().flatten().copied().filter(computed);
@@ -82,12 +78,13 @@ impl Survey {
             for (reader, _) in node.outputs().iter().flatten().flat_map(|&value| model.users(value)) {
                 sets.join(at, Shared::Node(holder_in(model, self.graph, reader)));
             }
-            while let Some(id) = open.pop().and_then(|value| model.value(value).producer()) {
+            while let Some(value) = open.pop() {
+                let Some(id) = model.value(value).producer() else { continue };
                 let is_placed =
                     self.position(id).is_some() && !self.size_nodes.contains(&id) && !self.kept.contains(&id);
-                if let Some(node) = model.node(id).filter(|_| is_placed)
-                    && sets.join(at, Shared::Node(id))
-                {
+                let Some(node) = model.node(id).filter(|_| is_placed) else { continue };
+                sets.join(at, Shared::Node(id));
+                if seen.insert(id) {
                     needed.push(at);
                     open.extend(node.inputs().iter().flatten());
                     node.subgraphs().for_each(|inner| open.extend(model.captures(inner)));
