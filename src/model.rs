@@ -9,7 +9,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::check::{self, Checked, Trial};
-use crate::dim::{Scope, work};
+use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
 use crate::explain::{self, Explanation, Folded, RuleExplanation};
@@ -247,10 +247,10 @@ impl OnnxModel {
         // Until the passes have come to their end, a panic included.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
-        let begun = work();
+        let begun = scope.meter().done();
         let outcome = passes::run(&mut self.model, Rc::clone(&scope), options, self.bytes, watch)?;
         let seconds = begin.elapsed().as_secs_f64();
-        let noted = note(&self.model, &outcome, work().saturating_sub(begun));
+        let noted = note(&self.model, &outcome, scope.meter().done().saturating_sub(begun));
         let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
         let label_relations = passes::relations_in_labels(&self.model, outcome.facts.scope());
         if options.stamp {

@@ -2,7 +2,6 @@
 
 use rustc_hash::FxHashMap;
 
-use super::expr::{Dim, Symbol};
 use super::monomial::Atom;
 
 /// Which attempts keep a relation, as far as somebody asked.
@@ -36,10 +35,13 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// From now on another value is drawn for `symbol`.
-    pub(super) fn redraw(&mut self, relations: &[Dim], symbol: Symbol) {
-        let about = relations.iter().zip(&mut self.kept).filter(|(relation, _)| relation.mentions(symbol));
-        about.for_each(|(_, kept)| *kept = Kept::default());
+    /// From now on another value is drawn for a symbol; `relations` are the places of the relations that mention it.
+    pub(super) fn redraw(&mut self, relations: &[usize]) {
+        for &place in relations {
+            if let Some(kept) = self.kept.get_mut(place) {
+                *kept = Kept::default();
+            }
+        }
         self.values.clear();
     }
 }

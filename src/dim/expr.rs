@@ -17,7 +17,6 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use super::monomial::{Atom, Monomial, Summand, combine};
-use super::work::count;
 
 /// Terms in one expression, those inside its atoms included.
 pub(super) const MAX_TERMS: u32 = 4096;
@@ -313,7 +312,6 @@ impl Dim {
             size = size.saturating_add(own_size);
             depth = depth.max(own_depth);
         }
-        count(u64::from(size).saturating_add(1));
         let poly = Poly { terms, hash, mask, size, depth };
         (size <= MAX_TERMS && depth <= MAX_DEPTH).then(|| Dim(Repr::Poly(Arc::new(poly))))
     }

@@ -63,9 +63,9 @@ pub use expr::{Dim, Symbol};
 pub use integer::{greatest_common_divisor, least_common_multiple};
 pub use parse::{is_word, quoted};
 pub use parts::Operation;
-pub use scope::{Law, Scope, is_identifier, is_numbered};
+pub use scope::{Law, PROOF_STEPS, Scope, is_identifier, is_numbered};
 pub use size::LONGEST_AXIS;
-pub(crate) use work::{count, is_over, within, work};
+pub use work::Meter;
 
 #[cfg(test)]
 mod properties;

@@ -10,8 +10,8 @@
 //! - `a − b + 1 ≤ b·⌊a/b⌋ ≤ a` for `b > 0`, after which `p` is bounded by the ceiling of a bound of `b·p`;
 //! - a given relation `r ≥ 0` may be subtracted any number of times.
 //!
-//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel. So are all questions of a scope together: a file
-//! can hold any number of them, and once [`MOST_LOOKS`] are spent only interval arithmetic answers.
+//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel. The questions of one attempt, a rule at
+//! one node or inference of one node, are bounded together ([`Scope::attempt`]): after the last step only interval arithmetic answers.
 
 mod relations;
 
@@ -24,16 +24,10 @@ use super::integer::ceil_quotient;
 use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
 use super::size::LONGEST_AXIS;
-use super::work::{count, is_over, work};
 use rustc_hash::FxHashMap;
 
 /// Polynomials one question may look at.
 const FUEL: u32 = 32;
-/// Polynomials all questions of a scope may look at: some forty times what a model with hundreds of size nodes needs, large ones counted as
-/// several.
-const MOST_LOOKS: u32 = 1 << 19;
-/// How much work counts as one more look: an expression of so many signs that is made.
-const WORK_OF_LOOK: u64 = 64;
 /// Laws applied one after the other.
 const LEVELS: u32 = 6;
 /// Cases assumed one inside the other.
@@ -86,17 +80,11 @@ impl Scope {
             return known;
         }
         // Most questions are about what does not hold.
-        let before = work();
         let proved = !is_refuted(&slack) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
-        self.spend(before);
-        self.remember_proof(&slack, proved);
+        if proved || !prover.is_cut {
+            self.remember_proof(&slack, proved);
+        }
         proved
-    }
-
-    /// Counts as looks as well what was done since `before`: those at large polynomials cost more than those at small ones.
-    fn spend(&self, before: u64) {
-        let large = u32::try_from(work().saturating_sub(before) / WORK_OF_LOOK).unwrap_or(u32::MAX);
-        self.looks.set(self.looks.get().saturating_add(large));
     }
 
     /// What interval arithmetic says.
@@ -124,10 +112,10 @@ impl Scope {
         if let Some(known) = self.recall_low(a) {
             return known;
         }
-        let before = work();
         let low = quick.max(prover.low(a, i128::MAX, LEVELS));
-        self.spend(before);
-        self.remember_low(a, low);
+        if !prover.is_cut {
+            self.remember_low(a, low);
+        }
         low
     }
 }
@@ -142,6 +130,8 @@ struct Prover<'s> {
     /// Intervals of the atoms that the present case is about.
     narrowed: RefCell<FxHashMap<Atom, Interval>>,
     fuel: u32,
+    /// Whether the attempt had no steps left for a search.
+    is_cut: bool,
 }
 
 impl<'s> Prover<'s> {
@@ -152,7 +142,8 @@ impl<'s> Prover<'s> {
             relations: Vec::new(),
             seen: FxHashMap::default(),
             narrowed: RefCell::default(),
-            fuel: FUEL.min(MOST_LOOKS.saturating_sub(scope.looks.get())),
+            fuel: FUEL,
+            is_cut: false,
         }
     }
 
@@ -162,7 +153,7 @@ impl<'s> Prover<'s> {
             .terms()
             .iter()
             .all(|term| term.monomial.is_one() || matches!(term.monomial.as_atom(), Some(Atom::Symbol(_))));
-        linear && self.scope.with_table(|table| table.relations.iter().all(|r| r.mask() & a.mask() == 0))
+        linear && !self.scope.with_table(|table| table.relations.are_about(a))
     }
 
     fn atom_interval(&self, atom: &Atom) -> Interval {
@@ -228,7 +219,7 @@ impl<'s> Prover<'s> {
     /// A lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
     fn low(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
         let quick = self.quick_low(p);
-        if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE || is_over() {
+        if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
             return quick;
         }
         if let Some((depth, low)) = self.seen.get(p)
@@ -236,9 +227,11 @@ impl<'s> Prover<'s> {
         {
             return *low;
         }
+        if !self.scope.take_steps(p.size()) {
+            self.is_cut = true;
+            return quick;
+        }
         self.fuel = self.fuel.saturating_sub(1);
-        count(10);
-        self.scope.looks.set(self.scope.looks.get().saturating_add(1));
         // Met again further down, it would only go round in circles.
         self.seen.insert(p.clone(), (level, quick));
         let best = self.searched_low(p, quick, goal, level);

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::Symbol;
 use super::attempts::{Attempts, Kept};
@@ -87,6 +88,7 @@ impl Scope {
         self.with_table(|table| {
             kept.resize(table.relations.len(), Kept::default());
             values.resize_with(TRIES as usize, FxHashMap::default);
+            let about: SmallVec<[(usize, &Dim); 16]> = table.relations.about(a).collect();
             for (number, values) in (0..TRIES).zip(values) {
                 let mut attempt = Attempt { table, number, values };
                 let Some(value) = attempt.value(a) else { continue };
@@ -97,9 +99,9 @@ impl Scope {
                 };
                 // Only the relations about its symbols count, and only where there is something new to allow.
                 *seen = *seen
-                    || table.relations.iter().zip(kept.iter_mut()).all(|(relation, kept)| {
-                        relation.mask() & a.mask() == 0
-                            || kept.by(number, || attempt.value(relation).is_some_and(|value| value >= 0))
+                    || about.iter().all(|&(place, relation)| {
+                        let holds = || attempt.value(relation).is_some_and(|value| value >= 0);
+                        kept.get_mut(place).is_some_and(|kept| kept.by(number, holds))
                     });
                 if enough(signs) {
                     break;

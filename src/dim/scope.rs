@@ -12,15 +12,19 @@ use super::doubts::Doubts;
 use super::expr::{Dim, Symbol};
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Floor};
+use super::work::Meter;
 pub use assumed::Law;
+pub use attempt::PROOF_STEPS;
+use attempt::Steps;
 use memo::Memo;
+use relations::Relations;
 
 mod assumed;
+mod attempt;
 mod memo;
+mod relations;
 
-/// Relations beyond this many are not kept: knowing less is always sound.
-const MAX_RELATIONS: usize = 1024;
-/// The most pairs of a dim and another that broadcasts to it; a model has one for each mask.
+/// The most sizes that are noted to broadcast to one size. Each further one is compared with all of them; a mask makes one.
 const MAX_COVERED: usize = 64;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
@@ -53,8 +57,9 @@ pub struct Scope {
     pub(super) open: RefCell<Option<Question>>,
     /// The first of the symbols of which more has become known since somebody asked.
     learned: Cell<Option<u32>>,
-    /// How many polynomials the prover has looked at in all.
-    pub(super) looks: Cell<u32>,
+    /// How many steps the present attempt may still spend on proofs, and whether that has cut one short; see [`Scope::attempt`].
+    pub(super) steps: Cell<Steps>,
+    meter: Meter,
     /// Whether sizes are trusted to fit the types they are computed in; see [`assumed`].
     trusts: Cell<bool>,
 }
@@ -64,9 +69,9 @@ pub(super) struct Table {
     symbols: Vec<SymbolRecord>,
     names: FxHashMap<Arc<str>, Symbol>,
     /// Each is at least 0.
-    pub(super) relations: Vec<Dim>,
-    /// Pairs of a dim and another that broadcasts to it; see [`Scope::assume_met`].
-    covered: Vec<(Dim, Dim)>,
+    pub(super) relations: Relations,
+    /// The dims that broadcast to a dim; see [`Scope::assume_met`].
+    covered: FxHashMap<Dim, Vec<Dim>>,
     /// Symbols that are written as something else from now on; no right side mentions a left side.
     rewrites: Vec<(Symbol, Dim)>,
     /// While something is only supposed: the number of symbols there were before.
@@ -132,7 +137,18 @@ impl Scope {
     /// A table of its own with the same symbols, of which the same is known.
     pub fn copied(&self) -> Scope {
         let table = RefCell::new(self.table.borrow().clone());
-        Scope { table, next_name: Cell::new(self.next_name.get()), ..Scope::default() }
+        let (next_name, meter) = (Cell::new(self.next_name.get()), self.meter.clone());
+        Scope { table, next_name, meter, ..Scope::default() }
+    }
+
+    /// An empty table whose work counts on this meter.
+    pub fn metered(meter: &Meter) -> Scope {
+        Scope { meter: meter.clone(), ..Scope::default() }
+    }
+
+    /// What counts the work of the run.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// What is known of these sizes and no others, beside that no size is negative: expressions that are at least 0.
@@ -316,7 +332,7 @@ impl Scope {
         }
         entry.interval = tightened;
         self.learn(symbol);
-        self.attempts.borrow_mut().redraw(&table.relations, symbol);
+        self.attempts.borrow_mut().redraw(table.relations.about_symbol(symbol));
         let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         drop(table);
         self.forget();
@@ -379,7 +395,7 @@ impl Scope {
         entry.multiple = multiple;
         self.learn(symbol);
         table.has_multiples = true;
-        self.attempts.borrow_mut().redraw(&table.relations, symbol);
+        self.attempts.borrow_mut().redraw(table.relations.about_symbol(symbol));
         drop(table);
         self.forget();
         self.restrict(symbol, None, None);
@@ -395,9 +411,7 @@ impl Scope {
             let mut table = self.table.borrow_mut();
             let (kept, symbols) = (table.relations.len(), table.symbols.len());
             for expression in not_negative {
-                if table.relations.len() < MAX_RELATIONS && expression.as_const().is_none() {
-                    table.relations.push(expression.clone());
-                }
+                table.relations.push(expression.clone());
             }
             (kept, table.supposing.replace(symbols), self.parts.take())
         };
@@ -461,19 +475,21 @@ impl Scope {
         self.assume_eq_in(Some(symbol), &Dim::symbol(symbol), value);
     }
 
-    /// Records that `small` broadcasts to `large`. Returns `false` if there are too many such pairs.
+    /// Records that `small` broadcasts to `large`. Returns `false` if too many do.
     pub(super) fn note_covered(&self, large: &Dim, small: Dim) -> bool {
         let mut table = self.table.borrow_mut();
-        let is_kept = table.covered.len() < MAX_COVERED && table.supposing.is_none();
+        let is_supposing = table.supposing.is_some();
+        let covered = table.covered.entry(large.clone()).or_default();
+        let is_kept = covered.len() < MAX_COVERED && !is_supposing;
         if is_kept {
-            table.covered.push((large.clone(), small));
+            covered.push(small);
         }
         is_kept
     }
 
     /// Returns `true` if the pair is recorded.
     pub(super) fn is_noted_covered(&self, large: &Dim, small: &Dim) -> bool {
-        self.with_table(|table| table.covered.iter().any(|(a, b)| a == large && b == small))
+        self.with_table(|table| table.covered.get(large).is_some_and(|covered| covered.contains(small)))
     }
 
     fn assume_within(&self, a: &Dim, interval: Interval) {
@@ -508,11 +524,10 @@ impl Scope {
             }
         }
         let mut table = self.table.borrow_mut();
-        if table.relations.len() < MAX_RELATIONS && !table.relations.contains(&expression) {
+        if table.relations.push(expression.clone()) {
             if table.supposing.is_none() {
                 expression.symbols().into_iter().for_each(|symbol| self.learn(symbol));
             }
-            table.relations.push(expression);
             drop(table);
             // Intervals are those of the symbols.
             self.forget_searches();

@@ -1,41 +1,43 @@
-//! How much was done, counted instead of timed: the same on every machine, so that what depends on it is the same everywhere as well.
+//! Counts work instead of timing it, so that a limit ends a run at the same place on every machine.
 
-use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-thread_local! {
-    static DONE: Cell<u64> = const { Cell::new(0) };
-    static LIMIT: Cell<u64> = const { Cell::new(u64::MAX) };
+/// Counts the work of all scopes of one run, and holds the most that they may do. One unit is about a tenth of a microsecond.
+///
+/// Only `explain` sets a limit, for a trial whose result is dropped once the limit is passed. No other result depends on the count.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    done: Arc<AtomicU64>,
+    most: u64,
 }
 
-/// What this thread has done so far, in units of about a tenth of a microsecond: the expressions it made, and what others
-/// [`count`].
-pub(crate) fn work() -> u64 {
-    DONE.get()
-}
-
-/// Counts so many units as done.
-pub(crate) fn count(units: u64) {
-    DONE.set(DONE.get().saturating_add(units));
-}
-
-/// Whether more was done than [`within`] allows: whatever is computed now will not be used, so it may be anything.
-pub(crate) fn is_over() -> bool {
-    DONE.get() > LIMIT.get()
-}
-
-/// What a computation gives, unless it does more than so many units: then it is told by [`is_over`] that it may give up.
-pub(crate) fn within<T>(units: u64, compute: impl FnOnce() -> T) -> Option<T> {
-    /// Puts the limit back that there was, should the computation panic as well.
-    struct Before(u64);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            LIMIT.set(self.0);
-        }
+impl Default for Meter {
+    fn default() -> Self {
+        Meter::limited(u64::MAX)
     }
-    let before = Before(LIMIT.get());
-    LIMIT.set(before.0.min(work().saturating_add(units)));
-    let computed = compute();
-    (!is_over()).then_some(computed)
+}
+
+impl Meter {
+    /// A meter for a run that may do `most` units of work.
+    pub fn limited(most: u64) -> Self {
+        Meter { done: Arc::default(), most }
+    }
+
+    /// Counts work as done.
+    pub fn count(&self, units: u64) {
+        self.done.fetch_add(units, Ordering::Relaxed);
+    }
+
+    /// The units of work done so far.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if the run has done more than it may. Its result will be dropped, so it may end early with any result.
+    pub fn is_over(&self) -> bool {
+        self.done() > self.most
+    }
 }
 
 #[cfg(test)]
@@ -43,18 +45,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_too_much_gives_nothing() {
-        let doing = |units| {
-            move || {
-                count(units);
-                is_over()
-            }
-        };
-        assert_eq!(within(10, doing(10)), Some(false));
-        assert_eq!(within(10, doing(11)), None);
-        assert!(!is_over());
-        // A limit inside is no more than what is left of the one outside.
-        assert_eq!(within(10, || (within(100, doing(11)), is_over())), None);
-        assert_eq!(within(10, || (within(5, doing(6)), is_over())), Some((None, false)));
+    fn a_copy_counts_on_the_same_meter() {
+        let meter = Meter::limited(10);
+        meter.clone().count(10);
+        assert!(!meter.is_over());
+        meter.count(1);
+        assert!(meter.clone().is_over() && meter.done() == 11);
+        assert!(!Meter::default().is_over());
     }
 }

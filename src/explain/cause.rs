@@ -124,6 +124,10 @@ fn reason(folded: &Folded<'_>, view: &View<'_>, id: NodeId, node: &Node) -> Reas
     let first = Reach { kind: Kind::Constant, via: None };
     let reach = results.iter().map(|&value| view.reaches.get(value)).max_by_key(|reach| reach.kind).unwrap_or(first);
     let from = reach.via;
+    let limited = |(place, kind, _): &&(String, EventKind, String)| *place == described && *kind == EventKind::Limited;
+    if let Some((_, _, reason)) = folded.outcome.notes.iter().find(limited) {
+        return (CauseKind::Declined, reason.clone(), from);
+    }
     match (note, reach.kind) {
         (Some((_, EventKind::Invalid | EventKind::Disputed, reason)), _) => {
             (CauseKind::Untouched, reason.clone(), from)

@@ -25,7 +25,7 @@ mod text;
 
 use std::rc::Rc;
 
-use crate::dim::Scope;
+use crate::dim::{Meter, Scope};
 use crate::ir::{Facts, Model};
 use crate::passes::{Options, Outcome, RunError};
 
@@ -73,7 +73,7 @@ pub(crate) struct Folded<'f> {
     pub options: &'f Options,
     /// Bytes of the file it came from.
     pub bytes: usize,
-    /// How much work folding was, in the units of [`work`](crate::dim::work).
+    /// How much work folding was, in the units of a [`Meter`].
     pub work: u64,
 }
 
@@ -131,9 +131,9 @@ pub(crate) fn size_nodes(model: &Model, facts: &Facts) -> usize {
 }
 
 /// Folds a model anew under more assumptions; nothing, if they cannot be made.
-fn folded_under(original: &Model, options: &Options, bytes: usize) -> Option<(Model, Outcome)> {
+fn folded_under(original: &Model, options: &Options, bytes: usize, meter: &Meter) -> Option<(Model, Outcome)> {
     let mut model = original.clone();
     let outcome: Result<Outcome, RunError> =
-        crate::passes::run(&mut model, Rc::new(Scope::new()), options, bytes, &mut |_| {});
+        crate::passes::run(&mut model, Rc::new(Scope::metered(meter)), options, bytes, &mut |_| {});
     Some((model, outcome.ok()?))
 }

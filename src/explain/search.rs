@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 
 use super::supposition::{Candidates, Range, Size, Supposition};
 use super::{Folded, folded_under};
-use crate::dim::{Symbol, within, work};
+use crate::dim::{Meter, Symbol};
 use crate::ir::{Fact, Facts, Model, Type};
 use crate::passes::{Assumption, Options, is_always_empty};
 
@@ -206,11 +206,14 @@ impl<'f> Search<'f> {
         }
         let options = self.under(suppositions);
         // What cannot be supposed is told before anything is folded, and is no trial.
-        let begun = work();
-        let tried = within(left, || folded_under(self.folded.original, &options, self.folded.bytes));
-        self.work = self.work.saturating_add(work().saturating_sub(begun));
-        self.ended |= tried.is_none();
-        let (model, outcome) = tried??;
+        let meter = Meter::limited(left);
+        let tried = folded_under(self.folded.original, &options, self.folded.bytes, &meter);
+        self.work = self.work.saturating_add(meter.done());
+        if meter.is_over() {
+            self.ended = true;
+            return None;
+        }
+        let (model, outcome) = tried?;
         self.made += 1;
         // No run gives a result with elements.
         let (original, known) = (self.folded.model, &self.folded.outcome.facts);

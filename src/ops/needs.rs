@@ -22,7 +22,7 @@
 //! * a view and its operand have equal element counts: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_counts`]);
 //! * two dims that are broadcast are equal, or one of them is 1 ([`broadcast_choices`]).
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Walk;
@@ -30,8 +30,25 @@ use super::traits::{Counting, Movement, NodeFacts};
 use crate::dim::{Dim, Operation, Scope, Symbol};
 use crate::ir::{Fact, Facts, Model, NodeId};
 
-/// How many expressions are noted not to be negative: each is looked at by later proofs.
+/// The most expressions about one size that are noted not to be negative: each is looked at by later proofs about that size, so without the limit
+/// a model of N nodes that each need another bound of one sum takes N² looks.
 const MOST_RELATIONS: usize = 32;
+
+/// How many expressions there are about each size.
+#[derive(Default)]
+struct Relations(FxHashMap<Symbol, usize>);
+
+impl Relations {
+    /// Counts an expression. Returns `false` if one of its sizes has too many.
+    fn take(&mut self, dim: &Dim) -> bool {
+        let symbols = dim.symbols();
+        let has_room = symbols.iter().all(|symbol| self.0.get(symbol).is_none_or(|&count| count < MOST_RELATIONS));
+        if has_room {
+            symbols.into_iter().for_each(|symbol| *self.0.entry(symbol).or_default() += 1);
+        }
+        has_room
+    }
+}
 
 /// Each two operands of a node are looked at.
 const MOST_OPERANDS: usize = 8;
@@ -41,7 +58,7 @@ impl Walk {
     /// learned; what was stated before is still true, but may be said more simply.
     pub fn learn(&mut self, model: &Model, computed: &[NodeId]) -> bool {
         let mut learned = false;
-        let mut relations = MOST_RELATIONS;
+        let mut relations = Relations::default();
         let opset = model.opset(model.main(), "").unwrap_or(0);
         let mut known: FxHashSet<Symbol> = FxHashSet::default();
         for (id, node) in computed.iter().filter_map(|&id| Some((id, model.node(id)?))) {
@@ -71,8 +88,7 @@ impl Walk {
                 }
             }
             for dim in results.flatten().filter(|dim| dim.as_const().is_none() && dim.as_symbol().is_none()) {
-                if relations > 0 && !self.scope.ge(dim, &Dim::constant(0)).is_yes() {
-                    relations -= 1;
+                if !self.scope.ge(dim, &Dim::constant(0)).is_yes() && relations.take(dim) {
                     learned = true;
                     self.scope.assume_le(&Dim::constant(0), dim);
                 }
@@ -122,7 +138,7 @@ pub fn equal_counts(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Di
     const LARGEST: usize = 64;
     let scope = facts.scope();
     let opset = model.opset(model.main(), "").unwrap_or(0);
-    let mut found = Vec::new();
+    let (mut found, mut relations) = (Vec::new(), Relations::default());
     for view in computed.iter().filter_map(|&id| NodeFacts::of(model, facts, id, opset)) {
         let shapes = view.shape(0).zip(view.result_shape()).filter(|_| view.traits().moves == Some(Movement::Layout));
         let Some((from, to)) = shapes else { continue };
@@ -131,11 +147,12 @@ pub fn equal_counts(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Di
             continue;
         }
         let [from, to] = [from, to].map(|dims| scope.product(dims));
-        if found.len() >= MOST_RELATIONS || from.term_count().max(to.term_count()) > LARGEST {
+        if from.term_count().max(to.term_count()) > LARGEST {
             continue;
         }
         let difference = scope.sub(&from, &to).without_content();
-        if difference.as_const().is_none() && !found.contains(&difference) && !scope.eq(&from, &to).is_yes() {
+        let is_new = difference.as_const().is_none() && !found.contains(&difference) && !scope.eq(&from, &to).is_yes();
+        if is_new && relations.take(&difference) {
             found.push(difference);
         }
     }
@@ -149,18 +166,22 @@ pub fn broadcast_choices(model: &Model, facts: &Facts, computed: &[NodeId]) -> V
     let (scope, one) = (facts.scope(), Dim::constant(1));
     let opset = model.opset(model.main(), "").unwrap_or(0);
     let mut seen: FxHashSet<(Dim, Dim)> = FxHashSet::default();
-    let mut choices = Vec::new();
+    let (mut choices, mut relations) = (Vec::new(), Relations::default());
     for view in computed.iter().filter_map(|&id| NodeFacts::of(model, facts, id, opset)) {
         if !view.traits().is_broadcasting(opset) && view.traits().broadcast_with.is_none() {
             continue;
         }
         for (a, b) in broadcast_pairs(&view) {
             let is_plain = a == b || b.is_const(1) || a.term_count().saturating_add(b.term_count()) > LARGEST;
-            if is_plain || choices.len() >= MOST_RELATIONS || !seen.insert((a.clone(), b.clone())) {
+            if is_plain || !seen.insert((a.clone(), b.clone())) {
                 continue;
             }
-            if !seen.contains(&(b.clone(), a.clone())) && !scope.eq(&a, &b).is_yes() {
-                choices.push(scope.product(&[scope.sub(&a, &one), scope.sub(&b, &one), scope.sub(&a, &b)]));
+            if seen.contains(&(b.clone(), a.clone())) || scope.eq(&a, &b).is_yes() {
+                continue;
+            }
+            let choice = scope.product(&[scope.sub(&a, &one), scope.sub(&b, &one), scope.sub(&a, &b)]);
+            if relations.take(&choice) {
+                choices.push(choice);
             }
         }
     }
@@ -181,7 +202,7 @@ fn cut_at(scope: &Scope, dim: &Dim, whole: &Dim) -> Option<i64> {
 /// Notes that a size is at least `least`, if that is news: a symbol is more than what would make the size smaller, whatever
 /// the others are. Where that does not say it all, a difference is noted as it is (`past + seq` is at most the length of the mask). That a
 /// sum is not 0 says nothing of any one size; proofs would have to tell cases apart.
-fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut usize) -> bool {
+fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut Relations) -> bool {
     const STEPS: usize = 64;
     let least = Dim::constant(least);
     if scope.ge(dim, &least).is_yes() {
@@ -201,8 +222,7 @@ fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut usize) -> bool
             learned = true;
         }
     }
-    if *relations > 0 && dim.is_difference() && !scope.ge(dim, &least).is_yes() {
-        *relations -= 1;
+    if dim.is_difference() && !scope.ge(dim, &least).is_yes() && relations.take(dim) {
         scope.assume_le(&least, dim);
         learned = true;
     }
@@ -210,18 +230,15 @@ fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut usize) -> bool
 }
 
 /// Notes that a size is at most `most`, if that is news.
-fn at_most(scope: &Scope, dim: &Dim, most: i64, relations: &mut usize) -> bool {
+fn at_most(scope: &Scope, dim: &Dim, most: i64, relations: &mut Relations) -> bool {
     let limit = Dim::constant(most);
     if scope.le(dim, &limit).is_yes() {
         return false;
     }
     match dim.as_symbol() {
         Some(symbol) => scope.restrict(symbol, None, Some(most)),
-        None if *relations == 0 => return false,
-        None => {
-            *relations -= 1;
-            scope.assume_le(dim, &limit);
-        }
+        None if !relations.take(dim) => return false,
+        None => scope.assume_le(dim, &limit),
     }
     true
 }

@@ -260,7 +260,7 @@ mod tests {
     /// Settles a model, asks every rule at every node once more, and answers with the last edit that is then made.
     fn left_over(model: &mut Model, options: &Options) -> Option<String> {
         let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
-        let mut run = Run::new(options, EditCounter::new(usize::MAX, true));
+        let mut run = Run::new(options, EditCounter::new(usize::MAX, true), 0);
         let mut work = Work::new(model, &mut walk, &mut run, usize::MAX);
         settle(&mut work, &pipeline::INFER, pipeline::PASSES, &mut |_| {}).unwrap();
         let settled = work.run.edits.made();

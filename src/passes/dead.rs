@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use super::edits::EditCounter;
 use crate::ir::{Definition, FunctionId, GraphId, Model, Name, NodeId, OpsetImport, ValueId};
 
-/// The pass's name, under which its edits are counted.
+/// The name of the passes over nodes and over imports, under which their edits are counted.
 pub(super) const NAME: &str = "dead-code";
 
 /// Removes dead nodes and initializers from the main graph and every subgraph, in time linear in the model.

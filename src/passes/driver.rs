@@ -6,13 +6,8 @@
 use std::time::Instant;
 
 use super::outcome::RunError;
-use super::pass::{NodeEvent, Pass, Run, Work};
-use crate::ir::Model;
+use super::pass::{NodeEvent, Pass, Work};
 use crate::ops::EventKind;
-
-/// How many nodes the rounds may look at beside those that [`Options::visits_per_node`](super::options::Options) allows: a small model may
-/// need a round for each of its nodes.
-const VISITS: usize = 1 << 16;
 
 /// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns the number of rounds. Calls
 /// `tell` with each note as soon as there is one, and if the passes had to be stopped.
@@ -54,8 +49,6 @@ pub(super) fn close(
 }
 
 fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnMut(Told)) -> Result<usize, RunError> {
-    let per_node = work.run.options.visits_per_node;
-    let mut visits = VISITS.saturating_add(nodes(work).saturating_mul(per_node));
     let mut rounds = 0;
     loop {
         rounds += 1;
@@ -64,11 +57,10 @@ fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnM
         if passes.is_empty() {
             break;
         }
-        let Some(left) = visits.checked_sub(nodes(work)) else {
+        if rounds > work.run.options.rounds {
             tell(Told::Note(stopped(work, rounds)));
             break;
-        };
-        visits = left;
+        }
         tell(Told::Doing("folding"));
         let changed = round(work, passes)?;
         work.notes.drain(..).for_each(|note| tell(Told::Note(note)));
@@ -79,16 +71,12 @@ fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnM
     Ok(rounds)
 }
 
-/// How many nodes a round looks at.
-fn nodes(work: &Work<'_>) -> usize {
-    work.model.graph(work.model.main()).node_count().saturating_add(1)
-}
-
 /// Says that the passes were stopped.
 fn stopped(work: &Work<'_>, rounds: usize) -> NodeEvent {
     let last = work.run.edits.last().map_or_else(String::new, |edit| format!(", the last edit by {}", edit.name));
     let reason = format!(
-        "the passes still change something in round {rounds}{last}; the model is correct, and may be longer than need be"
+        "the limit rounds ended the passes, which still change something in round {rounds}{last}; the model is correct, and may be longer than \
+         need be"
     );
     ("the model".to_string(), EventKind::Stopped, reason)
 }
@@ -115,28 +103,25 @@ fn round(work: &mut Work<'_>, passes: &[Pass]) -> Result<bool, RunError> {
     Ok(work.run.edits.made() > before)
 }
 
-/// Runs a pass once, notes what it took, and verifies what it made of the model if that is asked for.
-fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
-    let (begin, before) = (Instant::now(), work.run.edits.made());
-    let result = (pass.run)(work);
-    noted(work.model, work.run, pass.name, (begin, before), result)
-}
-
-/// Notes what a pass took that began at a time and with so many edits made, and verifies what it made of the model if that is asked for.
+/// Runs each of these passes once. Nothing is inferred in between.
 ///
 /// # Errors
-/// What the pass failed with, or that it broke the model.
-pub(super) fn noted(
-    model: &mut Model,
-    run: &mut Run,
-    name: &'static str,
-    (begin, before): (Instant, usize),
-    mut result: Result<(), RunError>,
-) -> Result<(), RunError> {
-    let changes = run.edits.made() - before;
-    run.profile.note(name, begin, changes);
+/// A pass made the model inconsistent, or the graph cannot be walked.
+pub(super) fn once(work: &mut Work<'_>, passes: &[Pass]) -> Result<(), RunError> {
+    passes.iter().try_for_each(|pass| run(work, pass))
+}
+
+/// Runs a pass once, notes its time and edits without those of passes that it runs itself, and verifies the model if the options say so.
+fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
+    let (begin, before, inside) = (Instant::now(), work.run.edits.made(), work.run.profile.seconds());
+    let mut result = (pass.run)(work);
+    let Work { model, run, .. } = work;
+    let (name, made) = (pass.name, run.edits.made());
+    let others = run.ends.iter().rev().take_while(|(_, end)| *end > before).count();
+    let changes = if others == 0 { made - before } else { run.edits.made_by(name) };
+    run.profile.note_around(name, begin, inside, changes);
     if changes > 0 {
-        run.ends.push((name, run.edits.made()));
+        run.ends.push((name, made));
     }
     #[cfg(feature = "seeded-faults")]
     if changes > 0 {
@@ -213,7 +198,7 @@ mod tests {
         let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y) { a = Abs (x) y = Neg (a) }";
         let mut model: Model = text::parse(source).expect("it parses");
         let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
-        let mut run = Run::new(options, EditCounter::new(options.stop_after, true));
+        let mut run = Run::new(options, EditCounter::new(options.stop_after, true), 0);
         let mut work = Work::new(&mut model, &mut walk, &mut run, 0);
         let mut notes = Vec::new();
         let mut tell = |told| {
@@ -254,8 +239,7 @@ mod tests {
     fn passes_that_never_settle_are_stopped_and_it_is_told() {
         let swing = Pass { name: "swing", does: "", stage: 0, run: swing };
         let (rounds, passes, notes) = told(&[swing], &[], &Options::default());
-        // Two nodes, and one for the round itself.
-        let expected = (VISITS + 3 * 64) / 3;
+        let expected = Options::default().rounds;
         assert_eq!(rounds.ok(), Some(expected + 1));
         assert_eq!(passes, [("infer", expected + 1, 0), ("swing", expected, expected)]);
         assert!(matches!(&notes[..], [(_, EventKind::Stopped, reason)] if reason.contains("the last edit by swing")));

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::dim::is_over;
+use crate::dim::Meter;
 
 /// How often each kind of edit was made: rewrites by the name of the rule, the others by the name of the pass.
 pub type Fired = BTreeMap<&'static str, usize>;
@@ -22,6 +22,8 @@ pub(super) struct EditCounter {
     last: Option<LastEdit>,
     /// All edits, if somebody wants to know.
     log: Option<Vec<LastEdit>>,
+    /// What counts the work of the run.
+    meter: Meter,
 }
 
 /// The edit that was made last.
@@ -45,13 +47,19 @@ impl std::fmt::Display for LastEdit {
 impl EditCounter {
     /// A counter that allows `limit` edits.
     pub(super) fn new(limit: usize, describes: bool) -> Self {
-        EditCounter { limit, made: 0, fired: Fired::new(), describes, last: None, log: None }
+        EditCounter { limit, made: 0, fired: Fired::new(), describes, last: None, log: None, meter: Meter::default() }
     }
 
     /// The same, keeping all edits described if `records`.
     pub(super) fn recording(mut self, records: bool) -> Self {
         self.describes |= records;
         self.log = records.then(Vec::new);
+        self
+    }
+
+    /// The same, allowing no edit once a run that this meter counts is over.
+    pub(super) fn metered(mut self, meter: &Meter) -> Self {
+        self.meter = meter.clone();
         self
     }
 
@@ -67,7 +75,7 @@ impl EditCounter {
 
     /// Whether another edit would be allowed. Once it is not, it never is again.
     pub(super) fn allows_more(&self) -> bool {
-        self.made < self.limit && !is_over()
+        self.made < self.limit && !self.meter.is_over()
     }
 
     /// Counts an edit that is about to be made, if it is allowed; otherwise it must not be made. `name` is that of the rule or the

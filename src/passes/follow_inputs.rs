@@ -36,7 +36,7 @@ pub(super) fn follow_inputs(
     if labelled.is_empty() {
         return Ok(());
     }
-    let mut before = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+    let mut before = Walk::new(Rc::new(Scope::metered(walk.scope().meter())), options.slice_rule, Budget::default());
     remembered::learn(original, &mut before)?;
     for (output, dims) in labelled {
         let sizes = |walk: &Walk| -> Vec<Option<String>> {

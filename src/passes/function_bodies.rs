@@ -5,7 +5,6 @@
 //! left alone.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -36,12 +35,14 @@ pub(super) fn fold_bodies(
     infer: &Pass,
     passes: &[Pass],
 ) -> Result<(), RunError> {
+    if model.functions().next().is_none() {
+        return Ok(());
+    }
     let calls = Calls::of(model);
     // What a function gives to itself, nobody follows.
     if calls.has_circles() || model.keeps_functions {
         return Ok(());
     }
-    let (begin, inside, before) = (Instant::now(), run.profile.seconds(), run.edits.made_by(NAME));
     let mut agreed = Agreed::default();
     agreed.note(model, model.main(), facts);
     // Those that call come before those that are called.
@@ -59,7 +60,6 @@ pub(super) fn fold_bodies(
     if !run.skips(dead::NAME) {
         prune(model, &mut run.edits);
     }
-    run.profile.note_around(NAME, begin, inside, run.edits.made_by(NAME) - before);
     Ok(())
 }
 
@@ -179,7 +179,7 @@ fn fold_body(
 ) -> Result<Option<Facts>, RunError> {
     let edits = run.edits.clone();
     if edits.is_limited() {
-        let mut rehearsal = Run::new(&run.options, EditCounter::unlimited());
+        let mut rehearsal = Run::new(&run.options, EditCounter::unlimited(), run.payload);
         let mut model = model.clone();
         let (copy, _) = fold_copy(&mut model, scope, &mut rehearsal, passes, (id, body), call)?;
         if size(&model, copy) >= size(&model, body) {

@@ -117,9 +117,10 @@ options! {
     /// Whether the rewrite rules and the passes that have a record are used. Inference, folding of constants and removal of what nothing
     /// reads go on without them.
     rules: bool = true;
-    /// How many nodes the passes may look at, round after round, for each node of the model, and 65,536 beside. Every edit brings the end
-    /// nearer, so a run that needs more does not settle by mistake of a rule: it is ended, and the report says so.
-    visits_per_node: usize = 64;
+    /// The most rounds of passes. All parts of a model take their rounds at the same time, so the number that a model needs does not grow with
+    /// its size; the models of the corpora need 14 at most. A run that needs more has rules that undo each other: it ends, and the report
+    /// says so.
+    rounds: usize = 256;
     /// Whether anything is removed; without, only types are inferred.
     fold: bool = true;
     /// Whether only rewrites are used that keep results equal bit for bit.

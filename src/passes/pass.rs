@@ -14,7 +14,7 @@ use super::records::is_listed;
 use super::simplify::RuleSet;
 use super::untouched::Untouched;
 use crate::ir::{Facts, Model, NodeId, ValueId};
-use crate::ops::{EventKind, Walk};
+use crate::ops::{Event, EventKind, Walk};
 use crate::rewrite::ASKED_FOR;
 
 /// A pass over the main graph and the graphs inside it.
@@ -73,6 +73,8 @@ pub(super) struct Run {
     pub options: Options,
     pub rules: RuleSet,
     pub edits: EditCounter,
+    /// The bytes that the constants of the model took at the beginning.
+    pub payload: usize,
     pub profile: Profile,
     /// Each run of a pass that made edits, and how many there were then.
     pub ends: Vec<(&'static str, usize)>,
@@ -89,13 +91,15 @@ pub(super) fn skips(options: &Options, name: &str) -> bool {
 }
 
 impl Run {
-    /// A run of the passes under these options, which may make as many edits as the counter allows.
-    pub(super) fn new(options: &Options, edits: EditCounter) -> Self {
-        let rules = RuleSet::new(&|name| !skips(options, name), options.exact);
+    /// A run of the passes under these options, which may make as many edits as the counter allows, over a model whose constants take `payload`
+    /// bytes.
+    pub(super) fn new(options: &Options, edits: EditCounter, payload: usize) -> Self {
+        let rules = RuleSet::new(&|name| !skips(options, name), options.exact, payload);
         Run {
             options: options.clone(),
             rules,
             edits,
+            payload,
             profile: Profile::new(options.measure_memory),
             ends: Vec::new(),
             unrolled: 0,
@@ -132,6 +136,15 @@ impl<'a> Work<'a> {
             is_inferred: false,
             notes,
             told,
+        }
+    }
+
+    /// Notes each event of a remaining node once: inference may visit the nodes of a body more than once.
+    pub(super) fn note_events(&mut self, events: Vec<Event>) {
+        for Event { node, kind, reason } in events {
+            if self.model.node(node).is_some() && self.told.insert((node, kind, reason.clone())) {
+                self.notes.push((self.model.describe(node), kind, reason));
+            }
         }
     }
 

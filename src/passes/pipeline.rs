@@ -9,16 +9,24 @@ use super::inline::{branches, carried, loops, unroll};
 use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
 use super::{
-    chains, common_subexpressions, constant_nodes, dead, fold, hoist, positions, quantization, shape_reads, simplify,
-    value_numbering,
+    chains, common_subexpressions, constant_nodes, dead, fold, function_bodies, hoist, positions, quantization,
+    shape_reads, simplify, value_numbering,
 };
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
-use crate::ops::{Event, EventKind};
+use crate::ops::EventKind;
 
 /// States what is known of every value. It runs at the beginning of every round, and does not change the model.
 pub const INFER: Pass =
     Pass { name: "infer-shapes", does: "States types, sizes and contents of values.", stage: 0, run: infer };
+
+/// The passes that run once before anything is inferred. One of them runs in the rounds as well.
+pub const OPENING: &[Pass] = &[Pass {
+    name: common_subexpressions::NAME,
+    does: "Makes one of nodes that compute the same, and of equal initializers.",
+    stage: 0,
+    run: merge_first,
+}];
 
 /// The passes over a root graph, in the order they run in.
 pub const PASSES: &[Pass] = &[
@@ -145,6 +153,22 @@ pub const CLOSING: &[Pass] = &[
     },
 ];
 
+/// The passes that run once each at the end, over the whole model. Imports have the name of dead code, which runs in the rounds as well.
+pub const FINISHING: &[Pass] = &[
+    Pass {
+        name: function_bodies::NAME,
+        does: "Folds the bodies of functions under what all their calls agree on.",
+        stage: 0,
+        run: fold_functions,
+    },
+    Pass {
+        name: dead::NAME,
+        does: "Removes imports of operator sets that no node is in.",
+        stage: 0,
+        run: remove_imports,
+    },
+];
+
 /// Those of these passes that are not left out.
 pub(super) fn chosen(passes: &[Pass], run: &Run) -> Vec<Pass> {
     passes.iter().filter(|pass| run.options.fold && !run.skips(pass.name)).copied().collect()
@@ -153,7 +177,7 @@ pub(super) fn chosen(passes: &[Pass], run: &Run) -> Vec<Pass> {
 /// Every name that `--skip` takes beside those of the rewrite rules, and that edits are counted under.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let passes = PASSES.iter().chain(CLOSING).map(|pass| pass.name);
-    passes.chain([super::inline::calls::NAME, super::function_bodies::NAME])
+    passes.chain([super::inline::calls::NAME, function_bodies::NAME])
 }
 
 /// Infers what is known, anew where edits have made more of it known.
@@ -187,13 +211,8 @@ fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
     }
     work.walk.events.iter().for_each(|event| work.untouched.note(event));
     work.untouched.hold(work.model, &mut work.walk.facts, &work.walk.hopeless);
-    for Event { node, kind, reason } in work.walk.events.drain(..) {
-        // What is inside a body may be inferred more than once.
-        if !work.told.insert((node, kind, reason.clone())) {
-            continue;
-        }
-        work.notes.push((work.model.describe(node), kind, reason));
-    }
+    let events = std::mem::take(&mut work.walk.events);
+    work.note_events(events);
     Ok(())
 }
 
@@ -256,7 +275,17 @@ fn fold_containers(work: &mut Work<'_>) -> Result<(), RunError> {
 fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
     let Run { rules, edits, .. } = &mut *work.run;
     let rules = (&*rules, &work.untouched, &mut work.agenda);
-    Ok(simplify::simplify(work.model, &mut work.walk.facts, rules, stage, edits)?)
+    let cuts = simplify::simplify(work.model, &mut work.walk.facts, rules, stage, edits)?;
+    work.note_events(cuts);
+    Ok(())
+}
+
+/// Merges what is equal in the file as it is. A strict reader's message names the node that the file has, so nothing is merged for one.
+fn merge_first(work: &mut Work<'_>) -> Result<(), RunError> {
+    if work.run.options.strict {
+        return Ok(());
+    }
+    Ok(common_subexpressions::merge_first(work.model, work.run.options.exact, &mut work.run.edits)?)
 }
 
 fn merge(work: &mut Work<'_>) -> Result<(), RunError> {
@@ -310,6 +339,16 @@ fn hoist_nodes(work: &mut Work<'_>) -> Result<(), RunError> {
 
 fn remove_dead(work: &mut Work<'_>) -> Result<(), RunError> {
     dead::remove(work.model, &mut work.run.edits);
+    Ok(())
+}
+
+fn fold_functions(work: &mut Work<'_>) -> Result<(), RunError> {
+    let passes = chosen(PASSES, work.run);
+    function_bodies::fold_bodies(work.model, &work.walk.facts, work.run, &INFER, &passes)
+}
+
+fn remove_imports(work: &mut Work<'_>) -> Result<(), RunError> {
+    dead::remove_imports(work.model, &mut work.run.edits);
     Ok(())
 }
 

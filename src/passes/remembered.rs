@@ -14,7 +14,7 @@ use super::contract::Contract;
 use super::dead;
 use super::options::Options;
 use super::outcome::RunError;
-use crate::dim::{Dim, Scope, Symbol, within};
+use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, ValueId};
 use crate::ops::{Budget, Walk};
 
@@ -23,9 +23,6 @@ const MOST: usize = 32;
 const LONGEST: usize = 120;
 /// Nor are those of more terms, whose shortest form is not even looked for.
 const MOST_TERMS: usize = LONGEST / 4;
-
-/// What may be done to find out what the nodes that are left tell, some 1 s; it is all kept if that takes more.
-const MOST_WORK: u64 = 10_000_000;
 
 /// Returns the expressions that are 0 according to the model's metadata where no input and no output is empty.
 pub(super) fn remembered_zeros(model: &Model, scope: &Scope) -> Vec<Dim> {
@@ -85,7 +82,7 @@ pub(super) fn to_remember(
         return Ok(String::new());
     }
     let told = || -> Result<Vec<bool>, RunError> {
-        let mut anew = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
+        let mut anew = Walk::new(Rc::new(Scope::metered(scope.meter())), options.slice_rule, Budget::default());
         anew.evaluate = false;
         let renamed = |dim: &Dim, there: &Scope| {
             let named = |symbol: Symbol| there.lookup(&scope.name(symbol)).map(Dim::symbol);
@@ -105,8 +102,7 @@ pub(super) fn to_remember(
         let told = slacks.iter().map(|slack| is_told(slack, anew.scope()));
         Ok(told.chain(zeros.iter().map(|zero| is_zero(zero))).collect())
     };
-    let count = slacks.len().saturating_add(zeros.len());
-    let told = within(MOST_WORK, told).transpose()?.unwrap_or_else(|| vec![false; count]);
+    let told = told()?;
     let texts =
         slacks.iter().map(|slack| scope.inequality(slack)).chain(zeros.iter().map(|zero| equation(scope, zero)));
     let kept = texts.zip(told).filter(|(text, is_told)| !is_told && is_short(text)).map(|(text, _)| text);

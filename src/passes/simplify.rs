@@ -8,9 +8,8 @@ use super::agenda::Agenda;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
-use crate::dim::count;
 use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
-use crate::ops::{Budget, Operator, Opset, newest_opset, operator, operator_of};
+use crate::ops::{Budget, Event, EventKind, Operator, Opset, newest_opset, operator, operator_of};
 use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, RULES, Rule, Taken, check};
 
 /// Rules by the operators they look at.
@@ -23,13 +22,13 @@ type ByEntry = FxHashMap<usize, Vec<&'static Rule>>;
 pub struct RuleSet {
     /// Those to be tried whenever, then one stage after the other those that wait.
     stages: Vec<(ByOperator, ByEntry)>,
-    /// What computing new constants may cost in all.
+    /// What computing new constants may cost.
     budget: Budget,
 }
 
 impl RuleSet {
-    /// Every rule whose name is wanted but, if `exact`, those that only hold up to rounding.
-    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool) -> Self {
+    /// Every rule whose name is wanted but, if `exact`, those that only hold up to rounding. The constants of the model take `payload` bytes.
+    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool, payload: usize) -> Self {
         let wanted = |rule: &&Rule| (rule.exact || !exact) && is_wanted(rule.name);
         let collect = |families: &[&'static [Rule]]| {
             let mut by_operator = ByOperator::default();
@@ -44,7 +43,7 @@ impl RuleSet {
             (by_operator, by_entry)
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        RuleSet { stages, budget: Budget::default() }
+        RuleSet { stages, budget: Budget::for_rules(payload) }
     }
 
     /// The rules of a stage that look at a node.
@@ -67,7 +66,7 @@ fn entry(operator: &'static Operator) -> usize {
 }
 
 /// Tries every rule of a stage at every node of the main graph and its subgraphs, once, but for those where all of them have declined and
-/// nothing they read has changed since.
+/// nothing they read has changed since. Returns the attempts that a limit ended.
 ///
 /// # Errors
 /// A rule made the model inconsistent: a defect of the rule.
@@ -77,7 +76,8 @@ pub fn simplify(
     (rules, untouched, agenda): (&RuleSet, &Untouched, &mut Agenda),
     stage: usize,
     edits: &mut EditCounter,
-) -> Result<(), Broken> {
+) -> Result<Vec<Event>, Broken> {
+    let mut cuts = Vec::new();
     let taken = Taken::default();
     let idioms = OnceCell::new();
     agenda.catch_up(model, facts);
@@ -94,10 +94,10 @@ pub fn simplify(
             if agenda.is_settled(stage, id) || untouched.contains(id) {
                 continue;
             }
-            at_node(model, facts, (rules, agenda), stage, edits, (id, opset, &taken, &idioms))?;
+            at_node(model, facts, (rules, agenda, &mut cuts), stage, edits, (id, opset, &taken, &idioms))?;
         }
     }
-    Ok(())
+    Ok(cuts)
 }
 
 /// What the runtime will recognise, and rules must not take apart. It is worked out when the first rule of a sweep has an edit to offer;
@@ -137,10 +137,16 @@ pub(super) fn offered(rule: &Rule, place: &Place<'_>) -> Result<Edit, Miss> {
     }
 }
 
+/// The event of an attempt that a limit ended.
+fn cut_short(node: NodeId, rule: &str, limit: &str) -> Event {
+    let reason = format!("the limit {limit} ended an attempt of the rule {rule}, which might apply");
+    Event { node, kind: EventKind::Limited, reason }
+}
+
 fn at_node(
     model: &mut Model,
     facts: &mut Facts,
-    (rules, agenda): (&RuleSet, &mut Agenda),
+    (rules, agenda, cuts): (&RuleSet, &mut Agenda, &mut Vec<Event>),
     stage: usize,
     edits: &mut EditCounter,
     (id, opset, taken, idioms): (NodeId, Opset, &Taken, &OnceCell<Idioms>),
@@ -160,12 +166,20 @@ fn at_node(
         agenda.listen(model, facts);
         let mut is_refused = false;
         let found = candidates.iter().find_map(|rule| {
-            count(10);
-            let edit = offered(rule, &place).ok()?;
-            agenda.pause(model, facts);
-            let edit = Some(edit).filter(is_permitted);
-            is_refused |= edit.is_none();
-            agenda.resume(model, facts);
+            place.scope().meter().count(10);
+            let attempt = place.budget.begin();
+            let (edit, mut cut) = place.scope().attempt(|| offered(rule, &place));
+            let mut edit = edit.ok();
+            if edit.is_some() {
+                agenda.pause(model, facts);
+                edit = edit.filter(is_permitted);
+                is_refused |= edit.is_none();
+                agenda.resume(model, facts);
+            }
+            if edit.is_none() {
+                cut = place.budget.refund(attempt).or(cut);
+                cuts.extend(cut.map(|limit| cut_short(id, rule.name, limit)));
+            }
             Some((rule.name, edit?))
         });
         agenda.pause(model, facts);

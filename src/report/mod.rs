@@ -208,6 +208,7 @@ impl Note {
             EventKind::Declared => "declared",
             EventKind::NamedSize => "named",
             EventKind::Stopped => "stopped",
+            EventKind::Limited => "limited",
         }
     }
 }

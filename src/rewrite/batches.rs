@@ -10,6 +10,7 @@ use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::limits::DEPTH;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "batches-apart",
@@ -33,9 +34,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
     operators: &["Reshape"],
     apply: apart,
 }];
-
-/// How many nodes may lie one behind the other between the Reshapes.
-const MAX_DEPTH: usize = 16;
 
 /// What is computed between the Reshapes, computed anew.
 struct Region<'p, 'a> {
@@ -66,7 +64,7 @@ fn apart(place: &Place<'_>) -> Result<Edit, Miss> {
     let edit = place.begin()?.removing(place.id);
     let mut region = Region { place, apart: lead, merged, edit, has_product: false, saved: 1 };
     let (id, node) = region.between(data).ok_or(miss!("alike"))?;
-    region.compute(id, node, output, MAX_DEPTH).ok_or(miss!("batched"))?;
+    region.compute(id, node, output, DEPTH).ok_or(miss!("batched"))?;
     ensure(region.has_product && region.saved > 0, miss!("has-product"))?;
     Ok(region.edit)
 }

@@ -130,7 +130,7 @@ fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, node)
 }
 
-/// Longer sequences are left alone: each tensor that is put in or taken out writes the whole list anew.
+/// The most elements of a sequence. Each tensor that is put in or taken out writes the whole list again, so N of them take N².
 const MOST_ELEMENTS: usize = 256;
 
 /// What the sequence that is the first operand is made of, if nothing else reads it.

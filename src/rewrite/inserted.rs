@@ -17,6 +17,7 @@ use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
+use crate::rewrite::limits::NODES;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -89,10 +90,7 @@ fn aligned(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Change> {
     next.into_iter().chain(rest).all(|(_, own)| own.is_const(1)).then_some(change)
 }
 
-/// How many values are computed anew at most, and how many readers of one are looked at.
-const MOST: usize = 32;
-
-/// Larger constants are not stored in another shape as well.
+/// The most bytes of a constant that is stored in another shape as well: a second copy of a weight makes the model larger.
 const MOST_BYTES: usize = 1024;
 
 /// Where a value comes from whose other form is needed.
@@ -231,7 +229,7 @@ impl Region<'_, '_> {
             }
             let (origin, change) = self.origin(value)?;
             let is_function = matches!(origin, Origin::Function);
-            if self.members.len() >= MOST || is_function && self.place.model.is_named(value) {
+            if self.members.len() >= NODES || is_function && self.place.model.is_named(value) {
                 return None;
             }
             if is_function {
@@ -261,7 +259,7 @@ impl Region<'_, '_> {
     /// The nodes that give what is computed otherwise its other form, and whether something else than members reads it.
     fn readers_of_root(&self, value: ValueId) -> (Vec<NodeId>, bool) {
         let (mut leaves, mut stays) = (Vec::new(), false);
-        if self.place.model.has_more_readers(value, MOST) {
+        if self.place.model.has_more_readers(value, NODES) {
             return (leaves, true);
         }
         for (id, slot) in self.place.model.users(value) {
@@ -278,7 +276,7 @@ impl Region<'_, '_> {
 
     /// Looks at what reads a function's result: what gives it the other form, and functions that need that then.
     fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Option<()> {
-        if self.place.model.has_more_readers(member.value, MOST) {
+        if self.place.model.has_more_readers(member.value, NODES) {
             return None;
         }
         for (id, slot) in self.place.model.users(member.value) {

@@ -18,6 +18,7 @@ use rustc_hash::FxHashSet;
 use super::place::Place;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops;
+use crate::rewrite::limits::NODES;
 use crate::slicing::{AxisOp, Range, SliceRule};
 
 /// A form of a node, as it is in the model and as an edit writes it.
@@ -36,9 +37,6 @@ const NEVER_INTRODUCED: &[Form] = &[
         is_written: |_, _, node| is_unconditional(node),
     },
 ];
-
-/// Upwards of an edit no more nodes than this are looked at.
-const MOST_REPLACED: usize = 64;
 
 /// A node of the default domain as it is after an edit.
 struct Written<'a> {
@@ -98,7 +96,7 @@ fn replaced(place: &Place<'_>, edit: &Edit) -> Vec<NodeId> {
     let operands = edit.remove.iter().filter_map(|&id| model.node(id)).flat_map(Node::inputs).flatten().copied();
     let mut open: Vec<ValueId> = changed.chain(operands).filter(|&value| !is_read(value)).collect();
     let mut seen = own;
-    while let Some(value) = open.pop().filter(|_| found.len() < MOST_REPLACED) {
+    while let Some(value) = open.pop().filter(|_| found.len() < NODES) {
         let Some(id) = model.value(value).producer().filter(|&id| seen.insert(id)) else { continue };
         found.push(id);
         let above = model.node(id).into_iter().flat_map(Node::inputs).flatten().copied();

@@ -19,6 +19,7 @@ use super::slices::cuts::cuts_of;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::limits::{DEPTH, READERS};
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -37,16 +38,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: concat_of_functions,
 }];
 
-/// How many values may be put side by side.
-const MOST_LANES: usize = 64;
-
-/// How many operators lie between where lanes meet and the columns they are computed of, at most.
-const MOST_DEPTH: usize = 32;
-
-/// How often it is begun anew, without nodes that others read as well.
+/// The most times that an attempt begins again, without nodes that others read as well. Each finds at least one more such node, so without it a Concat
+/// over N nodes takes N².
 const MOST_TRIALS: usize = 4;
 
-/// How many groups of lanes are looked at for one Concat, those of which nothing comes and those that are looked at again among them.
+/// The most groups of lanes that are looked at for one Concat, those that lead nowhere included. Groups branch at each operand, so without it a
+/// network of depth D takes 2^D.
 const MOST_GROUPS: usize = 256;
 
 fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
@@ -54,7 +51,7 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     let output = node.output(0).ok_or(Miss::ROOT)?;
     let lanes: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
     let last = place.shape(output).ok_or(Miss::ROOT)?.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
-    let fits = (2..=MOST_LANES).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
+    let fits = (2..=READERS).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
     ensure(fits, miss!("by-element"))?;
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
     ensure(
@@ -78,7 +75,7 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
         packed(place, |mut pack| {
             let mut values = Vec::with_capacity(groups.len());
             for group in &groups {
-                values.push(pack.computed(group, axis, MOST_DEPTH)?);
+                values.push(pack.computed(group, axis, DEPTH)?);
             }
             pack.finish(output, last, &values)
         })
@@ -122,7 +119,7 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result
     apart.insert(front, Dim::constant(i64::try_from(lanes.len()).or(Err(Miss::COMPUTABLE))?));
     let to = place.shape(output).ok_or(miss!("read-together").of(output))?;
     let packed = packed(place, |mut pack| {
-        let value = pack.computed(&bare, Axis::New(behind), MOST_DEPTH)?;
+        let value = pack.computed(&bare, Axis::New(behind), DEPTH)?;
         let node = place.build(&mut pack.edit, output).reshape_to(place.scope(), value, &apart, to)?;
         let value = pack.edit.new_value(output, "lanes");
         pack.push(node, value, 1)?;

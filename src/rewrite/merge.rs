@@ -1,7 +1,7 @@
 //! Chains of data movement that one node can do.
 
 use super::build::Build;
-use super::miss::{Miss, ensure, prove};
+use super::miss::{Miss, ensure};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};

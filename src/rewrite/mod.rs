@@ -31,6 +31,7 @@ mod inserted;
 mod introduced;
 mod lanes;
 mod lift;
+mod limits;
 mod list;
 mod merge;
 mod miss;

@@ -10,12 +10,11 @@ use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
 use crate::ops::traits::{AxisSource, Movement, Variation, traits_of};
+use crate::rewrite::limits::READERS;
 use crate::tensor::Tensor;
 
-/// How many parts are looked at.
-const MOST: usize = 64;
-
-/// How many bytes may be stored twice so that constants can be strung together: a node less is worth more than a short vector.
+/// The most bytes that are stored twice so that constants can be joined: a node less is worth more than a short vector. Without it, a table that
+/// two nodes read is stored twice, and the model grows.
 const MOST_TWICE: usize = 2048;
 
 /// The parts of a whole along an axis.
@@ -63,7 +62,7 @@ impl Parts {
         let size = |&value: &ValueId| place.shape(value)?.get(axis)?.as_const();
         let sizes = values.iter().map(size).collect::<Option<Vec<i64>>>()?;
         let splits = place.opset.has_split_and_pads();
-        ((2..=MOST).contains(&values.len()) && splits).then_some(Parts { values, axis, sizes })
+        ((2..=READERS).contains(&values.len()) && splits).then_some(Parts { values, axis, sizes })
     }
 
     /// What is done to all of them next, if it makes fewer nodes to do it to the whole.

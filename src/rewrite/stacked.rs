@@ -41,16 +41,17 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: function_of_steps,
 }];
 
-/// How many steps are looked at.
+/// The most steps that are compared. Without it, a Concat of N results takes N² comparisons.
 const MOST_STEPS: usize = 1024;
 
-/// How many elements all results may have that were computed, and could be forgotten, one at a time.
+/// The most elements of all results together, which before were computed one at a time and could be forgotten. Without it, a run takes N times
+/// the memory.
 const MOST_ELEMENTS: i64 = 1 << 24;
 
-/// Where sizes are open: how many times as many elements as an operand that is there as a whole.
+/// The same with dynamic dims: the largest ratio of the elements of all results to those of the sliced operand.
 const MOST_TIMES: i64 = 64;
 
-/// How many nodes are followed back to see that steps do not need one another.
+/// The most nodes that are followed back to see that steps do not need one another. Without it, each Concat follows the whole model.
 const MOST_FOLLOWED: usize = 4096;
 
 /// What operands of all steps are together.

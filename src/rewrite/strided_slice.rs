@@ -16,6 +16,7 @@ use super::rule::{Rule, miss};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops;
+use crate::rewrite::limits::LISTED;
 use crate::slicing::{self, Bound, Entry, Floor, Range, Reading, SliceSpec};
 use crate::tensor::{DType, Tensor};
 
@@ -41,9 +42,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// The operands that hold where ranges begin and end, in every dialect lowered here.
 const BEGIN: usize = 1;
 const END: usize = 2;
-
-/// The most indices that are listed where a step cannot be told otherwise.
-const MOST_LISTED: i64 = 4096;
 
 /// A bound of a range or a single index: a number, or the element of the operand that an entry of the slice has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -361,7 +359,7 @@ impl Lowering<'_, '_> {
             let dim = self.shape.as_ref()?.get(usize::try_from(axis).ok()?)?.as_const()?;
             let onnx = slicing::onnx::reading(slicing::SliceRule::Agree);
             let (start, step, len) = slicing::resolve_integers(dim, Some(start), Some(end), step, onnx).ok()?;
-            if len > MOST_LISTED {
+            if len > (LISTED as i64) {
                 return None;
             }
             let listed = (0..len).map(|k| k.checked_mul(step)?.checked_add(start)).collect::<Option<Vec<i64>>>()?;

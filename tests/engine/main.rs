@@ -9,6 +9,7 @@ mod budgets;
 mod check;
 mod claims;
 mod control;
+mod copies;
 mod custom;
 mod explain;
 mod external_data;

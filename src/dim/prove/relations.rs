@@ -23,7 +23,7 @@ impl Prover<'_> {
         let meets = |relation: &Dim| relation.terms().iter().any(may_divide);
         let mut relations: Vec<Dim> = self.relations.iter().filter(|relation| meets(relation)).cloned().collect();
         self.scope.with_table(|table| {
-            let near = table.relations.iter().filter(|relation| relation.mask() & p.mask() != 0);
+            let near = table.relations.about(p).map(|(_, relation)| relation);
             relations.extend(near.take(RELATIONS).filter(|relation| meets(relation)).cloned());
         });
         let level = level.saturating_sub(1);

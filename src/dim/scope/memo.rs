@@ -13,7 +13,6 @@ use crate::dim::answer::Answer;
 use crate::dim::bounds::Interval;
 use crate::dim::expr::Dim;
 use crate::dim::monomial::Atom;
-use crate::dim::work::is_over;
 
 /// Entries in each memo before it starts afresh.
 const MAX_MEMO: usize = 1 << 12;
@@ -121,7 +120,7 @@ impl Scope {
             return known;
         }
         let answer = find();
-        if !is_over() {
+        if !self.is_cut() {
             answers.remember(&question, a.size().saturating_add(b.size()), answer);
         }
         answer
@@ -144,15 +143,12 @@ impl Scope {
         self.texts.remember(a, a.size(), text.into());
     }
 
-    /// The dims whose meeting an expression was made to say.
+    /// The dims whose meeting an expression was made to say. Rules rest on this knowledge, so no entry is dropped.
     pub(in crate::dim) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
         self.parts.borrow().get(a).cloned()
     }
 
     pub(in crate::dim) fn remember_parts(&self, a: &Dim, parts: Arc<[Dim]>) {
-        let mut known = self.parts.borrow_mut();
-        if known.len() < MAX_MEMO {
-            known.insert(a.clone(), parts);
-        }
+        self.parts.borrow_mut().insert(a.clone(), parts);
     }
 }

@@ -24,6 +24,8 @@ pub enum EventKind {
     NamedSize,
     /// The passes were stopped before they had nothing left to do.
     Stopped,
+    /// A limit on work ended an attempt that might have found more. The reason names the limit.
+    Limited,
 }
 
 /// Something worth telling about a node.

@@ -103,26 +103,91 @@ fn is_too_large(error: &TensorError) -> bool {
 /// One value for each output of the node (absent ones may be anything; fewer mean trailing ones are absent).
 pub type EvalResult = Result<Vec<Data>, Decline>;
 
-/// What evaluation may spend, for a node and in total. Charged before memory is touched or work begins.
+/// Limits the memory and work of computing constants. Both are charged before memory is touched or work begins.
+///
+/// An attempt is the evaluation of a node, or a rule at a node. Each has a small allowance that no other attempt can use, so that attempts of
+/// ordinary size never depend on one another. Larger ones take the rest from a reserve that all attempts share; it grows with the bytes of the
+/// model's constants. An attempt without a result gives its memory back. Its work remains charged, because only that bounds the time for a
+/// hostile file.
 #[derive(Debug)]
 pub struct Budget {
     /// Bytes one result may have.
     pub node_bytes: usize,
     /// Elementary operations one node may take.
     pub node_work: u64,
-    bytes: Cell<usize>,
+    bytes: Cell<u64>,
     work: Cell<u64>,
+    /// The allowance left for the present attempt.
+    own_bytes: Cell<u64>,
+    own_work: Cell<u64>,
     /// Bytes that results which are computed when they are read may have, and one of them; `None` if there are to be none.
     later: Option<(Cell<usize>, usize)>,
     /// Whether more of those have been computed as a whole than there was room for.
     is_over: Cell<bool>,
+    /// The limit that has refused something in the present attempt.
+    cut: Cell<Option<&'static str>>,
 }
 
+/// The state of a budget at the beginning of an attempt.
+#[derive(Debug)]
+pub struct Attempt {
+    bytes: u64,
+    later: Option<usize>,
+    is_over: bool,
+}
+
+/// The limits by the names that reports give them.
+pub const RESULT_BYTES: &str = "result-bytes";
+const RESULT_WORK: &str = "result-work";
+const CONSTANT_MEMORY: &str = "constant-memory";
+const CONSTANT_WORK: &str = "constant-work";
+
+/// The allowance of an attempt. 100,000 nodes that each spend all of it take 400 MiB and a minute; a shape, an index or a small table needs
+/// no more.
+const OWN_BYTES: u64 = 4 << 10;
+const OWN_WORK: u64 = 1 << 20;
+
 impl Budget {
-    /// A budget with these limits per node and in total.
+    /// A budget with these limits per node and in the reserve.
     pub fn new(node_bytes: usize, total_bytes: usize, node_work: u64, total_work: u64) -> Self {
-        let (bytes, work) = (Cell::new(total_bytes), Cell::new(total_work));
-        Budget { node_bytes, node_work, bytes, work, later: None, is_over: Cell::new(false) }
+        Budget {
+            node_bytes,
+            node_work,
+            bytes: Cell::new(total_bytes as u64),
+            work: Cell::new(total_work),
+            own_bytes: Cell::new(0),
+            own_work: Cell::new(0),
+            later: None,
+            is_over: Cell::new(false),
+            cut: Cell::new(None),
+        }
+    }
+
+    /// Begins an attempt with a full allowance.
+    pub fn begin(&self) -> Attempt {
+        self.own_bytes.set(OWN_BYTES);
+        self.own_work.set(OWN_WORK);
+        self.cut.set(None);
+        Attempt {
+            bytes: self.bytes.get(),
+            later: self.later.as_ref().map(|(later, _)| later.get()),
+            is_over: self.is_over.get(),
+        }
+    }
+
+    /// Gives back the memory of an attempt without a result. Returns the name of the limit that stopped the attempt, if one did.
+    pub fn refund(&self, attempt: Attempt) -> Option<&'static str> {
+        self.bytes.set(attempt.bytes);
+        if let (Some((later, _)), Some(before)) = (&self.later, attempt.later) {
+            later.set(before);
+        }
+        self.is_over.set(attempt.is_over);
+        self.cut.take()
+    }
+
+    fn refuse(&self, limit: &'static str, reason: String) -> Decline {
+        self.cut.set(Some(limit));
+        Decline::OverBudget(format!("{reason} (limit {limit})"))
     }
 
     /// Whether a result of so many bytes may be left to be computed when it is read; they are taken then.
@@ -135,12 +200,8 @@ impl Budget {
     /// Takes the bytes of operands that were to be computed when they are read, and that a node has wanted as a whole. Where none are left to
     /// be computed, those that are come from elsewhere, and cost nothing here.
     pub(super) fn take_made(&self, bytes: usize) {
-        if self.later.is_none() {
-            return;
-        }
-        match self.bytes.get().checked_sub(bytes) {
-            Some(left) => self.bytes.set(left),
-            None => self.is_over.set(true),
+        if self.later.is_some() && !take(&self.own_bytes, &self.bytes, bytes as u64) {
+            self.is_over.set(true);
         }
     }
 
@@ -150,7 +211,7 @@ impl Budget {
     /// [`Decline::OverBudget`].
     pub(super) fn may_make(&self, bytes: usize) -> Result<(), Decline> {
         if self.is_over.get() && bytes > 0 {
-            return Err(Decline::OverBudget("the memory that folding may use is spent".into()));
+            return Err(self.refuse(CONSTANT_MEMORY, "the memory that folding may use is spent".into()));
         }
         Ok(())
     }
@@ -158,46 +219,50 @@ impl Budget {
     /// Takes `bytes` of memory for a result.
     ///
     /// # Errors
-    /// [`Decline::OverBudget`] when a result may not be that large or the total is spent.
+    /// [`Decline::OverBudget`] when a result may not be that large or the reserve is spent.
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Decline> {
         if bytes > self.node_bytes {
-            return Err(Decline::OverBudget(format!(
-                "a result of {bytes} bytes is over the limit of {}",
-                self.node_bytes
-            )));
+            let reason = format!("a result of {bytes} bytes is over the limit of {}", self.node_bytes);
+            return Err(self.refuse(RESULT_BYTES, reason));
         }
-        match self.bytes.get().checked_sub(bytes) {
-            Some(left) => {
-                self.bytes.set(left);
-                Ok(())
-            }
-            None => Err(Decline::OverBudget("the memory that folding may use is spent".into())),
+        match take(&self.own_bytes, &self.bytes, bytes as u64) {
+            true => Ok(()),
+            false => Err(self.refuse(CONSTANT_MEMORY, "the memory that folding may use is spent".into())),
         }
     }
 
     /// Takes `work` elementary operations (multiply-adds, comparisons).
     ///
     /// # Errors
-    /// [`Decline::OverBudget`] when a node may not cost that much or the total is spent.
+    /// [`Decline::OverBudget`] when a node may not cost that much or the reserve is spent.
     pub fn take_work(&self, work: u64) -> Result<(), Decline> {
         if work > self.node_work {
-            return Err(Decline::OverBudget(format!("{work} operations are over the limit of {}", self.node_work)));
+            return Err(self.refuse(RESULT_WORK, format!("{work} operations are over the limit of {}", self.node_work)));
         }
-        match self.work.get().checked_sub(work) {
-            Some(left) => {
-                self.work.set(left);
-                Ok(())
-            }
-            None => Err(Decline::OverBudget("the work that folding may do is spent".into())),
+        match take(&self.own_work, &self.work, work) {
+            true => Ok(()),
+            false => Err(self.refuse(CONSTANT_WORK, "the work that folding may do is spent".into())),
         }
     }
+}
+
+/// Takes an amount from an allowance and, where that is not enough, the rest from the reserve. Returns `false`, and takes nothing, if
+/// both together have too little.
+fn take(own: &Cell<u64>, reserve: &Cell<u64>, amount: u64) -> bool {
+    let own_share = amount.min(own.get());
+    let left = reserve.get().checked_sub(amount.saturating_sub(own_share));
+    if let Some(left) = left {
+        own.set(own.get().saturating_sub(own_share));
+        reserve.set(left);
+    }
+    left.is_some()
 }
 
 impl Default for Budget {
     /// 256 MiB a result, 768 MiB in all; 2·10¹⁰ operations, which one node may take: a second or two of processor time.
     fn default() -> Self {
         // Two walks may hold what they found at the same time: together within 2 GiB.
-        Budget::new(NODE_BYTES, MOST_BYTES, 20_000_000_000, 20_000_000_000)
+        Budget::new(NODE_BYTES, MOST_BYTES, WORK, WORK)
     }
 }
 
@@ -205,9 +270,14 @@ impl Default for Budget {
 const NODE_BYTES: usize = 256 << 20;
 const MOST_BYTES: usize = 768 << 20;
 const LEAST_BYTES: usize = 192 << 20;
+const WORK: u64 = 20_000_000_000;
 
 /// How many times the constants of a model may be computed anew, one of the other, without taking memory.
 const LATER: usize = 8;
+
+/// How many operations there may be for each byte of the model's constants: each constant may be looked at by a dozen rules in several
+/// rounds.
+const WORK_OF_BYTE: u64 = 64;
 
 impl Budget {
     /// The default for a model whose constants take this many bytes: a small file is no reason to fill the memory.
@@ -215,7 +285,13 @@ impl Budget {
         let total = LEAST_BYTES.saturating_add(bytes.saturating_mul(2)).min(MOST_BYTES);
         let later = LEAST_BYTES.saturating_add(bytes.saturating_mul(LATER));
         let later = Some((Cell::new(later), bytes.max(NODE_BYTES)));
-        Budget { bytes: Cell::new(total), later, ..Budget::default() }
+        Budget { bytes: Cell::new(total as u64), later, ..Budget::for_rules(bytes) }
+    }
+
+    /// The budget of the rules for a model whose constants take this many bytes. They write new constants in the place of old ones.
+    pub fn for_rules(bytes: usize) -> Self {
+        let work = WORK.saturating_add((bytes as u64).saturating_mul(WORK_OF_BYTE));
+        Budget::new(NODE_BYTES, MOST_BYTES.saturating_add(bytes), WORK, work)
     }
 }
 
@@ -236,6 +312,23 @@ mod tests {
         let budget = Budget::new(1, 1, 1, 1);
         budget.take_made(2);
         assert!(!budget.take_later(1) && budget.may_make(2).is_ok());
+    }
+
+    #[test]
+    fn attempts_of_ordinary_size_do_not_depend_on_one_another() {
+        let budget = Budget::new(usize::MAX, 100, u64::MAX, 100);
+        for _ in 0..1_000 {
+            budget.begin();
+            assert!(budget.take_bytes(OWN_BYTES as usize).is_ok() && budget.take_work(OWN_WORK).is_ok());
+        }
+        let attempt = budget.begin();
+        assert!(budget.take_bytes(OWN_BYTES as usize + 100).is_ok() && budget.take_work(OWN_WORK + 60).is_ok());
+        assert_eq!(budget.refund(attempt), None);
+        // Memory is given back, work is not.
+        let attempt = budget.begin();
+        assert!(budget.take_bytes(OWN_BYTES as usize + 100).is_ok() && budget.take_work(OWN_WORK + 60).is_err());
+        assert_eq!(budget.refund(attempt), Some(CONSTANT_WORK));
+        assert!(budget.take_work(OWN_WORK + 40).is_ok() && budget.take_bytes(OWN_BYTES as usize + 101).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use super::custom;
 use super::declared::{claimed_size, declared_fact, initializer_fact, input_labels, label_size, with_default};
 use super::event::{Event, EventKind};
-use crate::dim::{Dim, Scope, count};
+use crate::dim::{Dim, Scope};
 use crate::ir::{
     Content, CustomOperator, Data, DeclaredType, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId,
     Scalar, Type, ValueId,
@@ -21,6 +21,10 @@ use crate::tensor::{DType, Tensor};
 
 /// How deeply function calls and subgraphs may be nested while inferring.
 const MAX_DEPTH: usize = 100;
+
+/// How many nodes a node of the main graph may visit in its bodies and functions whatever the others do. Beyond it the nodes share what the walk
+/// may visit: bodies in bodies multiply, and a file of a few hundred nodes could take hours.
+const OWN_VISITS: usize = 1024;
 
 /// A walk over graphs of one model, with everything it has found.
 pub struct Walk {
@@ -64,7 +68,9 @@ pub struct Walk {
     /// Whether a call in the function that is being inferred is one of the failing ones.
     fails: bool,
     depth: usize,
+    /// How many nodes the walk may visit, and how many the node of the main graph that it is at may before that counts.
     visits: usize,
+    own_visits: usize,
     bindings: Rc<[NamedAttribute]>,
     opsets: Imported,
 }
@@ -95,6 +101,7 @@ impl Walk {
             fails: false,
             depth: 0,
             visits: 0,
+            own_visits: 0,
             bindings: Rc::new([]),
             opsets: Imported::default(),
         }
@@ -113,6 +120,7 @@ impl Walk {
     /// The graph has a cycle.
     pub fn infer_main(&mut self, model: &Model) -> Result<(), Refusal> {
         self.visits = 50_000usize.saturating_add(model.value_count().saturating_mul(64));
+        self.own_visits = 0;
         let main = model.main();
         let mut labels = input_labels(model, main);
         labels.extend(self.replaced.iter().cloned());
@@ -213,8 +221,14 @@ impl Walk {
     fn infer_node(&mut self, model: &Model, id: NodeId, node: &Node) {
         let known = |value: ValueId| self.facts.get(value).cloned().unwrap_or_default();
         let inputs: Vec<Option<Fact>> = node.inputs().iter().map(|input| input.map(known)).collect();
-        self.visits = self.visits.saturating_sub(1);
-        count(20);
+        if self.depth == 0 {
+            self.own_visits = OWN_VISITS;
+        }
+        match self.own_visits.checked_sub(1) {
+            Some(left) => self.own_visits = left,
+            None => self.visits = self.visits.saturating_sub(1),
+        }
+        self.scope.meter().count(20);
         // Of most nodes some operand is not known, and then nobody asks for the others again.
         let is_known = |(input, fact): (&Option<ValueId>, &Option<Fact>)| {
             let is_hidden = || input.is_some_and(|value| self.hidden.contains_key(&value));
@@ -222,7 +236,16 @@ impl Walk {
         };
         let is_known = node.inputs().iter().zip(&inputs).all(is_known);
         let operands = if self.evaluate && is_known { inputs.clone() } else { Vec::new() };
-        let (mut facts, operator) = match self.state(model, id, node, inputs) {
+        let scope = Rc::clone(&self.scope);
+        let (stated, cut) = scope.attempt(|| self.state(model, id, node, inputs));
+        if let Some(limit) = cut {
+            self.tell(
+                id,
+                EventKind::Limited,
+                format!("the limit {limit} ended a proof, so less may be stated of its results"),
+            );
+        }
+        let (mut facts, operator) = match stated {
             Ok((facts, operator)) => (facts, operator),
             Err(refusal) => {
                 if matches!(refusal, Refusal::Lax(_)) {
@@ -274,8 +297,10 @@ impl Walk {
         node: &Node,
         inputs: Vec<Option<Fact>>,
     ) -> Result<(Vec<Fact>, Option<&'static Operator>), Refusal> {
-        if self.visits == 0 {
-            return Err(Refusal::unsupported("the model calls its functions and bodies too many times to follow"));
+        if self.visits == 0 && self.own_visits == 0 {
+            return Err(Refusal::unsupported(
+                "the model calls its functions and bodies too many times to follow (limit visits)",
+            ));
         }
         let bindings = Rc::clone(&self.bindings);
         if let Some((_, function)) = model.function_of(node) {
@@ -335,7 +360,12 @@ impl Walk {
             }
             let bindings = Rc::clone(&self.bindings);
             let environment = Environment { outer: &look, bindings: &bindings, ..Environment::of(model) };
-            interpret::evaluate_node(&environment, id, node, operands, &self.budget, self.slice_rule, 0)
+            let attempt = self.budget.begin();
+            let result = interpret::evaluate_node(&environment, id, node, operands, &self.budget, self.slice_rule, 0);
+            if result.is_err() {
+                self.budget.refund(attempt);
+            }
+            result
         };
         let results = match result {
             Ok(results) => results,
@@ -405,7 +435,7 @@ impl Walk {
     /// has visited as many nodes as it may.
     pub fn inside_call(&mut self, model: &Model, id: NodeId, inputs: Vec<Option<Fact>>) -> Option<Facts> {
         let node = model.node(id)?;
-        let (_, function) = model.function_of(node).filter(|_| self.visits > 0)?;
+        let (_, function) = model.function_of(node).filter(|_| self.visits > 0 || self.own_visits > 0)?;
         let bindings = Rc::clone(&self.bindings);
         let site = Site { model, id, node, version: 0, slice_rule: self.slice_rule, bindings: &bindings };
         Some(self.call(&site, function, inputs).1)

@@ -11,10 +11,10 @@ use super::row::Row;
 use super::survey::{MAX_LEN, Survey};
 use super::terms::Terms;
 use crate::dim::Dim;
-use crate::ir::{Broken, Facts, GraphId, Model, Node, NodeId, ValueId};
+use crate::ir::{Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
-/// All demands of a graph.
+/// All demands on a group of size nodes.
 #[derive(Default)]
 pub(super) struct Demands {
     /// In the order of their positions.
@@ -30,22 +30,19 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// The demands of a graph; `None` if a reader has no position.
-    ///
-    /// # Errors
-    /// The model is inconsistent.
-    pub fn of(survey: &mut Survey, model: &Model, facts: &Facts) -> Result<Option<Demands>, Broken> {
+    /// The demands on the size nodes; `None` if a reader has no position.
+    pub fn of(survey: &mut Survey, model: &Model, facts: &Facts) -> Option<Demands> {
         let mut demands = Demands::default();
         let mut sizes: FxHashSet<Dim> = FxHashSet::default();
-        for id in model.topological(survey.graph)? {
-            let Some(node) = model.node(id).filter(|_| survey.size_nodes.contains(&id)) else { continue };
+        for id in survey.order.clone() {
+            let Some(node) = model.node(id) else { continue };
             for &value in node.outputs().iter().flatten() {
                 for (reader, slot) in model.users(value) {
                     if survey.size_nodes.contains(&reader) {
                         continue;
                     }
                     let outer = holder_in(model, survey.graph, reader);
-                    let Some(position) = survey.position(outer) else { return Ok(None) };
+                    let position = survey.position(outer)?;
                     let is_kept = survey.kept.contains(&outer);
                     let rows = demands.rows(survey, model, facts, (reader, slot, value));
                     demands.list.push(Demand { reader, slot, value, position, is_kept, rows });
@@ -69,7 +66,7 @@ impl Demands {
         }
         demands.find_whole(survey);
         demands.join(survey, facts);
-        Ok(Some(demands))
+        Some(demands)
     }
 
     /// For each vector that is demanded, the earliest tensor that has it as its shape.

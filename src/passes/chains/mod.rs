@@ -5,6 +5,7 @@
 //! it replaces them. The words, each with its file:
 //!
 //! * **Size node** (`survey`): a node that computes nothing but sizes, or numbers that follow from sizes.
+//! * **Group** (`groups`): size nodes that share a symbol, an operand or a reader. Each group is planned as if there were no other.
 //! * **Term** (`terms`): one element of a small tensor, known by what it is: an expression in the symbols, or an operation on terms. A
 //!   **formula** computes a term by one operation from other terms (`observe` collects those of the graph's own nodes).
 //! * **Row** (`row`): what a scalar or a vector holds: a type, and a term per element.
@@ -71,6 +72,7 @@ mod conventions;
 mod demand;
 mod demands;
 mod draft;
+mod groups;
 mod listing;
 mod observe;
 mod operations;
@@ -101,10 +103,11 @@ use step::Plan;
 use survey::Survey;
 pub(super) use survey::is_inside_a_quantized_group;
 
-/// The pass's name, under which its edits are counted: each graph whose sizes are planned anew is one.
+/// The pass's name, under which its edits are counted: each group of sizes that is planned anew is one.
 pub(super) const NAME: &str = "size-chain";
 
-/// How many rows all searches of a graph together may expand, and how many one search may for one demand.
+/// How many rows all searches for one group together may expand, and how many one search may for one demand. Without a limit, a group
+/// of a hundred demands takes minutes.
 const EFFORT: usize = 24_000;
 const MAX_EFFORT: usize = 1_000;
 
@@ -114,7 +117,7 @@ const SLACK: usize = 2;
 /// How many tensors are tried as the one whose shape is taken first.
 const MAX_FIRST_SHAPES: usize = 4;
 
-/// Plans the sizes of every graph anew where that takes fewer nodes. Returns how many nodes fewer.
+/// Plans each group of sizes of every graph anew where that takes fewer nodes. Returns how many nodes fewer.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -124,20 +127,26 @@ pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Res
         if !edits.allows_more() {
             break;
         }
-        let mut best: Option<(Survey, Demands, Plan, usize)> = None;
         let Some(first) = Survey::of(model, facts, graph)? else { continue };
-        let late = first.late(model, facts)?;
-        for mut survey in std::iter::once(first).chain(late) {
-            let Some(demands) = Demands::of(&mut survey, model, facts)? else { continue };
-            let fewest = best.as_ref().map_or(survey.cost(), |(.., fewest)| *fewest);
-            if let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts, fewest) {
-                best = Some((survey, demands, plan, cost));
+        let groups = first.groups(model, facts);
+        let late = first.late(model)?;
+        for group in groups {
+            let mut best: Option<(Survey, Demands, Plan, usize)> = None;
+            for whole in std::iter::once(&first).chain(&late) {
+                let mut survey = whole.part(model, facts, &group);
+                let Some(demands) = Demands::of(&mut survey, model, facts) else { continue };
+                let fewest = best.as_ref().map_or(survey.cost(), |(.., fewest)| *fewest);
+                if let Some((plan, cost)) = cheapest(&mut survey, &demands, model, facts, fewest) {
+                    best = Some((survey, demands, plan, cost));
+                }
             }
+            let Some((survey, demands, plan, cost)) = best else { continue };
+            if !edits.take(NAME, || format!("graph '{}'", model.graph(graph).name)) {
+                break;
+            }
+            saved += survey.cost().saturating_sub(cost);
+            carry::carry_out(model, &survey, &demands, plan)?;
         }
-        let Some((survey, demands, plan, cost)) = best else { continue };
-        edits.take(NAME, || format!("graph '{}'", model.graph(graph).name));
-        saved += survey.cost().saturating_sub(cost);
-        carry::carry_out(model, &survey, &demands, plan)?;
     }
     Ok(saved)
 }

@@ -12,7 +12,6 @@ use super::draft::{Detached, Draft, Key};
 use super::row::RowId;
 use super::step::{Claim, Operand, Plan, Step};
 use super::survey::Survey;
-use crate::dim::{count, is_over};
 use crate::ir::{Facts, Model, ValueId};
 
 /// How deeply rows may need other rows.
@@ -180,12 +179,12 @@ impl<'a> Search<'a> {
             self.draft.remember(key, constant);
             return Some(constant);
         }
-        if self.open.len() >= MAX_DEPTH || self.open.contains(&row) || self.expanded >= self.last || is_over() {
+        if self.open.len() >= MAX_DEPTH || self.open.contains(&row) || self.expanded >= self.last {
             return None;
         }
         self.expanded += 1;
         self.effort = self.effort.saturating_sub(1);
-        count(15);
+        self.facts.scope().meter().count(15);
         self.open.push(row);
         let candidates = self.candidates(row, before);
         let found = self.best(candidates.into_iter(), |search, candidate| search.carry_out(row, candidate, before));

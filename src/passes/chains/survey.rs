@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::groups::Group;
 use super::order::as_late_as_possible;
 use super::row::{Row, RowId};
 use super::row_table::RowTable;
@@ -35,14 +36,16 @@ pub(super) struct Survey {
     pub opset: Opset,
     /// The nodes that compute nothing but sizes, or numbers that follow from sizes.
     pub size_nodes: FxHashSet<NodeId>,
+    /// The same in an order to compute in.
+    pub order: Vec<NodeId>,
     /// The shapes of tensors that have sizes which are no numbers, each dim in its current form.
-    pub shapes: FxHashMap<ValueId, Rc<[Dim]>>,
+    pub shapes: Rc<FxHashMap<ValueId, Rc<[Dim]>>>,
     /// The tensors that have each size, the earliest first.
-    pub sources: FxHashMap<Dim, Vec<SizedTensor>>,
+    pub sources: Rc<FxHashMap<Dim, Vec<SizedTensor>>>,
     /// The first value that holds each row, and its position.
     pub first: FxHashMap<Row, (ValueId, usize)>,
     /// The nodes that results of the graph need even if no size node is left.
-    pub kept: FxHashSet<NodeId>,
+    pub kept: Rc<FxHashSet<NodeId>>,
     /// How many nodes are needed only because a size node takes the shape of what they compute.
     pub shape_only: usize,
     pub terms: TermTable,
@@ -52,9 +55,7 @@ pub(super) struct Survey {
     pub(super) rows: FxHashMap<ValueId, Row>,
     /// The rows that were looked for.
     pub numbered: RowTable,
-    positions: FxHashMap<NodeId, usize>,
-    /// The shapes of the tensors so far, and whether these are kept.
-    seen: FxHashSet<(Rc<[Dim]>, bool)>,
+    positions: Rc<FxHashMap<NodeId, usize>>,
 }
 
 impl Survey {
@@ -64,21 +65,22 @@ impl Survey {
             graph,
             opset,
             size_nodes: FxHashSet::default(),
-            shapes: FxHashMap::default(),
-            sources: FxHashMap::default(),
+            order: Vec::new(),
+            shapes: Rc::default(),
+            sources: Rc::default(),
             first: FxHashMap::default(),
-            kept: FxHashSet::default(),
+            kept: Rc::default(),
             shape_only: 0,
             terms: TermTable::default(),
             elements: FxHashMap::default(),
             rows: FxHashMap::default(),
             numbered: RowTable::default(),
-            positions: FxHashMap::default(),
-            seen: FxHashSet::default(),
+            positions: Rc::default(),
         }
     }
 
-    /// Looks at a graph, with positions in file order; `None` if it has no two size nodes.
+    /// Finds the size nodes of a graph and the tensors that may be measured, with positions in file order; `None` if there are no two size nodes.
+    /// [`part`](Self::part) finds the contents of the size nodes.
     ///
     /// # Errors
     /// The model is inconsistent.
@@ -88,23 +90,20 @@ impl Survey {
         for (id, node) in order.iter().filter_map(|&id| Some((id, model.node(id)?))) {
             if survey.is_size_node(model, facts, node) {
                 survey.size_nodes.insert(id);
+                survey.order.push(id);
             }
         }
         // In most graphs everything is said with that, so nothing else is looked at before.
         if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
             return Ok(None);
         }
-        survey.find_kept(model);
-        let shape_only = |id: &&NodeId| !survey.size_nodes.contains(id) && !survey.kept.contains(id);
-        survey.shape_only = order.iter().filter(shape_only).count();
-        for &value in model.graph(graph).inputs() {
-            survey.find_shape(model, facts, value);
-        }
-        for &id in &order {
-            let Some(node) = model.node(id).filter(|_| !survey.size_nodes.contains(&id)) else { continue };
-            node.outputs().iter().flatten().for_each(|&output| survey.find_shape(model, facts, output));
-        }
-        survey.place(model, facts, &order);
+        survey.kept = Rc::new(survey.find_kept(model));
+        let measured = order.iter().filter(|id| !survey.size_nodes.contains(id)).filter_map(|&id| model.node(id));
+        let measured = measured.flat_map(|node| node.outputs().iter().flatten());
+        let tensors = model.graph(graph).inputs().iter().chain(measured);
+        survey.shapes =
+            Rc::new(tensors.filter_map(|&tensor| Some((tensor, shape_of(model, facts, tensor)?))).collect());
+        survey.place(model, &order);
         Ok(Some(survey))
     }
 
@@ -112,7 +111,7 @@ impl Survey {
     ///
     /// # Errors
     /// The model is inconsistent.
-    pub fn late(&self, model: &Model, facts: &Facts) -> Result<Option<Survey>, Broken> {
+    pub fn late(&self, model: &Model) -> Result<Option<Survey>, Broken> {
         let order = model.topological(self.graph)?;
         let late = as_late_as_possible(model, self.graph, &order);
         if late == order {
@@ -120,32 +119,51 @@ impl Survey {
         }
         let mut survey = Survey {
             size_nodes: self.size_nodes.clone(),
-            shapes: self.shapes.clone(),
-            kept: self.kept.clone(),
-            shape_only: self.shape_only,
+            order: self.order.clone(),
+            shapes: Rc::clone(&self.shapes),
+            kept: Rc::clone(&self.kept),
             ..Survey::empty(self.graph, self.opset)
         };
-        survey.place(model, facts, &late);
+        survey.place(model, &late);
         Ok(Some(survey))
     }
 
-    /// Gives the nodes their positions, and notes what is there at each.
-    fn place(&mut self, model: &Model, facts: &Facts, order: &[NodeId]) {
-        for &value in model.graph(self.graph).inputs() {
-            self.add_source(model, value, 0);
+    /// Gives the nodes their positions, and notes which tensors are there at each.
+    fn place(&mut self, model: &Model, order: &[NodeId]) {
+        self.positions = Rc::new(order.iter().enumerate().map(|(place, &id)| (id, place + 1)).collect());
+        let (mut sources, mut seen) = (FxHashMap::default(), FxHashSet::default());
+        let inputs = model.graph(self.graph).inputs().iter().map(|&input| (input, 0));
+        let nodes = order.iter().enumerate().filter(|(_, id)| !self.size_nodes.contains(id));
+        let results = nodes.filter_map(|(place, &id)| Some((place + 1, model.node(id)?)));
+        let results =
+            results.flat_map(|(position, node)| node.outputs().iter().flatten().map(move |&output| (output, position)));
+        for (tensor, position) in inputs.chain(results) {
+            self.add_source(model, SizedTensor { tensor, position }, &mut sources, &mut seen);
         }
-        for (place, &id) in order.iter().enumerate() {
-            let Some(node) = model.node(id) else { continue };
-            let position = place + 1;
-            self.positions.insert(id, position);
-            if self.size_nodes.contains(&id) {
-                self.observe(model, facts, node, position);
-            } else {
-                for &output in node.outputs().iter().flatten() {
-                    self.add_source(model, output, position);
-                }
+        self.sources = Rc::new(sources);
+    }
+
+    /// Returns the survey of one group of size nodes, with their contents.
+    pub fn part(&self, model: &Model, facts: &Facts, group: &Group) -> Survey {
+        let mut part = Survey {
+            size_nodes: group.nodes.iter().copied().collect(),
+            order: group.nodes.clone(),
+            shapes: Rc::clone(&self.shapes),
+            sources: Rc::clone(&self.sources),
+            kept: Rc::clone(&self.kept),
+            positions: Rc::clone(&self.positions),
+            shape_only: group.shape_only,
+            ..Survey::empty(self.graph, self.opset)
+        };
+        let position = |&id: &NodeId| Some((self.position(id)?, id));
+        let mut placed: Vec<(usize, NodeId)> = group.nodes.iter().filter_map(position).collect();
+        placed.sort_unstable();
+        for (position, id) in placed {
+            if let Some(node) = model.node(id) {
+                part.observe(model, facts, node, position);
             }
         }
+        part
     }
 
     /// How many nodes go if a plan takes the place of all size nodes and reads kept tensors only.
@@ -202,40 +220,40 @@ impl Survey {
         self.elements.get(&value)
     }
 
-    /// Finds the shape of a tensor that may be measured.
-    fn find_shape(&mut self, model: &Model, facts: &Facts, tensor: ValueId) {
-        let Some(shape) = facts.get(tensor).and_then(|fact| fact.shape()) else { return };
-        let is_misread = || is_inside_a_normalization(model, tensor) || is_strided(model, facts, tensor);
-        if !is_inside_a_quantized_group(model, tensor) && !is_misread() {
-            self.shapes.insert(tensor, shape.iter().map(|dim| facts.scope().current(dim)).collect());
-        }
-    }
-
-    fn add_source(&mut self, model: &Model, tensor: ValueId, position: usize) {
-        let Some(shape) = self.shapes.get(&tensor).cloned() else { return };
+    /// Adds a tensor to the sources of its sizes.
+    fn add_source(
+        &self,
+        model: &Model,
+        source: SizedTensor,
+        sources: &mut FxHashMap<Dim, Vec<SizedTensor>>,
+        seen: &mut FxHashSet<(Rc<[Dim]>, bool)>,
+    ) {
+        let Some(shape) = self.shapes.get(&source.tensor).cloned() else { return };
         // Of tensors of one shape the earliest serves as well as any, of those that are kept too.
-        if self.seen.insert((Rc::clone(&shape), self.is_kept(model, tensor))) {
+        if seen.insert((Rc::clone(&shape), self.is_kept(model, source.tensor))) {
             for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
-                let known = self.sources.entry(dim.clone()).or_default();
-                if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != tensor) {
-                    known.push(SizedTensor { tensor, position });
+                let known = sources.entry(dim.clone()).or_default();
+                if known.len() < MAX_SOURCES && known.last().is_none_or(|last| last.tensor != source.tensor) {
+                    known.push(source);
                 }
             }
         }
     }
 
-    /// Marks the nodes that results need, without going through size nodes.
-    fn find_kept(&mut self, model: &Model) {
+    /// The nodes that results need, without going through size nodes.
+    fn find_kept(&self, model: &Model) -> FxHashSet<NodeId> {
+        let mut kept = FxHashSet::default();
         let mut open: Vec<ValueId> = model.graph(self.graph).outputs().to_vec();
         while let Some(value) = open.pop() {
             let Some(id) = model.value(value).producer() else { continue };
             let Some(node) = model.node(id).filter(|node| node.graph() == self.graph) else { continue };
-            if self.size_nodes.contains(&id) || !self.kept.insert(id) {
+            if self.size_nodes.contains(&id) || !kept.insert(id) {
                 continue;
             }
             open.extend(node.inputs().iter().flatten());
             node.subgraphs().for_each(|inner| open.extend(model.captures(inner)));
         }
+        kept
     }
 
     /// Whether a node computes nothing but sizes, or numbers that follow from sizes.
@@ -274,6 +292,14 @@ impl Survey {
     }
 }
 
+/// The shape of a tensor, if the tensor may be measured.
+fn shape_of(model: &Model, facts: &Facts, tensor: ValueId) -> Option<Rc<[Dim]>> {
+    let shape = facts.get(tensor).and_then(Fact::shape)?;
+    let is_misread = || is_inside_a_normalization(model, tensor) || is_strided(model, facts, tensor);
+    let is_measured = !is_inside_a_quantized_group(model, tensor) && !is_misread();
+    is_measured.then(|| shape.iter().map(|dim| facts.scope().current(dim)).collect())
+}
+
 /// Whether a value is one number of a type that is followed: beside sizes it is an operand like any other, whatever computes it.
 fn is_number(facts: &Facts, value: ValueId) -> bool {
     let fact = facts.get(value);
@@ -309,7 +335,7 @@ fn tells_sizes(facts: &Facts, node: &Node) -> bool {
 }
 
 /// Adds the symbols in the shape and in the elements of a value.
-fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
+pub(super) fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
     let Some(fact) = facts.get(value) else { return };
     let symbols = |dim: &Dim| facts.scope().current(dim).symbols();
     for dim in fact.shape().into_iter().flatten() {

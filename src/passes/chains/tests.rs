@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::demand::Demand;
 use super::demands::Demands;
+use super::groups::Group;
 use super::row::Row;
 use super::search::{Search, SearchLimits};
 use super::step::{Claim, Operand, Plan, Step};
@@ -141,6 +142,13 @@ impl Learnt {
     }
 }
 
+/// The survey of all size nodes as one group.
+fn whole(model: &Model, facts: &Facts) -> Survey {
+    let survey = Survey::of(model, facts, model.main()).expect("no cycle").expect("there are size nodes");
+    let group = Group { nodes: survey.order.clone(), shape_only: 0 };
+    survey.part(model, facts, &group)
+}
+
 /// A graph, what is known of it, and random demands of its last node beside its own.
 struct Case {
     model: Model,
@@ -159,9 +167,8 @@ impl Case {
         let model = graph(numbers);
         let facts = facts(&model);
         learnt.tell(facts.scope());
-        let mut survey = Survey::of(&model, &facts, model.main()).expect("no cycle").expect("there are size nodes");
-        let mut demands =
-            Demands::of(&mut survey, &model, &facts).expect("no cycle").expect("every reader has a place");
+        let mut survey = whole(&model, &facts);
+        let mut demands = Demands::of(&mut survey, &model, &facts).expect("every reader has a place");
         let position = model.graph(model.main()).node_count() + 1;
         let (reader, value) = (demands.list[0].reader, demands.list[0].value);
         for _ in 0..1 + numbers.below(3) {
@@ -444,8 +451,8 @@ fn a_step_is_refused_that_reads_a_later_one() {
 fn demanding(text: &str, rows: &[(&[&str], bool)]) -> Case {
     let model = text::parse(text).expect("the text is a model");
     let facts = facts(&model);
-    let mut survey = Survey::of(&model, &facts, model.main()).expect("no cycle").expect("there are size nodes");
-    let mut demands = Demands::of(&mut survey, &model, &facts).expect("no cycle").expect("every reader has a place");
+    let mut survey = whole(&model, &facts);
+    let mut demands = Demands::of(&mut survey, &model, &facts).expect("every reader has a place");
     let (reader, value) = (demands.list[0].reader, demands.list[0].value);
     let position = model.graph(model.main()).node_count() + 1;
     let demand = |&(sizes, is_vector): &(&[&str], bool)| {

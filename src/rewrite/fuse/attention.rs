@@ -9,13 +9,13 @@ use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::place::Place;
 
-/// How many nodes lie between a product and the attention it is for, at most.
+/// The most nodes between a product and the attention it is for. A longer way leads into another layer.
 const MOST_BEFORE: usize = 8;
 
-/// How many values are looked at behind an attention.
+/// The most values that are looked at after an attention. Without it, each layer looks through all later ones, N² for N layers.
 const MOST_BEHIND: usize = 40;
 
-/// How many nodes are looked at between the scores and what they weight.
+/// The most nodes between the scores and what they weight. Without it, each product looks through all later layers.
 const MOST_BETWEEN: usize = 32;
 
 /// What a product is to an attention.

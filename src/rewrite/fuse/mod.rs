@@ -142,7 +142,7 @@ impl Fusion {
 /// How many integers a caller may give that are taken for sizes.
 const FEW_INTEGERS: usize = 16;
 
-/// How many numbers a table may have that sizes are computed with.
+/// The most numbers of a table that sizes are computed with. A longer table is a weight, and what is computed of it is data.
 const MOST_OF_SIZES: usize = 64;
 
 /// How many nodes are looked at to tell whether numbers come from sizes.
@@ -186,11 +186,6 @@ impl Place<'_> {
             Some(&value) => Err(Miss::READ.of(value)),
             None => reads.iter().find(|&&value| is_gone(value)).map_or(Ok(()), |&value| Err(Miss::READ.of(value))),
         }
-    }
-
-    /// Returns `true` if [`closed`](Self::closed) holds.
-    fn is_closed(&self, remove: &[NodeId], reads: &[ValueId]) -> bool {
-        self.closed(remove, reads).is_ok()
     }
 
     /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.

@@ -5,7 +5,7 @@ use super::pattern::Reader;
 use crate::ir::{Node, NodeId, ValueId};
 use crate::rewrite::place::Place;
 
-/// How many nodes are looked at between a normalization and what it is the operand of.
+/// The most nodes between a normalization and its consumer. A node further away belongs to another block.
 const MOST_BEHIND: usize = 3;
 
 /// Whether a value is what a layer normalization gives.

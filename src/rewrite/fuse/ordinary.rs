@@ -8,13 +8,11 @@ use super::has_arithmetic;
 use super::magnitude::is_ordinary_number;
 use crate::ir::ValueId;
 use crate::ops::traits::traits_of;
+use crate::rewrite::limits::LISTED;
 use crate::rewrite::place::Place;
 
-/// How many nodes are followed up.
+/// The most nodes that are followed up to see that values are of ordinary size. Paths branch, and the rule is asked at each node of a chain.
 const MOST_NODES: usize = 12;
-
-/// Constants of more elements are weights that somebody trained.
-const MOST_ELEMENTS: usize = 4096;
 
 /// Whether no small constant beyond ordinary size goes into a value, through nodes that multiply, add, average or move: they make a huge number of
 /// a huge one.
@@ -36,7 +34,7 @@ pub(super) fn is_ordinary(place: &Place<'_>, value: ValueId) -> bool {
                 open.push(operand);
                 continue;
             };
-            if tensor.len() > MOST_ELEMENTS || !has_arithmetic(tensor.dtype()) {
+            if tensor.len() > LISTED || !has_arithmetic(tensor.dtype()) {
                 continue;
             }
             let size = |number: f64| if divides && slot == 1 { number.recip() } else { number };

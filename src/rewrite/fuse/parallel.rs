@@ -12,6 +12,7 @@
 use super::attention;
 use crate::ir::{Edit, Name, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
+use crate::rewrite::limits::READERS;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::parts::Parts;
 use crate::rewrite::place::Place;
@@ -43,9 +44,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: parallel,
 }];
 
-/// How many products are looked at.
-const MOST: usize = 64;
-
 /// The axes of a weight of a convolution of images.
 const IMAGE_RANK: usize = 4;
 
@@ -63,7 +61,7 @@ fn parallel(place: &Place<'_>) -> Result<Edit, Miss> {
     let x = node.input(0).ok_or(Miss::ROOT)?;
     let mut users = place.model.users(x);
     users.retain(|&mut (id, slot)| slot == 0 && place.model.node(id).is_some_and(|other| alike(node, other)));
-    ensure((2..=MOST).contains(&users.len()), miss!("alike"))?;
+    ensure((2..=READERS).contains(&users.len()), miss!("alike"))?;
     let mut products: Vec<Product> = users.into_iter().filter_map(|(id, _)| product(place, id)).collect();
     leave_attention(place, &mut products);
     let axis = channel_axis(place).ok_or(Miss::ROOT)?;

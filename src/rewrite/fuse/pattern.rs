@@ -5,7 +5,8 @@ use crate::ir::{Node, NodeId, ValueId};
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
-/// How many factors a product may have, and how many nodes may multiply them.
+/// The most factors of a product, and the most nodes that multiply them. Each order of the factors is tried, so without it a product of N factors
+/// takes N! tries.
 const MOST: usize = 8;
 
 /// `coefficient · Π factors`.

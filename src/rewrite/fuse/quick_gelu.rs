@@ -7,7 +7,7 @@ use crate::rewrite::place::Place;
 const FACTOR: f64 = 1.702;
 const NEAR: f64 = 1e-3;
 
-/// How many nodes are looked at behind a value.
+/// The most nodes that are looked at after a value. Without it, each layer looks through all later ones.
 const MOST_BEHIND: usize = 48;
 
 /// Whether a node is the Sigmoid of that activation.

@@ -10,7 +10,7 @@ use crate::dim::Dim;
 use crate::ir::ValueId;
 use crate::rewrite::place::Place;
 
-/// How many values are looked at behind a sum.
+/// The most values that are looked at after a sum. Without it, each layer looks through all later ones.
 pub(super) const MOST_BEHIND: usize = 24;
 
 /// The constant that is added, at a sum that a normalization reads, in a shape that such a kernel takes: that of the other addend, or that of one

@@ -14,6 +14,7 @@ use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Operands, traits_of};
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::limits::DEPTH;
 use crate::rewrite::miss::{Miss, ensure, first_of, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
@@ -69,10 +70,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// How many nodes are followed to tell that angles repeat.
-const MAX_DEPTH: usize = 16;
-
-/// Where a batch has more places than this, angles are spread and not looked up: the model would grow by the number of each place.
+/// The most places of a batch for which angles are looked up. Beyond it they are spread: a list of the places would make the model grow by 8 bytes
+/// a place.
 const MOST_PLACES: i64 = 1 << 16;
 
 /// The transposition that parts and joins heads.
@@ -289,7 +288,7 @@ fn repetition(place: &Place<'_>, value: ValueId, half: i64, depth: usize) -> Opt
     if last.is_const(1) {
         return Some(true);
     }
-    if depth > MAX_DEPTH || last.as_const()? != half.checked_mul(2)? {
+    if depth > DEPTH || last.as_const()? != half.checked_mul(2)? {
         return None;
     }
     if let Some(tensor) = place.constant(value) {

@@ -50,7 +50,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: in_rows,
 }];
 
-/// How many nodes may be between two products.
+/// The most nodes between two products. Without it, the nodes between the first and the last product of a model are written in rows, or none.
 const MOST_BETWEEN: usize = 16;
 
 /// Looks at the addition of the bias.

@@ -50,7 +50,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: attention,
 }];
 
-/// How many masks may be added to the scores.
+/// The most masks added to the scores. One of padding and one of causality are what models have; each further one costs an Add beside the kernel.
 const MOST_MASKS: usize = 2;
 
 /// Reads the formula.

@@ -36,7 +36,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: in_rows,
 }];
 
-/// How many nodes may be computed in rows at once.
+/// The most nodes that are computed in rows at once. Each is compared with the others, so without it one
+/// edit over a whole model of N nodes takes N².
 const MOST_NODES: usize = 2048;
 
 /// The fewest axes of a value.

@@ -11,20 +11,15 @@ use smallvec::SmallVec;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
+use crate::rewrite::limits::{DEPTH, LISTED};
 use crate::rewrite::place::Place;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
-/// How many columns are looked at.
+/// The most columns that are put together. Each pair is compared, and each choice of axes with each column.
 const MAX_COLUMNS: usize = 16;
 
-/// How many selections one Concat may become.
+/// The most selections that one Concat becomes: three take as many nodes as they replace.
 const MAX_CHOICES: usize = 3;
-
-/// How many elements the constant columns may have together.
-const MAX_CONSTANT: usize = 4096;
-
-/// How far back a column is followed through what lays it out.
-const MAX_DEPTH: usize = 8;
 
 /// What a column is spread from: a value, laid out with an axis of size 1 wherever the column only repeats.
 #[derive(Clone, Debug)]
@@ -114,7 +109,7 @@ fn source_of(place: &Place<'_>, value: ValueId) -> ColumnSource {
         passed: Vec::new(),
         spread: false,
     };
-    for _ in 0..MAX_DEPTH {
+    for _ in 0..DEPTH {
         if place.constant(source.value).is_some() || step_back(place, &mut source).is_none() {
             break;
         }
@@ -272,7 +267,7 @@ fn constant_columns(place: &Place<'_>, numbers: &[(usize, Tensor)], axis: usize,
         }
     }
     let total = shape.iter().try_fold(count, |product, &dim| product.checked_mul(dim))?;
-    if total == 0 || total > MAX_CONSTANT {
+    if total == 0 || total > LISTED {
         return None;
     }
     let mut columns = vec![Tensor::zeros(first.dtype(), &shape).ok()?; count];

@@ -2,12 +2,10 @@
 
 use crate::dim::Dim;
 use crate::ir::ValueId;
+use crate::rewrite::limits::LISTED;
 use crate::rewrite::place::Place;
 
 pub(super) use crate::ops::traits::{Counting, in_steps};
-
-/// Constants with more elements are not looked at.
-const MAX_CONSTANT: usize = 4096;
 
 /// A value as a counting tensor, if it is proved to be one.
 pub(super) fn counting(place: &Place<'_>, value: ValueId) -> Option<Counting> {
@@ -19,7 +17,7 @@ pub(super) fn counting(place: &Place<'_>, value: ValueId) -> Option<Counting> {
 pub(super) fn columns(place: &Place<'_>, indices: ValueId) -> Option<Vec<(Counting, ValueId)>> {
     let rank = place.shape(indices)?.len();
     let last = rank.checked_sub(1)?;
-    if let Some(tensor) = place.constant(indices).filter(|tensor| tensor.len() <= MAX_CONSTANT) {
+    if let Some(tensor) = place.constant(indices).filter(|tensor| tensor.len() <= LISTED) {
         let shape = place.shape(indices)?;
         let width = usize::try_from(shape.get(last)?.as_const()?).ok().filter(|width| *width > 0)?;
         let front = shape.get(..last)?;

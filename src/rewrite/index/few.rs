@@ -9,22 +9,17 @@ use super::uniform::uniform;
 use crate::ir::{Data, NodeId, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Operands};
 use crate::ops::{Environment, evaluate_node};
+use crate::rewrite::limits::{DEPTH, NODES};
 use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
-/// How far back a tensor is followed through the nodes that compute it.
-const MAX_DEPTH: usize = 8;
-
-/// How many nodes are looked at for one tensor.
-const MAX_STEPS: usize = 32;
-
-/// How many numbers a tensor may be made of.
+/// The most different numbers of a tensor. One node is computed for each; beyond four the choice between them costs more than it saves.
 const MAX_NUMBERS: usize = 4;
 
 /// The flag that every element of a value is, if there is one.
 pub(in crate::rewrite) fn flag(place: &Place<'_>, value: ValueId) -> Option<bool> {
-    let numbers = numbers(place, value, MAX_DEPTH, &Cell::new(MAX_STEPS))?;
+    let numbers = numbers(place, value, DEPTH, &Cell::new(NODES))?;
     let [number] = numbers.as_slice() else { return None };
     number.bools()?.first().copied()
 }

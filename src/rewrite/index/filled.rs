@@ -11,14 +11,12 @@ use smallvec::SmallVec;
 use super::uniform;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::build::Build;
+use crate::rewrite::limits::DEPTH;
 use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
-/// How far back a tensor is followed to what filled it.
-const MAX_DEPTH: usize = 8;
-
 /// Nodes from one to what fills its operand.
-type Path = SmallVec<[NodeId; MAX_DEPTH + 1]>;
+type Path = SmallVec<[NodeId; 8]>;
 
 /// Where the sizes come from.
 enum Sizes {
@@ -68,7 +66,7 @@ pub(super) fn fill(place: &Place<'_>) -> Result<Edit, Miss> {
 fn above(place: &Place<'_>) -> Option<Path> {
     let mut nodes = Path::from_slice(&[place.id]);
     let mut at = place.id;
-    for _ in 0..MAX_DEPTH {
+    for _ in 0..DEPTH {
         let node = place.model.node(at).filter(|node| Some(node.graph()) == place.graph())?;
         if node.is("ConstantOfShape") {
             return Some(nodes);

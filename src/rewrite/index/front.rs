@@ -16,24 +16,19 @@ use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::ops::{Environment, evaluate_node};
 use crate::rewrite::build::{Build, axes};
+use crate::rewrite::limits::{ADDED, DEPTH};
 use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// How many bytes tables may add that are no constants yet.
-const MAX_ADDED: usize = 256 << 10;
-
-/// How many elements any tensor may have that is computed for a table.
+/// The most elements of a tensor that is computed for a table. Without it, a bound of a million positions makes a table of 10^12 pairs.
 const MAX_ELEMENTS: i64 = 1 << 20;
 
-/// How many ranges are looked at for a longer one.
+/// The most ranges that are looked at for a longer one. Without it, N ranges take N² comparisons.
 const MAX_RANGES: usize = 16;
 
-/// How many nodes are looked at to tell that a tensor does not depend on another.
+/// The most nodes that are looked at to tell that a tensor does not depend on another. Without it, each of N tables follows the whole model.
 const MAX_ABOVE: usize = 1 << 14;
-
-/// How many operators may lie between a Range and what is computed of it.
-const MAX_DEPTH: usize = 24;
 
 /// A tensor that is a part of another: where along each axis that is cut it begins, and where it ends.
 struct Front {
@@ -78,7 +73,7 @@ pub(super) fn of_table(place: &Place<'_>) -> Result<Edit, Miss> {
         fronts.push(Front { root, cuts });
         added = added.checked_add(table.byte_len()).ok_or(Miss::COMPUTABLE)?;
     }
-    ensure(added <= MAX_ADDED.saturating_add(freed_bytes(place, &cone)), miss!(super::FRONT_RULES, "small"))?;
+    ensure(added <= ADDED.saturating_add(freed_bytes(place, &cone)), miss!(super::FRONT_RULES, "small"))?;
     ensure(pays(place, &cone, &fronts), miss!(super::FRONT_RULES, "pays"))?;
     let mut edit = place.begin()?;
     let mut sources = Vec::with_capacity(fronts.len());
@@ -105,7 +100,7 @@ pub(super) fn of_longer(place: &Place<'_>) -> Result<Edit, Miss> {
         let Some(first) = place.model.node(other).filter(is_beside).and_then(|node| node.output(0)) else { continue };
         let longer = |&root: &ValueId| {
             let path = path(place, &cone, root)?;
-            let source = follow(place, first, &path).filter(|&source| alike(place, root, source, MAX_DEPTH))?;
+            let source = follow(place, first, &path).filter(|&source| alike(place, root, source, DEPTH))?;
             Some((front_of(place, root, source)?, source))
         };
         let found: Option<Vec<_>> = cone.roots.iter().map(longer).collect();
@@ -426,7 +421,7 @@ fn path(place: &Place<'_>, cone: &Cone, root: ValueId) -> Option<Vec<(NodeId, us
     let mut path = Vec::new();
     let mut at = root;
     while at != first {
-        let id = place.model.value(at).producer().filter(|_| path.len() < MAX_DEPTH)?;
+        let id = place.model.value(at).producer().filter(|_| path.len() < DEPTH)?;
         let inputs = place.model.node(id)?.inputs();
         let depends = |value: ValueId| value == first || reaches(place, cone, value, first);
         let slot = inputs.iter().position(|input| input.is_some_and(depends))?;

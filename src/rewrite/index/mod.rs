@@ -24,7 +24,7 @@ mod spread;
 mod uniform;
 mod wider;
 
-use super::rule::{Rule, miss};
+use super::rule::Rule;
 use crate::ops::traits;
 
 pub(super) use few::flag;

@@ -7,16 +7,14 @@ use super::RULES;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, traits_of};
+use crate::rewrite::limits::LISTED;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::miss;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather};
 
-/// How many elements the constants may have.
-const MAX_CONSTANT: usize = 4096;
-
-/// How many parts a Concat may have.
+/// The most parts of a Concat. Each pair of parts with each other is one block, so N parts on two axes take N² nodes to look at.
 const MAX_PARTS: usize = 8;
 
 /// A node `f(x, c)` or `f(c, x)`.
@@ -47,7 +45,7 @@ fn outer(place: &Place<'_>, value: ValueId, axes: &[usize]) -> Option<Outer> {
     }
     let (a, b) = (node.input(0)?, node.input(1)?);
     let (slot, varying, constant) = if place.constant(b).is_some() { (1, a, b) } else { (0, b, a) };
-    let tensor = place.constant(constant).filter(|tensor| tensor.len() <= MAX_CONSTANT)?;
+    let tensor = place.constant(constant).filter(|tensor| tensor.len() <= LISTED)?;
     let along = |axis: usize, shape: &[Dim]| {
         let missing = rank.checked_sub(shape.len())?;
         Some(axis.checked_sub(missing).and_then(|axis| shape.get(axis).cloned()))
@@ -128,8 +126,7 @@ pub(super) fn join(place: &Place<'_>) -> Result<Edit, Miss> {
     let own = axis
         .checked_sub(rank.checked_sub(tensors.first().ok_or(Miss::ROOT)?.rank()).ok_or(Miss::COMPUTABLE)?)
         .ok_or(Miss::COMPUTABLE)?;
-    let joined =
-        place.concatenated(&tensors, own).filter(|joined| joined.len() <= MAX_CONSTANT).ok_or(miss!("alike"))?;
+    let joined = place.concatenated(&tensors, own).filter(|joined| joined.len() <= LISTED).ok_or(miss!("alike"))?;
     let found = first.ok_or(Miss::ROOT)?;
     let mut edit = place.begin()?;
     let constant = edit.constant(found.constant, "joined", joined);

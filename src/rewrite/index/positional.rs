@@ -10,17 +10,12 @@ use rustc_hash::FxHashMap;
 use crate::dim::Dim;
 use crate::ir::{Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, Operands, Variation, traits_of};
+use crate::rewrite::limits::{DEPTH, NODES};
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
-/// How many nodes may lie between ranges and what is computed of them.
-const MAX_NODES: usize = 48;
-
-/// Ranges count down from less than this: whole numbers up to twice as much are exact in floats.
+/// Ranges count down from less than this: whole numbers up to twice as much are exact in floats, larger ones are rounded and the table would differ.
 const MAX_EXACT: i64 = 1 << 23;
-
-/// How far back a tensor is followed to the ranges it is computed of.
-const MAX_DEPTH: usize = 24;
 
 /// What lies between a Range and the tensors computed of it place by place.
 #[derive(Default)]
@@ -126,14 +121,14 @@ impl Cone {
                 let result =
                     node.output(0).filter(|_| Some(node.graph()) == place.graph() && node.outputs().len() == 1);
                 match result {
-                    Some(result) if self.holds(place, result, MAX_DEPTH) => waiting.push(result),
+                    Some(result) if self.holds(place, result, DEPTH) => waiting.push(result),
                     _ => is_read_otherwise = true,
                 }
             }
             if is_read_otherwise && !self.roots.contains(&value) {
                 self.roots.push(value);
             }
-            if met.len() > MAX_NODES {
+            if met.len() > NODES {
                 return None;
             }
         }
@@ -150,7 +145,7 @@ impl Cone {
         }
         let Some(depth) = depth.checked_sub(1) else { return false };
         let producer = place.model.value(value).producer();
-        let holds = self.nodes.len() < MAX_NODES && producer.is_some_and(|id| self.is_positional(place, id, depth));
+        let holds = self.nodes.len() < NODES && producer.is_some_and(|id| self.is_positional(place, id, depth));
         if let Some(id) = producer.filter(|_| holds) {
             self.nodes.push(id);
         }

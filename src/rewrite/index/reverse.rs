@@ -6,13 +6,11 @@
 use super::RULES;
 use super::counting::counting;
 use crate::ir::Edit;
+use crate::rewrite::limits::LISTED;
 use crate::rewrite::miss::{Miss, ensure, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::miss;
 use crate::tensor::Tensor;
-
-/// More places than this are not listed.
-const MOST_PLACES: i64 = 4096;
 
 pub(super) fn reverse(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
@@ -26,7 +24,7 @@ pub(super) fn reverse(place: &Place<'_>) -> Result<Edit, Miss> {
     let lengths = counting(place, node.input(1).ok_or(Miss::ROOT)?).ok_or(miss!("whole-length"))?;
     ensure(lengths.is_splat(), miss!("whole-length"))?;
     prove(place.scope().eq(&lengths.offset, dim), miss!("whole-length"))?;
-    let length = dim.as_const().filter(|length| (1..=MOST_PLACES).contains(length)).ok_or(miss!("known-length"))?;
+    let length = dim.as_const().filter(|length| (1..=(LISTED as i64)).contains(length)).ok_or(miss!("known-length"))?;
     let places = Tensor::vector((0..length).rev().collect());
     let mut edit = place.begin()?;
     let gather = place.build(&mut edit, output).gather_at(data, places, axis);

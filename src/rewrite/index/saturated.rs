@@ -17,12 +17,10 @@ use crate::ir::{Data, Edit, NodeId, ValueId};
 use crate::ops::traits::{Operands, Ordered};
 use crate::ops::{Environment, evaluate_node, operator};
 use crate::rewrite::build::{Build, ClipBound};
+use crate::rewrite::limits::{ADDED_FOR_LITTLE, NODES};
 use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
-
-/// How many nodes may compute the index.
-const MAX_NODES: usize = 40;
 
 /// No difference of positions is further from 0: no tensor has as many elements along an axis.
 const FARTHEST: i64 = 1 << 39;
@@ -37,11 +35,8 @@ const MAX_INTEGER: i64 = 1 << 44;
 /// No constant integer is further from 0, but those that only bound.
 const MAX_FACTOR: i64 = 1 << 18;
 
-/// The function is tried for being held from the powers of two up to this one.
+/// The function is tried for being held from the powers of two up to this one. Each try evaluates the nodes on so many positions.
 const MAX_REACH: i64 = 1 << 11;
-
-/// How many bytes the new table may have more than the old one.
-const MAX_ADDED: usize = 64 << 10;
 
 /// What is computed of one tensor place by place.
 struct Function {
@@ -100,7 +95,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0)
         .or(Err(miss!(super::LATE_RULES, "known-rows")))?;
     let rows = results.first().and_then(Data::tensor).ok_or(miss!(super::LATE_RULES, "known-rows"))?.clone();
-    ensure(rows.byte_len() <= table.byte_len().saturating_add(MAX_ADDED), miss!(super::LATE_RULES, "small"))?;
+    ensure(rows.byte_len() <= table.byte_len().saturating_add(ADDED_FOR_LITTLE), miss!(super::LATE_RULES, "small"))?;
     look_up(place, function.argument, rows, clip)
 }
 
@@ -154,7 +149,7 @@ fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
             nodes.push(id);
             waiting.extend(place.model.node(id)?.inputs().iter().flatten());
         }
-        if nodes.len() > MAX_NODES {
+        if nodes.len() > NODES {
             return None;
         }
     }

@@ -16,22 +16,18 @@ use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Commutes, Movement, traits_of};
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::limits::{NODES, READERS};
 use crate::rewrite::place::Place;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
-/// How many nodes may be computed anew on smaller operands.
-const MAX_NODES: usize = 64;
-
-/// How often a node may be looked at again because one more of its operands has a smaller form.
+/// The most times that a node is looked at again because one more of its operands has a smaller form: once for each operand of the widest
+/// element-wise operators. A Concat of N operands is looked at N times without it.
 const MAX_LOOKS: usize = 4;
 
-/// How many elements a tensor of one number may keep.
+/// The most elements of a tensor of one number that is kept. A longer one is spread from one element, and takes no bytes.
 const MAX_SPLAT: i64 = 1024;
 
-/// How many readers one value may have.
-const MAX_READERS: usize = 64;
-
-/// How many nodes may be left as they are, one after the other, so that what they read can be spread again.
+/// The most nodes in a row that are kept, with their operands spread again. Each costs an Expand, and the rest must save more.
 const MAX_STOPS: usize = 8;
 
 /// A value and what it is spread from, once that is made.
@@ -129,7 +125,7 @@ fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let input = node.input(0)?;
     let to = place.shape(node.output(0)?)?;
     let readers = place.model.users(input);
-    readers.iter().take(MAX_READERS).find_map(|&(id, slot)| {
+    readers.iter().take(READERS).find_map(|&(id, slot)| {
         let other =
             place.model.node(id).filter(|other| slot == 0 && id != place.id && other.graph() == node.graph())?;
         let is_layout = traits_of(place.model, other).moves == Some(Movement::Layout);
@@ -438,7 +434,7 @@ impl Region {
 
     fn meet_readers(&mut self, place: &Place<'_>, value: ValueId, waiting: &mut VecDeque<NodeId>) -> Option<()> {
         let readers = place.model.users(value);
-        if readers.len() > MAX_READERS {
+        if readers.len() > READERS {
             return None;
         }
         let is_root = self.known.first().is_some_and(|root| root.wide == value);
@@ -455,7 +451,7 @@ impl Region {
             match self.seen.iter_mut().find(|reader| reader.id == id) {
                 Some(reader) if reader.looks >= MAX_LOOKS => return None,
                 Some(reader) => reader.looks += 1,
-                None if count >= MAX_NODES => return None,
+                None if count >= NODES => return None,
                 None => self.seen.push(Reader { id, looks: 1 }),
             }
             if !waiting.contains(&id) {

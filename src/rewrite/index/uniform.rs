@@ -4,18 +4,13 @@ use std::cell::Cell;
 
 use super::counting::counting;
 use crate::ir::ValueId;
+use crate::rewrite::limits::{DEPTH, NODES};
 use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
 
-/// How far back a tensor is followed through the nodes that compute it.
-const MAX_DEPTH: usize = 16;
-
-/// How many nodes are looked at for one tensor.
-const MAX_STEPS: usize = 64;
-
 /// The one number (of rank 0) that every element of a value is, in the value's type. An empty tensor may pass for any.
 pub(in crate::rewrite) fn uniform(place: &Place<'_>, value: ValueId) -> Option<Tensor> {
-    follow(place, value, MAX_DEPTH, &Cell::new(MAX_STEPS))
+    follow(place, value, DEPTH, &Cell::new(NODES))
 }
 
 fn follow(place: &Place<'_>, value: ValueId, depth: usize, steps: &Cell<usize>) -> Option<Tensor> {

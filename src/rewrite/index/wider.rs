@@ -15,14 +15,9 @@ use rustc_hash::FxHashMap;
 use super::counting::counting;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
+use crate::rewrite::limits::{LISTED, NODES};
 use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
-
-/// How many nodes may lie between the casts.
-const MAX_NODES: usize = 32;
-
-/// How many numbers a constant may have that is written in 64 bits.
-const MAX_CONSTANT: usize = 4096;
 
 /// What lies between the casts, computed in 64 bits.
 struct Region<'p, 'a> {
@@ -76,7 +71,7 @@ impl Region<'_, '_> {
             return Some(known);
         }
         let place = self.place;
-        if let Some(tensor) = place.constant(value).filter(|tensor| tensor.len() <= MAX_CONSTANT) {
+        if let Some(tensor) = place.constant(value).filter(|tensor| tensor.len() <= LISTED) {
             let numbers = Tensor::vector(tensor.to_i64s()?).reshape(tensor.shape()).ok()?;
             let wide = self.edit.constant(value, "wide", numbers);
             self.wide.insert(value, wide);
@@ -94,7 +89,7 @@ impl Region<'_, '_> {
             self.wide.insert(value, source);
             return Some(source);
         }
-        if self.nodes.len() >= MAX_NODES || node.outputs().len() != 1 {
+        if self.nodes.len() >= NODES || node.outputs().len() != 1 {
             return None;
         }
         // Which operands hold the numbers; what is computed of numbers must be proved to count.

@@ -51,21 +51,17 @@ const AS_ONE: Rule = Rule {
     apply: as_one,
 };
 
-/// How many nodes are looked at.
+/// The most nodes of a chain of movements. Each of the N nodes of a longer one may be the end of a chain, and each looks at all.
 const MOST_NODES: usize = 24;
 
 /// The fewest nodes for which it may pay.
 const FEWEST_NODES: usize = 3;
 
-/// How many blocks of elements may be told apart.
+/// The most blocks of elements that are told apart. Each is followed through each node, and the new indices take 8 bytes a block.
 const MOST_BLOCKS: usize = 1 << 14;
 
 /// How many elements are moved together, at least, where others were before.
 const FEWEST_IN_ROW: usize = 8;
-
-/// How many operations of the budget for constants it takes to follow one block through one node. Each node may be the end of many ways up, and
-/// all of them together are to take no more than a tenth of a second.
-const COST: u64 = 512;
 
 /// What a node does to the elements of its operands.
 enum Move {
@@ -307,7 +303,7 @@ impl<'p, 'a> Frame<'p, 'a> {
     fn follow(&self, steps: &[Step], source: ValueId, result: ValueId) -> Option<Blocks> {
         let first = Blocks::of_source(self.source.clone(), MOST_BLOCKS)?;
         let work = first.from.len().checked_mul(steps.len())? as u64;
-        self.place.budget.take_work(work.saturating_mul(COST)).ok()?;
+        self.place.budget.take_work(work).ok()?;
         let mut known = vec![(source, first)];
         let mut order: Vec<&Step> = steps.iter().collect();
         order.sort_by_key(|step| self.place.model.order_of(step.node));

@@ -7,6 +7,7 @@
 use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;
 use crate::rewrite::build::{Build, axes as axes_of, rebuilt};
+use crate::rewrite::limits::READERS;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
@@ -26,9 +27,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     operators: &["Slice"],
     apply: together,
 }];
-
-/// How many pairs of values are compared at most.
-const MOST_PAIRS: usize = 64;
 
 fn together(place: &Place<'_>) -> Result<Edit, Miss> {
     let (middle, output) = (place.operand(0)?, place.result()?);
@@ -115,7 +113,7 @@ fn alike(place: &Place<'_>, a: ValueId, b: ValueId) -> bool {
                 (Some(_), Some(_)) | (None, None) => {}
                 _ => return false,
             }
-            if pairs.len() > MOST_PAIRS {
+            if pairs.len() > READERS {
                 return false;
             }
         }

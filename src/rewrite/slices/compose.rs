@@ -66,7 +66,7 @@ fn slice_slice(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     let users = place.model.users(middle);
     ensure(!place.model.is_named(middle), miss!("one-reader").of(middle))?;
-    ensure(users.len() <= super::MOST_READERS, miss!("composes"))?;
+    ensure(users.len() <= crate::rewrite::limits::READERS, miss!("composes"))?;
     ensure(users.into_iter().all(composes), Miss::READ.of(middle))?;
     replaced(place, data, &both)
 }

@@ -40,7 +40,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// More pieces than this are not looked through.
+/// The most pieces of a Concat that a Slice is looked for in. Without it, N slices of a Concat of N pieces take N² looks.
 const MOST_PIECES: usize = 256;
 
 /// Which pieces a cut of the concatenation lies in, and what it is of them. Piece `i` begins at `offsets[i]`; there is one offset

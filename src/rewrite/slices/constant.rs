@@ -8,6 +8,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{Environment, evaluate_node};
+use crate::rewrite::limits::ADDED;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
@@ -36,10 +37,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: of_part,
 }];
 
-/// How many bytes the constants may take more than those that go.
-const MAX_ADDED: usize = 256 << 10;
-
-/// How many bytes a constant may have.
+/// The most bytes of a new constant. Without it, a Slice of a tensor that repeats a number stores a gigabyte.
 const MAX_BYTES: usize = 64 << 20;
 
 /// A part of a constant that is cut out of one axis.
@@ -107,7 +105,7 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
         freed = freed.saturating_add(place.constant(other).ok_or(miss!("constant").of(other))?.byte_len());
     }
     let added = results.iter().fold(0usize, |sum, result| sum.saturating_add(result.byte_len()));
-    ensure(added <= freed.saturating_add(MAX_ADDED), miss!("small"))?;
+    ensure(added <= freed.saturating_add(ADDED), miss!("small"))?;
     let bounds = place.dtype(slice.input(1).ok_or(Miss::ROOT)?);
     let size = i64::try_from(*whole.shape().get(axis).ok_or(miss!("constant"))?).or(Err(Miss::COMPUTABLE))?;
     let mut edit = place.begin()?.removing(id).removing(place.id);

@@ -4,6 +4,7 @@ use super::cuts::cuts_of;
 use super::{is_common, moved};
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
+use crate::rewrite::limits::NODES;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
@@ -24,9 +25,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     operators: &["Slice"],
     apply: slice_of_elementwise,
 }];
-
-/// A chain longer than this is moved in several goes.
-const MOST_STEPS: usize = 64;
 
 /// A link of a chain: the node, and which operands are the chain's data.
 struct Link {
@@ -50,7 +48,7 @@ fn slice_of_elementwise(place: &Place<'_>) -> Result<Edit, Miss> {
     let rank = cuts.dims.len();
     // The slice itself may read what it cuts as a bound, too.
     ensure(place.has_one_reader(value), Miss::READ.of(value))?;
-    while chain.len() < MOST_STEPS && place.has_one_reader_node(value) {
+    while chain.len() < NODES && place.has_one_reader_node(value) {
         match link(place, value, (rank, &axes)) {
             Ok((link, data)) => {
                 chain.push(link);

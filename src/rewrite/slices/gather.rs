@@ -4,6 +4,7 @@ use super::cuts::{Cut, cuts_of};
 use crate::dim::{Dim, Scope};
 use crate::ir::Edit;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::limits::LISTED;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
@@ -64,9 +65,6 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// More constant indices than this are not looked at one by one.
-const MOST_INDICES: i64 = 4096;
-
 /// `Gather(Concat(p₀, …), i)` looks places up in one piece, where all of them lie in it; if they are all of its places in order, it is the piece.
 fn gather_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
     let (data, indices) = (place.operand(0)?, place.operand(1)?);
@@ -76,7 +74,7 @@ fn gather_of_concat(place: &Place<'_>) -> Result<Edit, Miss> {
     let tensor = place.constant(indices).ok_or(miss!("known-places").of(indices))?;
     let count = i64::try_from(tensor.len())
         .ok()
-        .filter(|count| (1..=MOST_INDICES).contains(count))
+        .filter(|count| (1..=(LISTED as i64)).contains(count))
         .ok_or(miss!("known-places"))?;
     ensure(dims.len() >= 2, miss!("no-size"))?;
     ensure(place.read(concat).axis(dims.len()).ok_or(Miss::ROOT)? == axis, Miss::ROOT)?;

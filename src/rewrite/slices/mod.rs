@@ -22,15 +22,13 @@ use super::build;
 use super::place::Place;
 use crate::ir::{Edit, Fact, NewNode, Node, NodeId, ValueId};
 use crate::ops::axis_in;
+use crate::rewrite::limits::READERS;
 use crate::tensor::DType;
-
-/// More readers of one value than this are not compared with each other.
-const MOST_READERS: usize = 128;
 
 /// The other nodes of these operators, in the same graph, that read a value as their data.
 fn siblings(place: &Place<'_>, data: ValueId, operators: &[&str]) -> Vec<NodeId> {
     let users = place.model.users(data);
-    if users.len() > MOST_READERS {
+    if users.len() > READERS {
         return Vec::new();
     }
     let graph = place.node().map(Node::graph);

@@ -3,10 +3,10 @@
 //! Law: where axis `s` of `Reshape(x)` has `n` places and the axis behind it `m`, place `i` of `s` is part `i` of the Split of both axes
 //! as one into `n` parts of `m`. A Transpose between moves the joined axis to where the axis behind was moved.
 
-use super::MOST_READERS;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId};
 use crate::rewrite::build::Build;
+use crate::rewrite::limits::READERS;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
@@ -110,7 +110,7 @@ fn all_places(place: &Place<'_>, axis: usize) -> Option<Vec<(NodeId, i64)>> {
     let size = place.shape(data)?.get(axis)?.as_const()?;
     let readers = place.model.users(data);
     let count = i64::try_from(readers.len()).ok()?;
-    if count != size || count < 2 || readers.len() > MOST_READERS || place.model.is_named(data) {
+    if count != size || count < 2 || readers.len() > READERS || place.model.is_named(data) {
         return None;
     }
     let lookup = |&(id, slot): &(NodeId, usize)| {

@@ -47,7 +47,8 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     apply: gathers,
 }];
 
-/// How many indices a list may have, and how many bytes a value takes in a file that is no longer there: its name and type.
+/// The most indices of a list that takes the place of several. Longer lists make the model larger than the nodes they replace: a node, its
+/// result and its type take some hundred bytes.
 const MOST_INDICES: usize = 1024;
 const VALUE_BYTES: usize = 64;
 
