@@ -110,6 +110,8 @@ pub mod dim;
 mod error;
 mod evaluation;
 mod explain;
+#[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
+pub mod index_map;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod ir;
 mod model;
