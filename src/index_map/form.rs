@@ -176,11 +176,6 @@ impl Index {
         sum
     }
 
-    /// Returns the number if no digit matters and it is one.
-    pub fn as_const(&self) -> Option<i64> {
-        if self.terms.is_empty() { self.offset.as_const() } else { None }
-    }
-
     /// Replaces each digit by an index over other digits.
     pub fn substitute(&self, scope: &Scope, old: &[Dim], by: &[Index], digits: &[Dim]) -> Result<Index, Undecided> {
         let mut sum = Index::constant(self.offset.clone());

@@ -2,7 +2,7 @@
 //!
 //! An [`IndexMap`] is a function from the elements of a result to elements of sources or constants, for every value of the symbols in the
 //! dims. Slice, Transpose, Reshape, Expand, Tile, Gather, Pad, Concat and their relatives are such maps; maps compose, have a canonical
-//! form, and are written as the fewest nodes ([`write`](fn@write)).
+//! form, and are written as the fewest nodes ([`IndexMap::write`]).
 //!
 //! ```
 //! use onnx_slice_fold::dim::{Dim, Scope};
@@ -38,10 +38,12 @@ mod construct;
 mod evaluate;
 mod form;
 mod refine;
+mod write;
 
 pub use construct::{BlockMode, PadMode, Selected};
 pub use evaluate::{Binding, Element};
 pub use form::{Fill, IndexMap, MOST_DIGITS, MOST_ENTRIES, MOST_PIECES, Shape};
+pub use write::{Allowed, AxisRange, Movement, Operand, Program, Step};
 
 use crate::dim::{Dim, Scope};
 
