@@ -13,7 +13,7 @@ use super::form::{
     Atom, Axes, Axis, Core, Fill, Form, Index, IndexMap, Lookup, MOST_DIGITS, MOST_PIECES, Piece, Pieces, Read, Table,
     Term, is_equal, minus, number, one, over, plus, times, zero,
 };
-use super::refine::{Refined, merged};
+use super::refine::{Refined, holds_equal, merged};
 use crate::dim::{Dim, Scope};
 
 impl Core {
@@ -242,6 +242,14 @@ impl Index {
     }
 }
 
+/// The core with its pieces joined where they continue each other.
+pub(super) fn joined(scope: &Scope, core: Core) -> Result<Core, Undecided> {
+    let Form::Pieces(pieces) = &core.form else { return Ok(core) };
+    let own = |piece: &Piece| Ok(Piece { len: piece.len.clone(), core: joined(scope, piece.core.clone())? });
+    let parts = pieces.parts.iter().map(own).collect::<Result<_, Undecided>>()?;
+    of_pieces(scope, &pieces.before, &pieces.after, parts)
+}
+
 /// Pieces as few as possible.
 pub(super) fn of_pieces(scope: &Scope, before: &Dim, after: &Dim, parts: Vec<Piece>) -> Result<Core, Undecided> {
     let mut joined: Vec<Piece> = Vec::with_capacity(parts.len());
@@ -446,7 +454,8 @@ impl<'a> Along<'a> {
             (None, Some(_)) => next.1.unwrap_or_else(zero),
             (None, None) => over(scope, &distance, self.len)?,
         };
-        is_equal(scope, &times(scope, &step, self.len), &distance).then_some(step)
+        // Only where the second piece has positions.
+        holds_equal(scope, &other.digits, &times(scope, &step, self.len), &distance).then_some(step)
     }
 }
 

@@ -51,10 +51,14 @@ impl IndexMap {
         Ok(IndexMap { sources, result: self.result.clone(), core })
     }
 
-    /// Numbers the sources anew: source `i` becomes source `to[i]` of `sources`.
-    pub fn with_sources(&self, sources: &[Shape], to: &[usize]) -> IndexMap {
+    /// Numbers the sources anew: source `i` becomes source `to[i]` of `sources`. Pieces of what was two sources may become one.
+    ///
+    /// # Errors
+    /// There are too many pieces.
+    pub fn with_sources(&self, scope: &Scope, sources: &[Shape], to: &[usize]) -> Result<IndexMap, Undecided> {
         let core = self.core.with_sources(&|source| to.get(source).copied().unwrap_or(source));
-        IndexMap { sources: sources.into(), result: self.result.clone(), core }
+        let core = canonical::joined(scope, core)?;
+        Ok(IndexMap { sources: sources.into(), result: self.result.clone(), core })
     }
 
     /// Whether each element of the result is the element of the only source at the same flat position.
@@ -68,8 +72,9 @@ impl Core {
         let Form::Read(read) = &self.form else { return false };
         match (self.digits.as_slice(), read.axes.as_slice()) {
             ([], []) => true,
-            ([_], [axis]) => {
-                axis.at.offset.is_const(0)
+            ([size], [axis]) => {
+                axis.size == *size
+                    && axis.at.offset.is_const(0)
                     && matches!(axis.at.terms.as_slice(), [term] if term.coefficient.is_const(1) && term.atom == Atom::Digit(0))
             }
             _ => false,
@@ -138,8 +143,18 @@ pub(super) fn pull(scope: &Scope, digits: &[Dim], axes: &[Axis], core: &Core) ->
         Form::Read(read) => {
             let refined = Refined::new(scope, digits, axes).align(&core.digits)?;
             let by: SmallVec<[Index; 4]> = refined.groups.iter().map(|group| merged(scope, group).at).collect();
-            let read = read.substitute(scope, &core.digits, &by, &refined.digits)?;
-            canonical::of_read(scope, refined.digits, read)
+            let mut composed = Read { source: read.source, axes: Axes::new() };
+            for axis in &read.axes {
+                // The position along a whole axis keeps its parts, which are known to stay within their sizes.
+                match axis.at.as_digit().and_then(|digit| core.digits.get(digit).zip(refined.groups.get(digit))) {
+                    Some((size, group)) if *size == axis.size => composed.axes.extend(group.iter().cloned()),
+                    _ => {
+                        let at = axis.at.substitute(scope, &core.digits, &by, &refined.digits)?;
+                        composed.axes.push(Axis { size: axis.size.clone(), at });
+                    }
+                }
+            }
+            canonical::of_read(scope, refined.digits, composed)
         }
         Form::Pieces(pieces) => {
             let middle = pieces.len(scope);

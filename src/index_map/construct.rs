@@ -457,7 +457,7 @@ impl IndexMap {
         let first = IndexMap::range(scope, source, axis, rest, 1, shift.clone())?;
         let concat = IndexMap::concat(scope, &[first.result.clone(), second.result.clone()], axis)?;
         let map = concat.applied_to(scope, &[&first, &second])?;
-        Ok(map.with_sources(&[source.into()], &[0, 0]))
+        map.with_sources(scope, &[source.into()], &[0, 0])
     }
 
     /// ReverseSequence with constant lengths, one for each position of the batch axis.
@@ -486,12 +486,13 @@ impl IndexMap {
             let first = IndexMap::range(scope, &row.result, time, start, -1, len.clone())?;
             let second = IndexMap::range(scope, &row.result, time, len.clone(), 1, minus(scope, size, &len))?;
             let concat = IndexMap::concat(scope, &[first.result.clone(), second.result.clone()], time)?;
-            let reversed = concat.applied_to(scope, &[&first, &second])?.with_sources(&[row.result.clone()], &[0, 0]);
+            let reversed = concat.applied_to(scope, &[&first, &second])?;
+            let reversed = reversed.with_sources(scope, std::slice::from_ref(&row.result), &[0, 0])?;
             rows.push(row.then(scope, &reversed)?);
         }
         let shapes: Vec<Shape> = rows.iter().map(|row| row.result.clone()).collect();
         let map = IndexMap::concat(scope, &shapes, batch)?.applied_to(scope, &rows.iter().collect::<Vec<_>>())?;
-        Ok(map.with_sources(&[source.into()], &vec![0; rows.len()]))
+        map.with_sources(scope, &[source.into()], &vec![0; rows.len()])
     }
 
     /// ScatterND and ScatterElements at known places: rows of the data, each of `after` elements, are replaced by rows of the updates,

@@ -137,6 +137,16 @@ impl Index {
         Index { offset: zero(), terms: smallvec![Term { coefficient: one(), atom }] }
     }
 
+    /// The digit, if the index is that and nothing else.
+    pub fn as_digit(&self) -> Option<usize> {
+        match self.terms.as_slice() {
+            [Term { coefficient, atom: Atom::Digit(digit) }] if coefficient.is_const(1) && self.offset.is_const(0) => {
+                Some(*digit)
+            }
+            _ => None,
+        }
+    }
+
     /// Adds `scale · other`.
     pub fn add(&mut self, scope: &Scope, other: &Index, scale: &Dim) {
         if scale.is_const(0) {

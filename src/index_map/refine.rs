@@ -12,7 +12,7 @@ use super::form::{
     Atom, Axes, Axis, Index, Lookup, MOST_DIGITS, Table, Term, is_at_most, is_equal, is_negative, minus, number, one,
     over, plus, times, zero,
 };
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Operation, Scope};
 
 /// Axes of a source over digits of a result, and what may be done to both.
 #[derive(Clone, Debug)]
@@ -268,12 +268,39 @@ pub(super) fn holds(scope: &Scope, digits: &[Dim], pairs: &[(&Dim, &Dim)]) -> bo
     if refuted || !undecided {
         return !refuted;
     }
-    let not_negative: Vec<Dim> =
-        digits.iter().filter(|size| size.as_const().is_none()).map(|size| minus(scope, size, &one())).collect();
-    if not_negative.is_empty() {
+    where_present(scope, digits, || pairs.iter().all(|(a, b)| is_at_most(scope, a, b)))
+}
+
+/// Whether both dims are equal wherever every digit has at least one.
+pub(super) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bool {
+    is_equal(scope, a, b)
+        || (a.as_const().is_none() || b.as_const().is_none()) && where_present(scope, digits, || is_equal(scope, a, b))
+}
+
+/// What is found while every digit has at least one.
+fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> bool {
+    let mut positive: Vec<Dim> = Vec::new();
+    for size in digits.iter().filter(|size| size.as_const().is_none()) {
+        positive.push(size.clone());
+        if size.as_symbol().is_some() {
+            continue;
+        }
+        // max(0, e) is at least 1 only if e is; min(a, b) only if both are.
+        for (operation, left, right) in scope.parts(size) {
+            let is_zero = |dim: &Dim| dim.as_const().is_some_and(|value| value <= 0);
+            match operation {
+                Operation::Max if is_zero(&left) => positive.push(right),
+                Operation::Max if is_zero(&right) => positive.push(left),
+                Operation::Min => positive.extend([left, right]),
+                _ => {}
+            }
+        }
+    }
+    if positive.is_empty() {
         return false;
     }
-    scope.supposing(&not_negative, || pairs.iter().all(|(a, b)| is_at_most(scope, a, b)))
+    let not_negative: Vec<Dim> = positive.iter().map(|size| minus(scope, size, &one())).collect();
+    scope.supposing(&not_negative, find)
 }
 
 fn sign(coefficient: &Dim) -> Undecided {

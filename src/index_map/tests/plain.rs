@@ -98,7 +98,7 @@ impl Movement {
             Movement::Roll(axis, shift) => IndexMap::roll(scope, source, *axis, &number(*shift)),
             Movement::Twice(axis) => {
                 let map = IndexMap::concat(scope, &[source.into(), source.into()], *axis)?;
-                Ok(map.with_sources(&[source.into()], &[0, 0]))
+                map.with_sources(scope, &[source.into()], &[0, 0])
             }
             Movement::SpaceToDepth(block) => IndexMap::space_to_depth(scope, source, *block),
             Movement::DepthToSpace(block, mode) => IndexMap::depth_to_space(scope, source, *block, *mode),

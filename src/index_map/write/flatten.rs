@@ -141,7 +141,7 @@ impl Program {
         let source = |at: usize| -> Result<IndexMap, Undecided> {
             let shape = sources.get(at).ok_or(Undecided::Rank)?;
             let own = numbers.get(at..).unwrap_or_default();
-            Ok(IndexMap::identity(scope, shape).with_sources(sources, own))
+            IndexMap::identity(scope, shape).with_sources(scope, sources, own)
         };
         let mut done: Vec<SmallVec<[IndexMap; 1]>> = Vec::with_capacity(self.steps.len());
         let value = |done: &[SmallVec<[IndexMap; 1]>], operand: Operand| match operand {
@@ -157,7 +157,7 @@ impl Program {
                     let map = movement.map(scope, &shapes)?.applied_to(scope, &inner.iter().collect::<Vec<_>>())?;
                     // Each operand brought all sources.
                     let to: Vec<usize> = inner.iter().flat_map(|_| numbers.iter().copied()).collect();
-                    std::iter::once(map.with_sources(sources, &to)).collect()
+                    std::iter::once(map.with_sources(scope, sources, &to)?).collect()
                 }
                 Step::Split { operand, axis, sizes } => {
                     let inner = value(&done, *operand)?;
