@@ -59,6 +59,7 @@ pub(super) fn of_read(scope: &Scope, mut digits: SmallVec<[Dim; 6]>, mut read: R
         }
     }
     read.axes.retain(|axis| !axis.size.is_const(1));
+    with_one_table(scope, &digits, &mut read.axes)?;
     split_progressions(scope, &mut digits, &mut read.axes)?;
     let mut at = digits.len().saturating_sub(1);
     while let Some(digit) = at.checked_sub(1) {
@@ -77,6 +78,54 @@ pub(super) fn of_read(scope: &Scope, mut digits: SmallVec<[Dim; 6]>, mut read: R
         }
     }
     if digits.len() > MOST_DIGITS { Err(Undecided::DigitLimit) } else { Ok(Core { digits, form: Form::Read(read) }) }
+}
+
+/// Neighbouring axes with tables of one digit are one axis, and terms of one digit are one table.
+fn with_one_table(scope: &Scope, digits: &[Dim], axes: &mut Axes) -> Result<(), Undecided> {
+    let table_of = |axis: &Axis| {
+        axis.at.terms.iter().find_map(|term| match &term.atom {
+            Atom::Table(table) => Some(table.digits.clone()),
+            _ => None,
+        })
+    };
+    let mut at = 0;
+    while at < axes.len() {
+        let Some(own) = axes.get(at).and_then(table_of) else {
+            at += 1;
+            continue;
+        };
+        let next = at.saturating_add(1);
+        if axes.get(next).and_then(table_of).as_ref() == Some(&own) {
+            let whole = merged(scope, axes.get(at..=next).unwrap_or_default());
+            axes.remove(next);
+            if let Some(axis) = axes.get_mut(at) {
+                *axis = whole;
+            }
+            continue;
+        }
+        at = next;
+        let Some(axis) = axes.get_mut(next.saturating_sub(1)) else { break };
+        let is_own = |term: &Term| match &term.atom {
+            Atom::Digit(digit) => own.as_slice() == [*digit],
+            Atom::Table(table) => table.digits == own,
+            Atom::Lookup(_) => false,
+        };
+        let terms: SmallVec<[Term; 2]> = axis.at.terms.iter().filter(|term| is_own(term)).cloned().collect();
+        let Some(weight) = terms.first().map(|term| term.coefficient.without_content()) else { continue };
+        let weight = if weight.as_const().is_some() { one() } else { weight };
+        let scaled = terms
+            .iter()
+            .map(|term| Some(Term { coefficient: over(scope, &term.coefficient, &weight)?, atom: term.atom.clone() }));
+        let Some(scaled) = scaled.collect::<Option<SmallVec<[Term; 2]>>>() else { continue };
+        if scaled.len() < 2 {
+            continue;
+        }
+        let Ok((used, values)) = (Index { offset: zero(), terms: scaled }).as_table(digits) else { continue };
+        let index = Index::of_values(scope, &used, digits, &values)?;
+        axis.at.terms.retain(|term| !is_own(term));
+        axis.at.add(scope, &index, &weight);
+    }
+    Ok(())
 }
 
 /// Splits digits so that tables whose values are affine in more digits are no tables any more.
@@ -297,19 +346,37 @@ fn join(scope: &Scope, before: &Dim, after: &Dim, first: &Piece, second: &Piece)
             Some(Piece { len, core })
         }
         (Form::Read(one), Form::Read(other)) if one.source == other.source => {
-            let one = Along::of(scope, before, after, first, one)?;
-            let other = Along::of(scope, before, after, second, other)?;
-            let core = one.continued_by(scope, &other, &len)?;
+            let inner = [
+                super::form::one(),
+                inner_of(scope, before, after, first, one),
+                inner_of(scope, before, after, second, other),
+            ];
+            let joined = |inner: &Dim| {
+                let one = Along::of(scope, before, inner, after, first, one)?;
+                one.continued_by(scope, &Along::of(scope, before, inner, after, second, other)?)
+            };
+            let (first, rest) = inner.split_first()?;
+            let core = joined(first).or_else(|| rest.iter().filter(|inner| !inner.is_const(1)).find_map(joined))?;
             Some(Piece { len, core })
         }
         _ => None,
     }
 }
 
-/// A read whose digits are split into those before, along and after the pieces.
-struct Along<'a> {
+/// The product of the digits along a piece but for the first one.
+fn inner_of(scope: &Scope, before: &Dim, after: &Dim, piece: &Piece, read: &Read) -> Dim {
+    let mut refined = Refined::new(scope, &piece.core.digits, &read.axes);
+    let Ok(counts) = refined.align_digits(&[before.clone(), piece.len.clone(), after.clone()]) else { return one() };
+    let [first, middle, _] = counts.as_slice() else { return one() };
+    let inner = refined.digits.iter().skip(first.saturating_add(1)).take(middle.saturating_sub(1));
+    inner.fold(one(), |product, size| times(scope, &product, size))
+}
+
+/// A read whose digits are split into those before, along and after the pieces. The positions along a piece are `units` times `inner`, and
+/// the pieces are joined along the units.
+struct Along {
     source: usize,
-    len: &'a Dim,
+    units: Dim,
     digits: SmallVec<[Dim; 6]>,
     /// The digit along the pieces; `None` if the piece has one position.
     digit: Option<usize>,
@@ -317,24 +384,19 @@ struct Along<'a> {
     axes: Axes,
 }
 
-impl<'a> Along<'a> {
-    fn of(scope: &Scope, before: &Dim, after: &Dim, piece: &'a Piece, read: &Read) -> Option<Along<'a>> {
+impl Along {
+    fn of(scope: &Scope, before: &Dim, inner: &Dim, after: &Dim, piece: &Piece, read: &Read) -> Option<Along> {
+        let units = over(scope, &piece.len, inner)?;
         let mut refined = Refined::new(scope, &piece.core.digits, &read.axes);
-        let counts = refined.align_digits(&[before.clone(), piece.len.clone(), after.clone()]).ok()?;
-        let [first, middle, _] = counts.as_slice() else { return None };
+        let sizes = [before.clone(), units.clone(), inner.clone(), after.clone()];
+        let counts = refined.align_digits(&sizes).ok()?;
+        let [first, middle, ..] = counts.as_slice() else { return None };
         let digit = match middle {
             0 => None,
             1 => Some(*first),
             _ => return None,
         };
-        Some(Along {
-            source: read.source,
-            len: &piece.len,
-            digits: refined.digits,
-            digit,
-            before: *first,
-            axes: refined.axes,
-        })
+        Some(Along { source: read.source, units, digits: refined.digits, digit, before: *first, axes: refined.axes })
     }
 
     fn digits_around(&self) -> impl Iterator<Item = &Dim> {
@@ -386,18 +448,19 @@ impl<'a> Along<'a> {
             own.terms.push(Term { coefficient: over(scope, &term.coefficient, weight)?, atom: term.atom.clone() });
         }
         let (_, values) = own.as_table(&self.digits).ok()?;
-        let len = usize::try_from(self.len.as_const()?).ok()?;
+        let len = usize::try_from(self.units.as_const()?).ok()?;
         Some(if values.len() == len { values } else { vec![values.first().copied()?; len] })
     }
 
-    fn continued_by(&self, scope: &Scope, other: &Along, len: &Dim) -> Option<Core> {
+    fn continued_by(&self, scope: &Scope, other: &Along) -> Option<Core> {
+        let len = plus(scope, &self.units, &other.units);
         if !self.digits_around().eq(other.digits_around()) {
             return None;
         }
         let (own, others) = with_equal_axes(scope, self, other)?;
         let digit = self.before;
         let mut digits: SmallVec<[Dim; 6]> = self.digits_around().cloned().collect();
-        digits.insert(digit, len.clone());
+        digits.insert(digit, len);
         let mut tables = 0;
         let mut axes = Axes::new();
         for (one, next) in own.iter().zip(&others) {
@@ -452,10 +515,10 @@ impl<'a> Along<'a> {
             }
             (Some(_), None) => one.1.unwrap_or_else(zero),
             (None, Some(_)) => next.1.unwrap_or_else(zero),
-            (None, None) => over(scope, &distance, self.len)?,
+            (None, None) => over(scope, &distance, &self.units)?,
         };
         // Only where the second piece has positions.
-        holds_equal(scope, &other.digits, &times(scope, &step, self.len), &distance).then_some(step)
+        holds_equal(scope, &other.digits, &times(scope, &step, &self.units), &distance).then_some(step)
     }
 }
 

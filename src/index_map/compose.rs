@@ -145,14 +145,13 @@ pub(super) fn pull(scope: &Scope, digits: &[Dim], axes: &[Axis], core: &Core) ->
             let by: SmallVec<[Index; 4]> = refined.groups.iter().map(|group| merged(scope, group).at).collect();
             let mut composed = Read { source: read.source, axes: Axes::new() };
             for axis in &read.axes {
-                // The position along a whole axis keeps its parts, which are known to stay within their sizes.
-                match axis.at.as_digit().and_then(|digit| core.digits.get(digit).zip(refined.groups.get(digit))) {
-                    Some((size, group)) if *size == axis.size => composed.axes.extend(group.iter().cloned()),
-                    _ => {
-                        let at = axis.at.substitute(scope, &core.digits, &by, &refined.digits)?;
-                        composed.axes.push(Axis { size: axis.size.clone(), at });
-                    }
-                }
+                let parts = axis.at.as_shifted_digit().and_then(|digit| refined.groups.get(digit));
+                let Some(parts) = parts else {
+                    let at = axis.at.substitute(scope, &core.digits, &by, &refined.digits)?;
+                    composed.axes.push(Axis { size: axis.size.clone(), at });
+                    continue;
+                };
+                composed.axes.extend(shifted_parts(scope, axis, parts));
             }
             canonical::of_read(scope, refined.digits, composed)
         }
@@ -165,6 +164,25 @@ pub(super) fn pull(scope: &Scope, digits: &[Dim], axes: &[Axis], core: &Core) ->
             Selected { scope, digits: &refined.digits, before, at: &at, after, pieces, is_single: false }.select()
         }
     }
+}
+
+/// The axes for `offset + position`, where the position has parts. Parts stay apart, and are known to stay within their sizes, as far as
+/// their sizes divide the offset.
+fn shifted_parts(scope: &Scope, axis: &Axis, parts: &[Axis]) -> Axes {
+    let (mut size, mut offset) = (axis.size.clone(), axis.at.offset.clone());
+    let mut axes = Axes::new();
+    let mut rest = parts;
+    while let Some((last, before)) = rest.split_last() {
+        let quotients = over(scope, &size, &last.size).zip(over(scope, &offset, &last.size));
+        let Some((more, shift)) = quotients.filter(|_| !before.is_empty()) else { break };
+        axes.push(last.clone());
+        (size, offset, rest) = (more, shift, before);
+    }
+    let mut at = merged(scope, rest).at;
+    at.offset = plus(scope, &at.offset, &offset);
+    axes.push(Axis { size, at });
+    axes.reverse();
+    axes
 }
 
 impl Pieces {

@@ -137,12 +137,10 @@ impl Index {
         Index { offset: zero(), terms: smallvec![Term { coefficient: one(), atom }] }
     }
 
-    /// The digit, if the index is that and nothing else.
-    pub fn as_digit(&self) -> Option<usize> {
+    /// The digit, if the index is an offset and that.
+    pub fn as_shifted_digit(&self) -> Option<usize> {
         match self.terms.as_slice() {
-            [Term { coefficient, atom: Atom::Digit(digit) }] if coefficient.is_const(1) && self.offset.is_const(0) => {
-                Some(*digit)
-            }
+            [Term { coefficient, atom: Atom::Digit(digit) }] if coefficient.is_const(1) => Some(*digit),
             _ => None,
         }
     }
