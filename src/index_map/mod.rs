@@ -37,6 +37,7 @@ mod compose;
 mod construct;
 mod evaluate;
 mod form;
+mod inverse;
 mod refine;
 mod write;
 
@@ -61,6 +62,8 @@ pub enum Undecided {
     Symbolic,
     /// A run-time position would have to be split or replaced.
     RunTime,
+    /// Some element of the source is read twice, or not at all.
+    NoBijection,
     /// A constant index is outside of its axis.
     OutOfRange,
     /// More than [`MOST_DIGITS`] digits.
@@ -96,6 +99,7 @@ impl std::fmt::Display for Undecided {
             Undecided::Equal(..) => "it is not known whether two dims are equal",
             Undecided::Symbolic => "a table of positions would need constant sizes",
             Undecided::RunTime => "a position that is computed at run time cannot be split",
+            Undecided::NoBijection => "the map is no bijection",
             Undecided::OutOfRange => "a constant index is outside of its axis",
             Undecided::DigitLimit => "the map has more than 16 digits",
             Undecided::PieceLimit => "the map has more than 64 pieces",

@@ -95,10 +95,7 @@ impl<'s> Refined<'s> {
         let more = over(scope, &axis.size, size).ok_or_else(|| Undecided::Divides(size.clone(), axis.size.clone()))?;
         let (high, low) = match self.halves(size) {
             Ok(halves) => halves,
-            Err(reason) => {
-                let Some(axis) = self.axes.last() else { return Err(Undecided::Rank) };
-                table_halves(scope, &axis.at, size, &self.digits).map_err(|_| reason)?
-            }
+            Err(reason) => self.tabled_halves(size).map_err(|_| reason)?,
         };
         self.axes.pop();
         self.axes.push(Axis { size: more, at: high });
@@ -155,6 +152,33 @@ impl<'s> Refined<'s> {
             }
         }
         self.split_offset(offset, size, &mut high, &mut low)?;
+        Ok((high, low))
+    }
+
+    /// The same, where the terms that `size` does not divide are numbers, and become a table.
+    fn tabled_halves(&mut self, size: &Dim) -> Result<(Index, Index), Undecided> {
+        let scope = self.scope;
+        // Digits of `c · base` positions: the number `c` is a digit of its own.
+        let mut next = 0;
+        while let Some(term) = self.axes.last().and_then(|axis| axis.at.terms.get(next)) {
+            next += 1;
+            let Atom::Digit(digit) = term.atom else { continue };
+            let Some(count) = self.digits.get(digit).filter(|count| count.as_const().is_none()) else { continue };
+            let content = over(scope, count, &count.without_content()).filter(|content| !content.is_const(1));
+            if let (Some(content), None) = (content, over(scope, &term.coefficient, size)) {
+                self.split_digit(digit, &content)?;
+            }
+        }
+        let Some(axis) = self.axes.last() else { return Err(Undecided::Rank) };
+        let (mut high, mut rest) = (Index::constant(zero()), Index::constant(axis.at.offset.clone()));
+        for term in &axis.at.terms {
+            match over(scope, &term.coefficient, size) {
+                Some(quotient) => high.add_term(scope, quotient, term.atom.clone()),
+                None => rest.add_term(scope, term.coefficient.clone(), term.atom.clone()),
+            }
+        }
+        let (above, low) = table_halves(scope, &rest, size, &self.digits)?;
+        high.add(scope, &above, &one());
         Ok((high, low))
     }
 
@@ -372,6 +396,29 @@ impl Index {
         }
         Index { offset: self.offset.clone(), terms }
     }
+}
+
+/// The sizes into which axes split so that each has the position of one digit, as far as their weights divide each other.
+pub(super) fn sizes_by_digit(scope: &Scope, axes: &[Axis]) -> SmallVec<[Dim; 6]> {
+    let mut sizes = SmallVec::new();
+    for axis in axes {
+        let weights = axis.at.terms.iter().filter_map(|term| absolute(scope, &term.coefficient).ok());
+        let mut weights: SmallVec<[Dim; 4]> = weights.filter(|weight| !weight.is_const(1)).collect();
+        let mut rest = axis.size.clone();
+        // The greatest weight first: the one that all others divide.
+        let greatest = |weights: &[Dim]| {
+            weights.iter().position(|weight| weights.iter().all(|other| over(scope, weight, other).is_some()))
+        };
+        while let Some(at) = greatest(&weights) {
+            let weight = weights.remove(at);
+            if let Some(high) = over(scope, &rest, &weight) {
+                sizes.push(high);
+                rest = weight;
+            }
+        }
+        sizes.push(rest);
+    }
+    sizes
 }
 
 /// The position on all of these axes together.

@@ -12,7 +12,8 @@ mod single;
 pub use flatten::{Operand, Program, Step};
 
 use super::construct::{BlockMode, PadMode, Selected};
-use super::form::{Fill, Form, IndexMap, Piece, Shape, is_equal, number, zero};
+use super::form::{Fill, Form, IndexMap, Piece, Shape, is_at_most, is_equal, number, one, zero};
+use super::refine::holds;
 use super::{Undecided, canonical};
 use crate::dim::{Dim, Scope};
 
@@ -142,11 +143,49 @@ impl Movement {
     }
 }
 
+impl Movement {
+    /// Checks that the node is valid on operands of these shapes in every run, whether its result has elements or not.
+    fn check(&self, scope: &Scope, operands: &[Shape]) -> Result<(), Undecided> {
+        let at_most = |a: &Dim, b: &Dim| {
+            if is_at_most(scope, a, b) { Ok(()) } else { Err(Undecided::AtMost(a.clone(), b.clone())) }
+        };
+        let source: &[Dim] = operands.first().map(Shape::as_slice).unwrap_or_default();
+        match self {
+            Movement::Slice(ranges) => {
+                for (size, range) in source.iter().zip(ranges) {
+                    let Some(AxisRange { start, step, len }) = range else { continue };
+                    at_most(&zero(), len)?;
+                    let last = scope.add(start, &scope.mul(&number(*step), &scope.sub(len, &one())));
+                    let end = scope.sub(size, &one());
+                    let within = [(&zero(), start), (start, &end), (&zero(), &last), (&last, &end)];
+                    if !holds(scope, std::slice::from_ref(len), &within) {
+                        return Err(Undecided::AtMost(last, end));
+                    }
+                }
+            }
+            Movement::Reshape(result) => {
+                let (from, to) = (scope.product(source), scope.product(result));
+                if !is_equal(scope, &from, &to) {
+                    return Err(Undecided::Equal(from, to));
+                }
+            }
+            Movement::Gather { axis, indices, .. } => {
+                let most = indices.iter().copied().max().unwrap_or(-1);
+                at_most(&number(most.saturating_add(1)), source.get(*axis).ok_or(Undecided::Rank)?)?;
+            }
+            Movement::Pad { before, after, .. } => {
+                before.iter().chain(after).try_for_each(|pad| at_most(&zero(), pad))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 impl IndexMap {
     /// The shortest program that was found for this map, of at most as many nodes as are allowed.
     pub fn write(&self, scope: &Scope, allowed: &Allowed) -> Option<Program> {
-        let writer = Writer { scope, allowed };
-        let tree = writer.tree(self, allowed.nodes)?;
+        let tree = Writer { scope, allowed, tables: allowed.gather }.tree(self, allowed.nodes)?;
         let program = Program::of(scope, &tree, &self.sources);
         let is_right = program.nodes() <= allowed.nodes
             && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
@@ -157,6 +196,8 @@ impl IndexMap {
 struct Writer<'s> {
     scope: &'s Scope,
     allowed: &'s Allowed,
+    /// Whether tables may be written as Gather.
+    tables: bool,
 }
 
 impl Writer<'_> {
@@ -169,10 +210,14 @@ impl Writer<'_> {
                 let core = map.core.with_sources(&|_| 0);
                 let own = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
                 let source = read.source;
-                match self.chain(&own, nodes) {
-                    Some(chain) => Some(Tree::Source(source).after(chain)),
-                    None => self.runs(&own, source, nodes),
-                }
+                let chain = |writer: &Writer| writer.chain(&own, nodes).map(|chain| Tree::Source(source).after(chain));
+                chain(self).or_else(|| {
+                    if self.tables {
+                        return None;
+                    }
+                    let with_tables = Writer { tables: true, ..*self };
+                    self.runs(&own, source, nodes).or_else(|| chain(&with_tables))
+                })
             }
             Form::Pieces(_) => self.pieces(map, nodes),
         }
@@ -289,9 +334,6 @@ impl Writer<'_> {
     /// Concat of the slices that a table of one result axis consists of.
     fn runs(&self, map: &IndexMap, source: usize, nodes: usize) -> Option<Tree> {
         let scope = self.scope;
-        if self.allowed.gather {
-            return None;
-        }
         for (axis, size) in map.result.iter().enumerate() {
             let Some(starts) = single::runs_along(scope, map, axis) else { continue };
             let ends = starts.iter().skip(1).copied().chain(size.as_const());

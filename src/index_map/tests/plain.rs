@@ -1,7 +1,7 @@
 //! Movements on plain arrays, element by element, and random chains of them.
 
 use crate::dim::{Dim, Scope};
-use crate::index_map::{BlockMode, Element, Fill, IndexMap, PadMode, Selected, Shape, Undecided};
+use crate::index_map::{BlockMode, Element, Fill, IndexMap, PadMode, Shape, Undecided};
 
 pub const FILL: Fill = Fill(7);
 
@@ -23,6 +23,37 @@ impl Array {
         let total: i64 = shape.iter().product();
         let data = (0..total).map(|position| at(&indices(position, &shape))).collect();
         Array { shape, data }
+    }
+
+    pub fn filled(shape: Vec<i64>, fill: Fill) -> Array {
+        Array::made(shape, |_| Element::Fill(fill))
+    }
+
+    /// The elements at these positions of an axis.
+    pub fn positions(&self, axis: usize, positions: Vec<i64>) -> Array {
+        let mut shape = self.shape.clone();
+        shape[axis] = positions.len() as i64;
+        Array::made(shape, |at| {
+            let mut at = at.to_vec();
+            at[axis] = positions[at[axis] as usize];
+            self.at(&at)
+        })
+    }
+
+    pub fn concat(parts: &[Array], axis: usize) -> Array {
+        let mut shape = parts[0].shape.clone();
+        shape[axis] = parts.iter().map(|part| part.shape[axis]).sum();
+        Array::made(shape, |at| {
+            let mut at = at.to_vec();
+            let mut parts = parts.iter();
+            loop {
+                let part = parts.next().unwrap();
+                match at[axis] - part.shape[axis] {
+                    rest if rest >= 0 => at[axis] = rest,
+                    _ => return part.at(&at),
+                }
+            }
+        })
     }
 
     fn at(&self, indices: &[i64]) -> Element {
@@ -67,17 +98,10 @@ impl Movement {
         match self {
             Movement::Slice(axis, begin, end, step) => {
                 let range = crate::slicing::Range::constant(*begin, *end, *step).unwrap();
-                let reading = crate::slicing::onnx::slice(
-                    &crate::slicing::onnx::Operands {
-                        starts: crate::slicing::Operand::constant(&[0]),
-                        ends: crate::slicing::Operand::constant(&[1]),
-                        axes: None,
-                        steps: None,
-                    },
-                    crate::slicing::SliceRule::Agree,
-                )
-                .unwrap()
-                .reading;
+                let reading = crate::slicing::Reading {
+                    int_max: crate::slicing::IntMax::Open,
+                    floor: crate::slicing::Floor::First,
+                };
                 let (taken, len) = crate::slicing::resolve_exactly(scope, &source[*axis], &range, reading)
                     .ok_or(Undecided::Symbolic)?;
                 IndexMap::range(scope, source, *axis, taken.start, taken.step, len)
@@ -337,8 +361,4 @@ pub fn draw_shape(random: &mut Random, scope: &Scope, open: bool) -> Shape {
         vec![of(&[8, 12]), of(&[4, 6, 8]), of(&[24]), of(&[1, 8, 4]), of(&[2, 8, 4, 6]), of(&[1, 4, 6, 1]), of(&[0, 3])]
     };
     random.of(&shapes).into_iter().collect()
-}
-
-pub fn selected_all(rank: usize) -> Vec<Selected> {
-    vec![Selected::All; rank]
 }

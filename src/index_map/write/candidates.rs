@@ -7,10 +7,9 @@ use super::{AxisRange, Movement, Writer, is_same};
 use crate::dim::{Dim, Scope};
 use crate::index_map::canonical;
 use crate::index_map::form::{
-    Atom, Axis, Form, Index, IndexMap, Read, Shape, Term, is_equal, is_negative, minus, number, one, over, plus, times,
-    zero,
+    Atom, Axis, Form, Index, IndexMap, Read, Shape, Term, is_equal, minus, number, one, over, plus, times, zero,
 };
-use crate::index_map::refine::Refined;
+use crate::index_map::refine::{Refined, sizes_by_digit};
 
 /// The largest factor that a dim is split by.
 const MOST_FACTOR: i64 = 24;
@@ -23,7 +22,9 @@ impl Writer<'_> {
         let aligned = Aligned::of(self.scope, map);
         if let Some(aligned) = &aligned {
             self.slices(map, aligned, &mut found);
-            self.gathers(map, aligned, &mut found);
+            if self.tables {
+                self.gathers(map, aligned, &mut found);
+            }
         }
         let mut shapes: Vec<Shape> = Vec::new();
         if let Some(aligned) = &aligned {
@@ -66,8 +67,11 @@ impl Writer<'_> {
             if ranges.iter().all(Option::is_none) || seen.contains(&ranges) {
                 continue;
             }
-            if let Some(rest) = self.behind_slice(map, aligned, source, &ranges) {
-                found.push((Movement::Slice(ranges.clone()), rest));
+            let slice = Movement::Slice(ranges.clone());
+            if slice.check(self.scope, std::slice::from_ref(source)).is_ok()
+                && let Some(rest) = self.behind_slice(map, aligned, source, &ranges)
+            {
+                found.push((slice, rest));
             }
             seen.push(ranges);
         }
@@ -202,28 +206,8 @@ impl Writer<'_> {
     /// Shapes of the source in which each axis belongs to one axis of the result.
     fn split_shapes(&self, map: &IndexMap, read: &Read) -> Vec<Shape> {
         let scope = self.scope;
-        let mut sizes: Shape = Shape::new();
-        for axis in &read.axes {
-            let mut weights: Vec<Dim> = Vec::new();
-            for term in &axis.at.terms {
-                let Some(negative) = is_negative(scope, &term.coefficient) else { continue };
-                weights.push(if negative { scope.neg(&term.coefficient) } else { term.coefficient.clone() });
-            }
-            // Greatest weight first: each divides the one before it, or the axis is not split there.
-            weights.sort_by(|a, b| {
-                if scope.le(a, b).is_yes() { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Less }
-            });
-            let mut rest = axis.size.clone();
-            for weight in weights {
-                if let Some(high) = over(scope, &rest, &weight).filter(|_| !weight.is_const(1)) {
-                    sizes.push(high);
-                    rest = weight;
-                }
-            }
-            sizes.push(rest);
-        }
-        let own = read.axes.clone();
-        let Ok(mut refined) = Refined::new(scope, &map.core.digits, &own).align(&sizes) else { return vec![] };
+        let sizes = sizes_by_digit(scope, &read.axes);
+        let Ok(mut refined) = Refined::new(scope, &map.core.digits, &read.axes).align(&sizes) else { return vec![] };
         let Ok(counts) = refined.align_digits(&map.result) else { return vec![] };
         let axis_of = |digit: usize| {
             let mut end = 0usize;

@@ -154,6 +154,7 @@ impl Program {
                 Step::Movement(movement, operands) => {
                     let inner = operands.iter().map(|&operand| value(&done, operand)).collect::<Result<Vec<_>, _>>()?;
                     let shapes: Vec<Shape> = inner.iter().map(|map| map.result().into()).collect();
+                    movement.check(scope, &shapes)?;
                     let map = movement.map(scope, &shapes)?.applied_to(scope, &inner.iter().collect::<Vec<_>>())?;
                     // Each operand brought all sources.
                     let to: Vec<usize> = inner.iter().flat_map(|_| numbers.iter().copied()).collect();

@@ -69,10 +69,13 @@ impl Writer<'_> {
         let scope = self.scope;
         let source = map.sources.first()?;
         if map.is_flat() {
-            return Some(Movement::Reshape(map.result.clone()));
+            let reshape = Movement::Reshape(map.result.clone());
+            return reshape.check(scope, std::slice::from_ref(source)).is_ok().then_some(reshape);
         }
         let is_right = |movement: &Movement| {
-            movement.map(scope, std::slice::from_ref(source)).is_ok_and(|found| found.equals(scope, map))
+            let operands = std::slice::from_ref(source);
+            movement.check(scope, operands).is_ok()
+                && movement.map(scope, operands).is_ok_and(|found| found.equals(scope, map))
         };
         let cheap = [expand(scope, map), tile(scope, map)].into_iter().flatten();
         if let Some(found) = cheap.chain(self.blocks(map)).find(&is_right) {
@@ -81,7 +84,8 @@ impl Writer<'_> {
         let aligned = Aligned::of(scope, map)?;
         let shapes = [transpose(scope, map, &aligned), self.slice(scope, map, &aligned)];
         shapes.into_iter().flatten().find(&is_right).or_else(|| {
-            let axes = if self.allowed.gather || has_table(map) { source.len() } else { 0 };
+            let is_open = self.allowed.gather || self.tables && has_table(map);
+            let axes = if is_open { source.len() } else { 0 };
             (0..axes).filter_map(|axis| gather(map, &aligned, axis)).find(&is_right)
         })
     }
