@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 use super::Undecided;
 use super::form::{
     Atom, Axes, Axis, Core, Fill, Form, Index, IndexMap, Lookup, MOST_DIGITS, MOST_PIECES, Piece, Pieces, Read, Table,
-    Term, is_equal, minus, number, one, over, plus, times, zero,
+    Term, is_at_most, is_equal, minus, number, one, over, plus, times, zero,
 };
 use super::refine::{Refined, holds_equal, merged};
 use crate::dim::{Dim, Scope};
@@ -60,7 +60,7 @@ pub(super) fn of_read(scope: &Scope, mut digits: SmallVec<[Dim; 6]>, mut read: R
     }
     read.axes.retain(|axis| !axis.size.is_const(1));
     with_one_table(scope, &digits, &mut read.axes)?;
-    split_progressions(scope, &mut digits, &mut read.axes)?;
+    split_tables(scope, &mut digits, &mut read.axes)?;
     let mut at = digits.len().saturating_sub(1);
     while let Some(digit) = at.checked_sub(1) {
         at = digit;
@@ -128,27 +128,27 @@ fn with_one_table(scope: &Scope, digits: &[Dim], axes: &mut Axes) -> Result<(), 
     Ok(())
 }
 
-/// Splits digits so that tables whose values are affine in more digits are no tables any more.
-fn split_progressions(scope: &Scope, digits: &mut SmallVec<[Dim; 6]>, axes: &mut Axes) -> Result<(), Undecided> {
+/// Splits digits so that tables are over as few positions as possible.
+fn split_tables(scope: &Scope, digits: &mut SmallVec<[Dim; 6]>, axes: &mut Axes) -> Result<(), Undecided> {
     let table_of = |term: &Term| match &term.atom {
         Atom::Table(table) => match table.digits.as_slice() {
-            [digit] => progressions(&table.values).map(|sizes| (*digit, sizes)),
+            [digit] => separation(&table.values).map(|low| (*digit, low)),
             _ => None,
         },
         _ => None,
     };
-    while let Some((digit, lows)) = axes.iter().flat_map(|axis| &axis.at.terms).find_map(table_of) {
+    while let Some((digit, low)) = axes.iter().flat_map(|axis| &axis.at.terms).find_map(table_of) {
+        let next = digit.saturating_add(1);
         let mut refined = Refined::new(scope, digits, axes);
-        for (part, low) in lows.into_iter().enumerate() {
-            refined.split_digit(digit.saturating_add(part), &number(low))?;
-        }
+        refined.split_digit(digit, &number(i64::try_from(low).map_err(|_| Undecided::Overflow)?))?;
         for axis in &mut refined.axes {
-            let tables: SmallVec<[Term; 2]> =
-                axis.at.terms.iter().filter(|term| matches!(term.atom, Atom::Table(_))).cloned().collect();
-            axis.at.terms.retain(|term| !matches!(term.atom, Atom::Table(_)));
+            let is_split =
+                |term: &Term| matches!(&term.atom, Atom::Table(table) if table.digits.as_slice() == [digit, next]);
+            let tables: SmallVec<[Term; 2]> = axis.at.terms.iter().filter(|term| is_split(term)).cloned().collect();
+            axis.at.terms.retain(|term| !is_split(term));
             for term in tables {
-                let (used, values) = Index::of_atom(term.atom).as_table(&refined.digits)?;
-                let index = Index::of_values(scope, &used, &refined.digits, &values)?;
+                let Atom::Table(table) = &term.atom else { continue };
+                let index = separated(scope, table, low, &refined.digits)?;
                 axis.at.add(scope, &index, &term.coefficient);
             }
         }
@@ -157,35 +157,50 @@ fn split_progressions(scope: &Scope, digits: &mut SmallVec<[Dim; 6]>, axes: &mut
     Ok(())
 }
 
-/// The sizes by which a digit is split, one after the other, so that these values are affine in the parts; `None` if they are not.
-fn progressions(values: &[i64]) -> Option<SmallVec<[i64; 4]>> {
-    let mut sizes = SmallVec::new();
-    let mut starts: Vec<i64> = values.to_vec();
-    let mut inner = 1i64;
-    while starts.len() > 1 {
-        let (first, second) = (*starts.first()?, *starts.get(1)?);
-        let step = second.checked_sub(first)?;
-        let pairs = starts.windows(2).take_while(|pair| matches!(pair, [a, b] if b.checked_sub(*a) == Some(step)));
-        let run = pairs.count().checked_add(1)?;
-        if starts.len().checked_rem(run)? != 0 {
-            return None;
-        }
-        let is_run = |run: &[i64]| run.windows(2).all(|pair| matches!(pair, [a, b] if b.checked_sub(*a) == Some(step)));
-        if !starts.chunks(run).all(is_run) {
-            return None;
-        }
-        starts = starts.chunks(run).filter_map(|run| run.first().copied()).collect();
-        inner = inner.checked_mul(i64::try_from(run).ok()?)?;
-        if starts.len() > 1 {
-            sizes.push(inner);
-        }
-        if sizes.len() > MOST_DIGITS {
-            return None;
-        }
+/// The table as a sum of an index over each of its two digits, if it is one.
+fn separated(scope: &Scope, table: &Table, low: usize, digits: &[Dim]) -> Result<Index, Undecided> {
+    let [high_digit, low_digit] = table.digits.as_slice() else { return Err(Undecided::Rank) };
+    let rows: Vec<i64> = table.values.chunks(low).filter_map(|row| row.first().copied()).collect();
+    let first = table.values.first().copied().unwrap_or(0);
+    let columns: Vec<i64> = table.values.iter().take(low).filter_map(|value| value.checked_sub(first)).collect();
+    let is_sum =
+        table.values.chunks(low).zip(&rows).all(|(row, start)| {
+            row.iter().zip(&columns).all(|(value, column)| start.checked_add(*column) == Some(*value))
+        });
+    if !is_sum {
+        // Another table was split with the digit.
+        return Index::of_values(scope, &[*high_digit, *low_digit], digits, &table.values);
     }
-    // The outermost border first: each split takes the whole of what is below it.
-    sizes.reverse();
-    (!sizes.is_empty()).then_some(sizes)
+    let mut index = Index::of_values(scope, &[*high_digit], digits, &rows)?;
+    index.add(scope, &Index::of_values(scope, &[*low_digit], digits, &columns)?, &one());
+    Ok(index)
+}
+
+/// The most entries of a table that is taken apart.
+const MOST_SEPARATED: usize = 4096;
+
+/// The size of the second of two digits of which one only adds a multiple of itself: `T(a, b) = U(a) + c · b`, or `c · a + U(b)`.
+fn separation(values: &[i64]) -> Option<usize> {
+    if values.len() > MOST_SEPARATED {
+        return None;
+    }
+    let steps = |values: &[i64]| -> Option<i64> { values.get(1)?.checked_sub(*values.first()?) };
+    let is_progression = |values: &[i64], step: i64| {
+        values.windows(2).all(|pair| matches!(pair, [a, b] if b.checked_sub(*a) == Some(step)))
+    };
+    let divides = |low: &usize| values.len().checked_rem(*low) == Some(0);
+    let step = steps(values)?;
+    let inner =
+        (2..values.len()).rev().filter(divides).find(|&low| values.chunks(low).all(|row| is_progression(row, step)));
+    inner.or_else(|| {
+        (2..values.len()).filter(divides).find(|&low| {
+            let Some(step) = values.get(low).zip(values.first()).and_then(|(next, first)| next.checked_sub(*first))
+            else {
+                return false;
+            };
+            values.iter().zip(values.iter().skip(low)).all(|(value, next)| next.checked_sub(*value) == Some(step))
+        })
+    })
 }
 
 /// The axes where digits `digit` and `digit + 1` are one, of which the second has size `low`; `None` if some position does not depend on
@@ -505,17 +520,19 @@ impl Along {
             return None;
         }
         let distance = minus(scope, &next.0.offset, &one.0.offset);
-        let step = match (self.digit, other.digit) {
-            (Some(_), Some(_)) => {
+        // The step along one position can be any.
+        let is_single = |along: &Along| along.digit.is_none() || is_at_most(scope, &along.units, &super::form::one());
+        let step = match (is_single(self), is_single(other)) {
+            (false, false) => {
                 let (one, next) = (one.1.unwrap_or_else(zero), next.1.unwrap_or_else(zero));
                 if !is_equal(scope, &one, &next) {
                     return None;
                 }
                 one
             }
-            (Some(_), None) => one.1.unwrap_or_else(zero),
-            (None, Some(_)) => next.1.unwrap_or_else(zero),
-            (None, None) => over(scope, &distance, &self.units)?,
+            (false, true) => one.1.unwrap_or_else(zero),
+            (true, false) => next.1.unwrap_or_else(zero),
+            (true, true) => over(scope, &distance, &self.units)?,
         };
         // Only where the second piece has positions.
         holds_equal(scope, &other.digits, &times(scope, &step, &self.units), &distance).then_some(step)

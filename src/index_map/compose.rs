@@ -217,7 +217,7 @@ impl Selected<'_> {
         for piece in &self.pieces.parts {
             starts.push(plus(scope, starts.last().unwrap_or(&zero()), &piece.len));
         }
-        if let Some(core) = self.from_one_piece(&starts) {
+        if let Some(core) = self.one_piece(&starts) {
             return core;
         }
         let (digit, parts) = match self.at.terms.as_slice() {
@@ -278,7 +278,7 @@ impl Selected<'_> {
     }
 
     /// The elements, if all positions are proved to lie in one piece.
-    fn from_one_piece(&self, starts: &[Dim]) -> Option<Result<Core, Undecided>> {
+    fn one_piece(&self, starts: &[Dim]) -> Option<Result<Core, Undecided>> {
         let scope = self.scope;
         let least = self.at.least(scope, self.digits)?;
         let most = plus(scope, &self.at.most(scope, self.digits)?, &one());

@@ -37,6 +37,7 @@ pub(super) struct Core {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "nearly every map is a read")]
 pub(super) enum Form {
     Fill(Fill),
     Read(Read),

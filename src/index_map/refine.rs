@@ -163,7 +163,8 @@ impl<'s> Refined<'s> {
         while let Some(term) = self.axes.last().and_then(|axis| axis.at.terms.get(next)) {
             next += 1;
             let Atom::Digit(digit) = term.atom else { continue };
-            let Some(count) = self.digits.get(digit).filter(|count| count.as_const().is_none()) else { continue };
+            let is_open = |count: &&Dim| count.as_const().is_none() && size.as_const().is_some();
+            let Some(count) = self.digits.get(digit).filter(is_open) else { continue };
             let content = over(scope, count, &count.without_content()).filter(|content| !content.is_const(1));
             if let (Some(content), None) = (content, over(scope, &term.coefficient, size)) {
                 self.split_digit(digit, &content)?;

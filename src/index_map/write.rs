@@ -92,6 +92,7 @@ impl Allowed {
 
 /// Movements as an expression: a source, or a node of operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "nearly every tree is a node")]
 pub(super) enum Tree {
     Source(usize),
     Node(Movement, Vec<Tree>),

@@ -19,7 +19,7 @@ impl Writer<'_> {
     pub(super) fn firsts(&self, map: &IndexMap, wide: bool) -> Vec<(Movement, IndexMap)> {
         let mut found = Vec::new();
         let (Some(source), Form::Read(read)) = (map.sources.first(), &map.core.form) else { return found };
-        let aligned = Aligned::of(self.scope, map);
+        let aligned = Aligned::of(self.scope, map).or_else(|| Aligned::with_source(self.scope, map));
         if let Some(aligned) = &aligned {
             self.slices(map, aligned, &mut found);
             if self.tables {

@@ -34,6 +34,14 @@ impl Aligned {
         Some(Aligned { digits: refined.digits, axes, ranges })
     }
 
+    /// The same, where digits need not end at the axes of the result.
+    pub fn with_source(scope: &Scope, map: &IndexMap) -> Option<Aligned> {
+        let Form::Read(read) = &map.core.form else { return None };
+        let refined = Refined::new(scope, &map.core.digits, &read.axes).align(map.sources.get(read.source)?).ok()?;
+        let axes = refined.groups.iter().map(|group| merged(scope, group).at).collect();
+        Some(Aligned { digits: refined.digits, axes, ranges: SmallVec::new() })
+    }
+
     /// The axis of the result that has all digits of an index; `None` if there is none.
     pub fn axis_of(&self, index: &Index) -> Option<usize> {
         let digits = index.digits();
