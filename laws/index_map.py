@@ -109,7 +109,7 @@ def cut_with_span(s, first, w, x, y, k):
 @law(
     "pieces-continue",
     "two pieces are one where the second begins as far on as the first is long: o_2 = o_1 + c*len",
-    at="src/index_map/canonical.rs: step_to",
+    at="src/index_map/join.rs: step_to",
 )
 def pieces_continue(s, one, other, c, length, x):
     s.give(length >= 0, x >= 0)
@@ -133,7 +133,7 @@ def slice_then_rest(s, start, step, shift, k, x):
 @law(
     "table-separates",
     "a table with T(a + 1, b) = T(a, b) + c is c*a + T(0, b), for rows of one length",
-    at="src/index_map/canonical.rs: separated",
+    at="src/index_map/tables.rs: separated",
 )
 def table_separates(s, c, a, start, nxt, column):
     # By induction over the rows: a row, and the next one.
@@ -163,7 +163,7 @@ def reshape_keeps_positions(mutant):
             if mutant == "digits exchanged":
                 split = (row * factor + low) * (columns // factor) + high
             yield f"{rows}x{columns} by {factor} at {row}, {column}", flat == split
-    # A case with elements, or the law says nothing.
+    # At least one case has elements; otherwise the law is empty.
     yield "there are elements", any(rows * columns for (rows, columns), _ in boxes())
 
 

@@ -51,7 +51,7 @@ impl IndexMap {
         Ok(IndexMap { sources, result: self.result.clone(), core })
     }
 
-    /// Numbers the sources anew: source `i` becomes source `to[i]` of `sources`. Pieces of what was two sources may become one.
+    /// Renumbers the sources: source `i` becomes source `to[i]` of `sources`. Pieces of sources that are now one source may be joined.
     ///
     /// # Errors
     /// There are too many pieces.
@@ -166,7 +166,7 @@ pub(super) fn pull(scope: &Scope, digits: &[Dim], axes: &[Axis], core: &Core) ->
     }
 }
 
-/// The axes for `offset + position`, where the position has parts. Parts stay apart, and are known to stay within their sizes, as far as
+/// Returns the axes for `offset + position`, where the position has parts. Each part keeps an axis, and with it its bound, as far as
 /// their sizes divide the offset.
 fn shifted_parts(scope: &Scope, axis: &Axis, parts: &[Axis]) -> Axes {
     let (mut size, mut offset) = (axis.size.clone(), axis.at.offset.clone());

@@ -396,7 +396,7 @@ impl Read {
         Ok(Read { source: self.source, axes: axes.collect::<Result<_, Undecided>>()? })
     }
 
-    /// Numbers the sources anew, those of run-time positions too.
+    /// Renumbers the sources, those of run-time positions too.
     pub fn with_sources(&self, to: &dyn Fn(usize) -> usize) -> Read {
         let axes = self.axes.iter().map(|axis| {
             let terms = axis.at.terms.iter().map(|term| match &term.atom {

@@ -10,7 +10,7 @@ impl IndexMap {
     /// The map with source and result exchanged, if each element of the only source is read exactly once.
     ///
     /// # Errors
-    /// That is not so, or not known.
+    /// The map is no bijection, or is not known to be one.
     pub fn inverse(&self, scope: &Scope) -> Result<IndexMap, Undecided> {
         let (Form::Read(read), [source]) = (&self.core.form, self.sources.as_slice()) else {
             return Err(Undecided::NoBijection);

@@ -25,7 +25,7 @@
 //!   nothing else.
 //! - A source has **axes** that split its flat position the same way, independent of the source's own axes. The position on an axis is
 //!   `offset + Σ coefficient · atom`, where an atom is a digit, a table of constants over digits, or a run-time position.
-//! - Along a digit a map may have **pieces**, each with a map of its own: a source or a constant.
+//! - Along a digit a map may have **pieces**, each with its map: a source or a constant.
 //!
 //! # What holds
 //! - Every statement is about elements that exist: it may assume that each digit is at least 1. Sizes 0 and 1 need no special case.
@@ -35,10 +35,14 @@
 mod canonical;
 mod compose;
 mod construct;
+mod equal;
 mod evaluate;
 mod form;
 mod inverse;
+mod join;
+mod places;
 mod refine;
+mod tables;
 mod write;
 
 pub use construct::{BlockMode, PadMode, Selected};
@@ -52,11 +56,11 @@ use crate::dim::{Dim, Scope};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Undecided {
-    /// It is not known whether the first dim divides the second.
+    /// The first dim is not known to divide the second.
     Divides(Dim, Dim),
-    /// It is not known whether the first dim is at most the second.
+    /// The first dim is not known to be at most the second.
     AtMost(Dim, Dim),
-    /// It is not known whether the dims are equal.
+    /// The dims are not known to be equal.
     Equal(Dim, Dim),
     /// A table would need constant sizes.
     Symbolic,

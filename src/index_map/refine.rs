@@ -1,7 +1,7 @@
 //! Refinement: splitting digits of the result and axes of the source at common borders.
 //!
 //! The law of a split: if `e = r·h + l` and `0 ≤ l < r`, then `⌊e / r⌋ = h` and `e mod r = l`. Terms with a coefficient that `r`
-//! divides belong to `h`; the other terms must be proved to stay below `r`. A digit whose terms belong to both is split itself.
+//! divides belong to `h`; the sum of the other terms must be proved to be below `r`. A digit whose terms belong to both is split itself.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::form::{
 };
 use crate::dim::{Dim, Operation, Scope};
 
-/// Axes of a source over digits of a result, and what may be done to both.
+/// Axes of a source over digits of a result, while both are split.
 #[derive(Clone, Debug)]
 pub(super) struct Refined<'s> {
     pub scope: &'s Scope,
@@ -158,7 +158,7 @@ impl<'s> Refined<'s> {
     /// The same, where the terms that `size` does not divide are numbers, and become a table.
     fn tabled_halves(&mut self, size: &Dim) -> Result<(Index, Index), Undecided> {
         let scope = self.scope;
-        // Digits of `c · base` positions: the number `c` is a digit of its own.
+        // Digits of `c · base` positions: the number `c` becomes a separate digit.
         let mut next = 0;
         while let Some(term) = self.axes.last().and_then(|axis| axis.at.terms.get(next)) {
             next += 1;
@@ -183,7 +183,7 @@ impl<'s> Refined<'s> {
         Ok((high, low))
     }
 
-    /// Adds the quotient and the remainder of the offset, so that the remainder is proved to stay below `size`.
+    /// Adds the quotient and the remainder of the offset, so that the remainder is proved to be below `size`.
     fn split_offset(&self, offset: Dim, size: &Dim, high: &mut Index, low: &mut Index) -> Result<(), Undecided> {
         let scope = self.scope;
         let mut quotients: SmallVec<[Dim; 2]> = SmallVec::new();
@@ -302,7 +302,7 @@ pub(super) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bo
         || (a.as_const().is_none() || b.as_const().is_none()) && where_present(scope, digits, || is_equal(scope, a, b))
 }
 
-/// What is found while every digit has at least one.
+/// Runs `find` under the assumption that every digit is at least 1.
 fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> bool {
     let mut positive: Vec<Dim> = Vec::new();
     for size in digits.iter().filter(|size| size.as_const().is_none()) {

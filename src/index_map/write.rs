@@ -70,7 +70,7 @@ pub struct AxisRange {
     pub len: Dim,
 }
 
-/// What a written program may contain.
+/// The movements that a written program may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// Gather, where Slice, or Concat of a few slices, would do.
@@ -184,7 +184,7 @@ impl Movement {
 }
 
 impl IndexMap {
-    /// The shortest program that was found for this map, of at most as many nodes as are allowed.
+    /// Returns the shortest program found for this map, if it has at most the allowed number of nodes.
     pub fn write(&self, scope: &Scope, allowed: &Allowed) -> Option<Program> {
         let tree = Writer { scope, allowed, tables: allowed.gather }.tree(self, allowed.nodes)?;
         let program = Program::of(scope, &tree, &self.sources);
@@ -224,7 +224,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A chain of at most so many nodes; the shortest that is found.
+    /// Returns the shortest chain found, of at most `nodes` nodes.
     fn chain(&self, map: &IndexMap, nodes: usize) -> Option<Vec<Movement>> {
         if self.is_nothing(map) {
             return Some(vec![]);

@@ -198,7 +198,7 @@ fn run_time_positions_compose_on_all_axes() {
     let (n, k) = (symbol(&scope, "n", 1), symbol(&scope, "k", 1));
     let source = [n.clone(), number(4), number(6)];
     let gather = IndexMap::gather_at_run_time(&scope, &source, 0, std::slice::from_ref(&k)).unwrap();
-    // Columns 2 to 4, in the order of the rows behind them, every other position.
+    // Every other index, and positions 1 to 3 of the middle axis; the last axis first.
     let slice = IndexMap::slice(
         &scope,
         gather.result(),

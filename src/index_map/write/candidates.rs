@@ -1,4 +1,4 @@
-//! Candidates for the first or the last node of a chain, each with the map that is left.
+//! Candidates for the first or the last node of a chain, each with the map of the rest.
 
 use smallvec::SmallVec;
 
@@ -47,7 +47,7 @@ impl Writer<'_> {
         found
     }
 
-    /// Slices to what is read, with and without steps: all axes at once, and each alone.
+    /// Slices to the positions that the map reads, with and without steps: all axes at once, and each alone.
     fn slices(&self, map: &IndexMap, aligned: &Aligned, found: &mut Vec<(Movement, IndexMap)>) {
         let Some(source) = map.sources.first() else { return };
         let with_steps: Vec<Option<AxisRange>> =
@@ -169,7 +169,7 @@ impl Writer<'_> {
     fn transposes(&self, map: &IndexMap, aligned: &Aligned, found: &mut Vec<(Movement, IndexMap)>) {
         let Some(source) = map.sources.first() else { return };
         let first = |axis: usize| aligned.axes.get(axis).and_then(|index| index.digits().first().copied());
-        // Axes of one position go with the axis before them, or with the one behind, or last.
+        // Axes without digits are placed next to the axis before, next to the axis after, or first.
         for placing in 0..3 {
             let mut keys: Vec<(usize, usize)> = Vec::with_capacity(source.len());
             for axis in 0..source.len() {
@@ -292,7 +292,7 @@ impl Writer<'_> {
         shapes
     }
 
-    /// Last nodes, and the map of what is before them: the part of the result that the node repeats.
+    /// Returns last nodes, each with the map before it, whose result is the part that the node repeats.
     pub(super) fn lasts(&self, map: &IndexMap) -> Vec<(Movement, IndexMap)> {
         let scope = self.scope;
         let mut found = Vec::new();
