@@ -22,7 +22,22 @@ pub(super) fn with_one_table(scope: &Scope, digits: &[Dim], axes: &mut Axes) -> 
             continue;
         };
         let next = at.saturating_add(1);
-        if axes.get(next).and_then(table_of).as_ref() == Some(&own) {
+        // The neighbour depends on digits of the table only.
+        let is_within = |axis: &Axis| {
+            let digits = axis.at.digits();
+            !digits.is_empty() && digits.iter().all(|digit| own.contains(digit))
+        };
+        let previous = at.checked_sub(1).filter(|&previous| axes.get(previous).is_some_and(is_within));
+        if let Some(previous) = previous {
+            let whole = merged(scope, axes.get(previous..=at).unwrap_or_default());
+            axes.remove(at);
+            if let Some(axis) = axes.get_mut(previous) {
+                *axis = whole;
+            }
+            at = previous;
+            continue;
+        }
+        if axes.get(next).is_some_and(is_within) {
             let whole = merged(scope, axes.get(at..=next).unwrap_or_default());
             axes.remove(next);
             if let Some(axis) = axes.get_mut(at) {
@@ -33,8 +48,8 @@ pub(super) fn with_one_table(scope: &Scope, digits: &[Dim], axes: &mut Axes) -> 
         at = next;
         let Some(axis) = axes.get_mut(next.saturating_sub(1)) else { break };
         let is_own = |term: &Term| match &term.atom {
-            Atom::Digit(digit) => own.as_slice() == [*digit],
-            Atom::Table(table) => table.digits == own,
+            Atom::Digit(digit) => own.contains(digit),
+            Atom::Table(table) => table.digits.iter().all(|digit| own.contains(digit)),
             Atom::Lookup(_) => false,
         };
         let terms: SmallVec<[Term; 2]> = axis.at.terms.iter().filter(|term| is_own(term)).cloned().collect();

@@ -138,7 +138,13 @@ impl Writer<'_> {
     fn gathers(&self, map: &IndexMap, aligned: &Aligned, found: &mut Vec<(Movement, IndexMap)>) {
         let Some(source) = map.sources.first() else { return };
         for (axis, index) in aligned.axes.iter().enumerate() {
-            if !index.terms.iter().any(|term| matches!(term.atom, Atom::Table(_))) {
+            // A Slice selects a progression with less.
+            let is_slice = match index.terms.as_slice() {
+                [] => true,
+                [term] => !matches!(term.atom, Atom::Table(_)),
+                _ => false,
+            };
+            if is_slice {
                 continue;
             }
             let used = index.digits();
