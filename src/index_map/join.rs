@@ -199,10 +199,10 @@ impl Along {
         }
     }
 
-    /// The coefficient along the pieces, if it is no number.
+    /// The symbolic part of the coefficient along the pieces, if it is no number.
     fn weight(&self, index: &Index) -> Option<Dim> {
         let term = index.terms.iter().find(|term| self.is_along(term))?;
-        term.coefficient.as_const().is_none().then(|| term.coefficient.clone())
+        term.coefficient.as_const().is_none().then(|| term.coefficient.without_content())
     }
 
     /// The values along the pieces in units of `weight`, if they are numbers.

@@ -14,6 +14,9 @@ use super::form::{
 };
 use crate::dim::{Dim, Operation, Scope};
 
+/// The most dims that are looked at for what follows from their being at least 1.
+const MOST_POSITIVE: usize = 32;
+
 /// Axes of a source over digits of a result, while both are split.
 #[derive(Clone, Debug)]
 pub(super) struct Refined<'s> {
@@ -307,21 +310,26 @@ pub(super) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bo
 
 /// Runs `find` under the assumption that every digit is at least 1.
 fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> bool {
-    let mut positive: Vec<Dim> = Vec::new();
-    for size in digits.iter().filter(|size| size.as_const().is_none()) {
-        positive.push(size.clone());
+    let mut positive: Vec<Dim> = digits.iter().filter(|size| size.as_const().is_none()).cloned().collect();
+    let mut next = 0;
+    while let Some(size) = positive.get(next).filter(|_| next < MOST_POSITIVE).cloned() {
+        next += 1;
         if size.as_symbol().is_some() {
             continue;
         }
-        // max(0, e) is at least 1 only if e is; min(a, b) only if both are.
-        for (operation, left, right) in scope.parts(size) {
+        // max(0, e) is at least 1 only if e is; min(a, b) only if both are; c·a of a number c only if a is.
+        for (operation, left, right) in scope.parts(&size) {
             let is_zero = |dim: &Dim| dim.as_const().is_some_and(|value| value <= 0);
-            match operation {
-                Operation::Max if is_zero(&left) => positive.push(right),
-                Operation::Max if is_zero(&right) => positive.push(left),
-                Operation::Min => positive.extend([left, right]),
-                _ => {}
-            }
+            let is_positive = |dim: &Dim| dim.as_const().is_some_and(|value| value > 0);
+            let found = match operation {
+                Operation::Max if is_zero(&left) => vec![right],
+                Operation::Max if is_zero(&right) => vec![left],
+                Operation::Mul if is_positive(&left) => vec![right],
+                Operation::Mul if is_positive(&right) => vec![left],
+                Operation::Min => vec![left, right],
+                _ => continue,
+            };
+            positive.extend(found.into_iter().filter(|dim| dim.as_const().is_none()));
         }
     }
     if positive.is_empty() {
