@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::Undecided;
 use super::form::{
     Atom, Axes, Axis, Core, Fill, Form, Index, Lookup, MOST_DIGITS, Read, Table, is_equal, one, over, times, zero,
 };
-pub(super) use super::join::{joined, of_pieces};
 use super::refine::merged;
 use super::tables::{split_tables, with_one_table};
+use super::undecided::Undecided;
 use crate::dim::{Dim, Scope};
 
 impl Core {

@@ -13,7 +13,8 @@ use super::form::{
     is_negative, minus, number, one, over, plus, times, zero,
 };
 use super::refine::{Refined, holds, merged};
-use super::{Undecided, canonical};
+use super::undecided::Undecided;
+use super::{canonical, join};
 use crate::dim::{Dim, Scope};
 
 /// The most positions that become a piece each.
@@ -57,7 +58,7 @@ impl IndexMap {
     /// There are too many pieces.
     pub fn with_sources(&self, scope: &Scope, sources: &[Shape], to: &[usize]) -> Result<IndexMap, Undecided> {
         let core = self.core.with_sources(&|source| to.get(source).copied().unwrap_or(source));
-        let core = canonical::joined(scope, core)?;
+        let core = join::joined(scope, core)?;
         Ok(IndexMap { sources: sources.into(), result: self.result.clone(), core })
     }
 
@@ -109,7 +110,7 @@ fn through(scope: &Scope, outer: &Core, inner: &[Core]) -> Result<Core, Undecide
             for piece in &pieces.parts {
                 parts.push(Piece { len: piece.len.clone(), core: through(scope, &piece.core, inner)? });
             }
-            canonical::of_pieces(scope, &pieces.before, &pieces.after, parts)
+            of_pieces(scope, &pieces.before, &pieces.after, parts)
         }
     }
 }
@@ -185,6 +186,49 @@ fn shifted_parts(scope: &Scope, axis: &Axis, parts: &[Axis]) -> Axes {
     axes
 }
 
+/// Pieces as few as possible, nested in one order.
+fn of_pieces(scope: &Scope, before: &Dim, after: &Dim, parts: Vec<Piece>) -> Result<Core, Undecided> {
+    match with_outer_first(scope, before, after, &parts)? {
+        Some(core) => Ok(core),
+        None => join::of_pieces(scope, before, after, parts),
+    }
+}
+
+/// The same map with its pieces along the most significant digit outermost: if a part has pieces along a digit before this one, all parts are
+/// cut there.
+fn with_outer_first(scope: &Scope, before: &Dim, after: &Dim, parts: &[Piece]) -> Result<Option<Core>, Undecided> {
+    let outer = parts.iter().find_map(|piece| {
+        let Form::Pieces(nested) = &piece.core.form else { return None };
+        let len = nested.len(scope);
+        let rest = over(scope, before, &times(scope, &nested.before, &len))?;
+        Some((nested, len, rest))
+    });
+    let Some((nested, size, rest)) = outer.filter(|_| parts.len() > 1) else { return Ok(None) };
+    let mut start = zero();
+    let mut cut = Vec::with_capacity(nested.parts.len());
+    for segment in &nested.parts {
+        let own = times(scope, &times(scope, &nested.before, &segment.len), &rest);
+        let mut inner = Vec::with_capacity(parts.len());
+        for piece in parts {
+            let low = times(scope, &times(scope, &rest, &piece.len), after);
+            let digits = [nested.before.clone(), segment.len.clone(), low.clone()];
+            let mut middle = Index::digit(1);
+            middle.offset = start.clone();
+            let axes = [
+                Axis { size: nested.before.clone(), at: Index::digit(0) },
+                Axis { size: size.clone(), at: middle },
+                Axis { size: low, at: Index::digit(2) },
+            ];
+            inner.push(Piece { len: piece.len.clone(), core: pull(scope, &digits, &axes, &piece.core)? });
+        }
+        cut.push(Piece { len: segment.len.clone(), core: of_pieces(scope, &own, after, inner)? });
+        start = plus(scope, &start, &segment.len);
+    }
+    let len = parts.iter().fold(zero(), |sum, piece| plus(scope, &sum, &piece.len));
+    let below = times(scope, &times(scope, &rest, &len), after);
+    of_pieces(scope, &nested.before, &below, cut).map(Some)
+}
+
 impl Pieces {
     pub fn len(&self, scope: &Scope) -> Dim {
         self.parts.iter().fold(zero(), |sum, piece| plus(scope, &sum, &piece.len))
@@ -238,7 +282,7 @@ impl Selected<'_> {
                 return Err(Undecided::PieceLimit);
             }
         }
-        canonical::of_pieces(scope, &before, &after, pieces)
+        of_pieces(scope, &before, &after, pieces)
     }
 
     /// One piece for each position of the least significant digit, if these are few.
@@ -266,7 +310,7 @@ impl Selected<'_> {
             pieces.push(Piece { len: one(), core: selected.select()? });
         }
         let (before, after) = self.around(*digit);
-        canonical::of_pieces(scope, &before, &after, pieces)
+        of_pieces(scope, &before, &after, pieces)
     }
 
     /// The products of the sizes before and after a digit.

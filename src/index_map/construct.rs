@@ -7,7 +7,8 @@ use super::form::{
     Atom, Axes, Axis, Core, Fill, Form, Index, IndexMap, Piece, Read, Shape, is_equal, minus, number, one, over, plus,
     times, zero,
 };
-use super::{Undecided, canonical};
+use super::undecided::Undecided;
+use super::{canonical, join};
 use crate::dim::{Dim, Scope};
 
 /// The selection of one axis in a slice. Positions lie on the axis wherever `len` is at least 1.
@@ -237,7 +238,7 @@ impl IndexMap {
             parts.push(Piece { len: own.clone(), core });
         }
         *result.get_mut(axis).ok_or(Undecided::Rank)? = len;
-        Ok(IndexMap { sources: sources.into(), result, core: canonical::of_pieces(scope, &before, &after, parts)? })
+        Ok(IndexMap { sources: sources.into(), result, core: join::of_pieces(scope, &before, &after, parts)? })
     }
 
     /// A tensor of one constant; it has no source.
@@ -297,7 +298,7 @@ impl IndexMap {
         };
         let mut result: Shape = source.into();
         *result.get_mut(axis).ok_or(Undecided::Rank)? = scope.sum([pads.0, size, pads.1]);
-        let core = canonical::of_pieces(scope, &before, &after, vec![first, read(zero(), 1, size)?, second])?;
+        let core = join::of_pieces(scope, &before, &after, vec![first, read(zero(), 1, size)?, second])?;
         Ok(IndexMap { sources: std::iter::once(source.into()).collect(), result, core })
     }
 

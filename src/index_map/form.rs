@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::Undecided;
+use super::undecided::Undecided;
 use crate::dim::{Dim, Scope};
 
 /// The dims of a tensor.

@@ -1,8 +1,9 @@
 //! The inverse of a bijection.
 
+use super::canonical;
 use super::form::{Atom, Axes, Axis, Form, Index, IndexMap, Read, is_equal, number, one};
 use super::refine::{Refined, sizes_by_digit};
-use super::{Undecided, canonical};
+use super::undecided::Undecided;
 use crate::dim::{Dim, Scope};
 use smallvec::SmallVec;
 

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Undecided;
 use super::canonical::{of_fill, of_read};
-use super::compose::pull;
 use super::form::{
     Atom, Axes, Axis, Core, Form, Index, MOST_PIECES, Piece, Pieces, Read, Term, is_at_most, is_equal, minus, one,
     over, plus, times, zero,
 };
 use super::refine::{Refined, holds_equal, merged};
+use super::undecided::Undecided;
 use crate::dim::{Dim, Scope};
 
 /// The core with its pieces joined where they continue each other.
@@ -48,9 +47,6 @@ pub(super) fn of_pieces(scope: &Scope, before: &Dim, after: &Dim, parts: Vec<Pie
             }
         }
     }
-    if let Some(core) = with_outer_first(scope, before, after, &joined)? {
-        return Ok(core);
-    }
     if let [_] = joined.as_slice() {
         return joined.pop().map(|piece| piece.core).ok_or(Undecided::Rank);
     }
@@ -64,41 +60,6 @@ pub(super) fn of_pieces(scope: &Scope, before: &Dim, after: &Dim, parts: Vec<Pie
     let digits = [before, &len, after].into_iter().filter(|size| !size.is_const(1)).cloned().collect();
     let pieces = Pieces { before: before.clone(), after: after.clone(), parts: joined };
     Ok(Core { digits, form: Form::Pieces(Arc::new(pieces)) })
-}
-
-/// The same map with its pieces along the most significant digit outermost: if a part has pieces along a digit before this one, all parts are
-/// cut there.
-fn with_outer_first(scope: &Scope, before: &Dim, after: &Dim, parts: &[Piece]) -> Result<Option<Core>, Undecided> {
-    let outer = parts.iter().find_map(|piece| {
-        let Form::Pieces(nested) = &piece.core.form else { return None };
-        let len = nested.len(scope);
-        let rest = over(scope, before, &times(scope, &nested.before, &len))?;
-        Some((nested, len, rest))
-    });
-    let Some((nested, size, rest)) = outer.filter(|_| parts.len() > 1) else { return Ok(None) };
-    let mut start = zero();
-    let mut cut = Vec::with_capacity(nested.parts.len());
-    for segment in &nested.parts {
-        let own = times(scope, &times(scope, &nested.before, &segment.len), &rest);
-        let mut inner = Vec::with_capacity(parts.len());
-        for piece in parts {
-            let low = times(scope, &times(scope, &rest, &piece.len), after);
-            let digits = [nested.before.clone(), segment.len.clone(), low.clone()];
-            let mut middle = Index::digit(1);
-            middle.offset = start.clone();
-            let axes = [
-                Axis { size: nested.before.clone(), at: Index::digit(0) },
-                Axis { size: size.clone(), at: middle },
-                Axis { size: low, at: Index::digit(2) },
-            ];
-            inner.push(Piece { len: piece.len.clone(), core: pull(scope, &digits, &axes, &piece.core)? });
-        }
-        cut.push(Piece { len: segment.len.clone(), core: of_pieces(scope, &own, after, inner)? });
-        start = plus(scope, &start, &segment.len);
-    }
-    let len = parts.iter().fold(zero(), |sum, piece| plus(scope, &sum, &piece.len));
-    let below = times(scope, &times(scope, &rest, &len), after);
-    of_pieces(scope, &nested.before, &below, cut).map(Some)
 }
 
 /// One piece for two neighbours, if the second continues the first.

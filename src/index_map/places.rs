@@ -8,7 +8,8 @@ use super::construct::{Builder, product};
 use super::form::{
     Atom, Axis, Fill, Index, IndexMap, Lookup, MOST_PIECES, Piece, Read, Shape, minus, number, one, over, plus, times,
 };
-use super::{Undecided, canonical};
+use super::undecided::Undecided;
+use super::{canonical, join};
 use crate::dim::{Dim, Scope};
 
 impl IndexMap {
@@ -148,9 +149,9 @@ impl IndexMap {
         if !scope.ge(size, &one()).is_yes() {
             return Err(Undecided::AtMost(one(), size.clone()));
         }
-        let core = canonical::of_pieces(scope, &rows, &one(), vec![of_rows(&one(), diagonal), of_rows(size, fill)])?;
+        let core = join::of_pieces(scope, &rows, &one(), vec![of_rows(&one(), diagonal), of_rows(size, fill)])?;
         let most = Piece { len: times(scope, &rows, &columns), core };
-        let core = canonical::of_pieces(scope, &one(), &one(), vec![most, of(&one(), diagonal)])?;
+        let core = join::of_pieces(scope, &one(), &one(), vec![most, of(&one(), diagonal)])?;
         Ok(IndexMap { sources: SmallVec::new(), result: [size.clone(), size.clone()].into_iter().collect(), core })
     }
 
@@ -214,7 +215,7 @@ impl IndexMap {
             let core = canonical::of_read(scope, built.digits, Read { source: from, axes: built.axes })?;
             parts.push(Piece { len: one(), core });
         }
-        let core = canonical::of_pieces(scope, &one(), after, parts)?;
+        let core = join::of_pieces(scope, &one(), after, parts)?;
         Ok(IndexMap { sources: [source.into(), updates.into()].into_iter().collect(), result: source.into(), core })
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::Undecided;
 use super::form::{
     Atom, Axes, Axis, Index, Lookup, MOST_DIGITS, Table, Term, is_at_most, is_equal, is_negative, minus, number, one,
     over, plus, times, zero,
 };
+use super::undecided::Undecided;
 use crate::dim::{Dim, Operation, Scope};
 
 /// The most dims that are looked at for what follows from their being at least 1.

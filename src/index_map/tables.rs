@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::Undecided;
 use super::form::{Atom, Axes, Axis, Index, Table, Term, number, one, over, zero};
 use super::refine::{Refined, merged};
+use super::undecided::Undecided;
 use crate::dim::{Dim, Scope};
 
 /// Neighbouring axes with tables of one digit are one axis, and terms of one digit are one table.

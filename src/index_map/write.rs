@@ -7,181 +7,21 @@
 
 mod candidates;
 mod flatten;
+mod movement;
 mod single;
+mod writer;
 
 pub use flatten::{Operand, Program, Step};
+pub use movement::{AxisRange, Movement};
+pub use writer::Allowed;
 
-use super::construct::{BlockMode, PadMode, Selected};
-use super::form::{Fill, Form, IndexMap, Piece, Shape, is_at_most, is_equal, number, one, zero};
-use super::refine::holds;
-use super::{Undecided, canonical};
+use flatten::Tree;
+use movement::is_same;
+use writer::Writer;
+
+use super::form::{Form, IndexMap, Piece, Shape, is_equal, number, zero};
+use super::join;
 use crate::dim::{Dim, Scope};
-
-/// One node, independent of any operator set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Movement {
-    /// A range of each axis: start, step and number of positions; `None` is the whole axis.
-    Slice(Vec<Option<AxisRange>>),
-    /// Axis `i` of the result is axis `perm[i]` of the operand.
-    Transpose(Vec<usize>),
-    /// Equal flat positions in another shape; Squeeze, Unsqueeze and Flatten are spellings of it.
-    Reshape(Shape),
-    /// Broadcast to a shape.
-    Expand(Shape),
-    /// Each axis this often.
-    Tile(Shape),
-    /// Constant indices of a shape on one axis.
-    Gather {
-        /// The axis.
-        axis: usize,
-        /// The shape of the indices.
-        shape: Vec<i64>,
-        /// The indices, counted from the start.
-        indices: Vec<i64>,
-    },
-    /// A constant around the operand: the numbers of positions before and after each axis.
-    Pad {
-        /// Before each axis.
-        before: Shape,
-        /// After each axis.
-        after: Shape,
-        /// The constant.
-        fill: Fill,
-    },
-    /// Operands one after the other along an axis.
-    Concat(usize),
-    /// A constant tensor of a shape; no operand.
-    Filled(Shape, Fill),
-    /// SpaceToDepth with a block size.
-    SpaceToDepth(i64),
-    /// DepthToSpace with a block size and a mode.
-    DepthToSpace(i64, BlockMode),
-}
-
-/// Positions `start + k · step` for `k` in `0 .. len`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AxisRange {
-    /// The first position.
-    pub start: Dim,
-    /// The distance between neighbours.
-    pub step: i64,
-    /// The number of positions.
-    pub len: Dim,
-}
-
-/// The movements that a written program may contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Allowed {
-    /// Gather, where Slice, or Concat of a few slices, would do.
-    pub gather: bool,
-    /// Slices with a negative step.
-    pub negative_step: bool,
-    /// SpaceToDepth and DepthToSpace.
-    pub blocks: bool,
-    /// The most nodes.
-    pub nodes: usize,
-}
-
-impl Allowed {
-    /// All movements, and this many nodes.
-    pub fn all(nodes: usize) -> Allowed {
-        Allowed { gather: true, negative_step: true, blocks: true, nodes }
-    }
-}
-
-/// Movements as an expression: a source, or a node of operands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "nearly every tree is a node")]
-pub(super) enum Tree {
-    Source(usize),
-    Node(Movement, Vec<Tree>),
-}
-
-impl Tree {
-    fn after(self, chain: Vec<Movement>) -> Tree {
-        chain.into_iter().fold(self, |tree, movement| Tree::Node(movement, vec![tree]))
-    }
-}
-
-impl Movement {
-    /// The map of this node on operands of these shapes.
-    ///
-    /// # Errors
-    /// The operands do not fit, or a question about dims is not decided.
-    pub fn map(&self, scope: &Scope, operands: &[Shape]) -> Result<IndexMap, Undecided> {
-        let source = || operands.first().ok_or(Undecided::Rank);
-        match self {
-            Movement::Slice(ranges) => {
-                let entry = |range: &Option<AxisRange>| match range {
-                    None => Selected::All,
-                    Some(AxisRange { start, step, len }) => {
-                        Selected::Range { start: start.clone(), step: *step, len: len.clone() }
-                    }
-                };
-                IndexMap::slice(scope, source()?, &ranges.iter().map(entry).collect::<Vec<_>>())
-            }
-            Movement::Transpose(perm) => IndexMap::transpose(scope, source()?, perm),
-            Movement::Reshape(result) => Ok(IndexMap::reshape(scope, source()?, result)),
-            Movement::Expand(result) => IndexMap::expand(scope, source()?, result),
-            Movement::Tile(repeats) => IndexMap::tile(scope, source()?, repeats),
-            Movement::Gather { axis, shape, indices } => IndexMap::gather(scope, source()?, *axis, shape, indices),
-            Movement::Pad { before, after, fill } => {
-                let mut map = IndexMap::identity(scope, source()?);
-                for (axis, pads) in before.iter().zip(after).enumerate() {
-                    if !(pads.0.is_const(0) && pads.1.is_const(0)) {
-                        let pad = IndexMap::pad(scope, map.result(), axis, pads, PadMode::Constant(*fill))?;
-                        map = map.then(scope, &pad)?;
-                    }
-                }
-                Ok(map)
-            }
-            Movement::Concat(axis) => IndexMap::concat(scope, operands, *axis),
-            Movement::Filled(shape, fill) => Ok(IndexMap::filled(scope, shape, *fill)),
-            Movement::SpaceToDepth(block) => IndexMap::space_to_depth(scope, source()?, *block),
-            Movement::DepthToSpace(block, mode) => IndexMap::depth_to_space(scope, source()?, *block, *mode),
-        }
-    }
-}
-
-impl Movement {
-    /// Checks that the node is valid on operands of these shapes in every run, whether its result has elements or not.
-    fn check(&self, scope: &Scope, operands: &[Shape]) -> Result<(), Undecided> {
-        let at_most = |a: &Dim, b: &Dim| {
-            if is_at_most(scope, a, b) { Ok(()) } else { Err(Undecided::AtMost(a.clone(), b.clone())) }
-        };
-        let source: &[Dim] = operands.first().map(Shape::as_slice).unwrap_or_default();
-        match self {
-            Movement::Slice(ranges) => {
-                for (size, range) in source.iter().zip(ranges) {
-                    let Some(AxisRange { start, step, len }) = range else { continue };
-                    at_most(&zero(), len)?;
-                    let last = scope.add(start, &scope.mul(&number(*step), &scope.sub(len, &one())));
-                    let end = scope.sub(size, &one());
-                    let within = [(&zero(), start), (start, &end), (&zero(), &last), (&last, &end)];
-                    if !holds(scope, std::slice::from_ref(len), &within) {
-                        return Err(Undecided::AtMost(last, end));
-                    }
-                }
-            }
-            Movement::Reshape(result) => {
-                let (from, to) = (scope.product(source), scope.product(result));
-                if !is_equal(scope, &from, &to) {
-                    return Err(Undecided::Equal(from, to));
-                }
-            }
-            Movement::Gather { axis, indices, .. } => {
-                let most = indices.iter().copied().max().unwrap_or(-1);
-                at_most(&number(most.saturating_add(1)), source.get(*axis).ok_or(Undecided::Rank)?)?;
-            }
-            Movement::Pad { before, after, .. } => {
-                before.iter().chain(after).try_for_each(|pad| at_most(&zero(), pad))?;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
 
 impl IndexMap {
     /// Returns the shortest program found for this map, if it has at most the allowed number of nodes.
@@ -192,13 +32,6 @@ impl IndexMap {
             && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
         is_right.then_some(program)
     }
-}
-
-struct Writer<'s> {
-    scope: &'s Scope,
-    allowed: &'s Allowed,
-    /// Whether tables may be written as Gather.
-    tables: bool,
 }
 
 impl Writer<'_> {
@@ -306,7 +139,7 @@ impl Writer<'_> {
             let pads =
                 [len_of(pieces.parts.first(), first == Some(fill)), len_of(pieces.parts.last(), last == Some(fill))];
             let len = inner.iter().fold(zero(), |sum, piece| scope.add(&sum, &piece.len));
-            let core = canonical::of_pieces(scope, &pieces.before, &pieces.after, inner).ok()?;
+            let core = join::of_pieces(scope, &pieces.before, &pieces.after, inner).ok()?;
             let padded = part(&Piece { len, core });
             let pad = |at: usize, pads: &[Dim; 2]| {
                 let side = |number_of_side: usize| -> Shape {
@@ -352,21 +185,5 @@ impl Writer<'_> {
     }
 }
 
-impl Movement {
-    /// One Pad for this one after another.
-    fn with(&self, scope: &Scope, inner: &Movement) -> Option<Movement> {
-        let (Movement::Pad { before, after, fill }, Movement::Pad { before: b, after: a, fill: f }) = (self, inner)
-        else {
-            return None;
-        };
-        let sum = |a: &Shape, b: &Shape| a.iter().zip(b).map(|(a, b)| scope.add(a, b)).collect();
-        (fill == f).then(|| Movement::Pad { before: sum(before, b), after: sum(after, a), fill: *fill })
-    }
-}
-
 /// The longest chain that is searched for.
 const LONGEST_CHAIN: usize = 4;
-
-fn is_same(scope: &Scope, a: &[Dim], b: &[Dim]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(scope, a, b))
-}

@@ -270,3 +270,31 @@ fn an_affine_table_has_no_table() {
         assert!(!read.axes.iter().flat_map(|axis| &axis.at.terms).any(is_table), "{indices:?}");
     }
 }
+
+#[test]
+fn a_slice_between_two_transposes_is_a_slice() {
+    let scope = Scope::new();
+    let source = [symbol(&scope, "n", 0), number(6), number(4)];
+    let turned = IndexMap::transpose(&scope, &source, &[2, 1, 0]).unwrap();
+    let rows = IndexMap::range(&scope, turned.result(), 1, number(1), 1, number(3)).unwrap();
+    let back = IndexMap::transpose(&scope, rows.result(), &[2, 1, 0]).unwrap();
+    let map = turned.then(&scope, &rows).unwrap().then(&scope, &back).unwrap();
+    let range = AxisRange { start: number(1), step: 1, len: number(3) };
+    let program = map.write(&scope, &Allowed::all(3)).unwrap();
+    assert_eq!(movements(&program), [Movement::Slice(vec![None, Some(range), None])]);
+}
+
+#[test]
+fn pads_of_two_axes_are_one_pad_in_any_order() {
+    let scope = Scope::new();
+    let source = [number(4), symbol(&scope, "n", 0), number(6)];
+    let pad = |map: &IndexMap, axis| {
+        let pad =
+            IndexMap::pad(&scope, map.result(), axis, (&number(1), &number(2)), PadMode::Constant(Fill(0))).unwrap();
+        map.then(&scope, &pad).unwrap()
+    };
+    let identity = IndexMap::identity(&scope, &source);
+    let (one, other) = (pad(&pad(&identity, 0), 2), pad(&pad(&identity, 2), 0));
+    assert!(one.equals(&scope, &other));
+    assert_eq!(one.write(&scope, &Allowed::all(2)).unwrap().nodes(), 1);
+}

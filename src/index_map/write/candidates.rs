@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::movement::{AxisRange, Movement, is_same};
 use super::single::{Aligned, values_over};
-use super::{AxisRange, Movement, Writer, is_same};
+use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::canonical;
 use crate::index_map::form::{

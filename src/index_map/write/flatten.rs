@@ -2,10 +2,24 @@
 
 use smallvec::SmallVec;
 
-use super::{AxisRange, Movement, Tree};
+use super::movement::{AxisRange, Movement};
 use crate::dim::{Dim, Scope};
-use crate::index_map::Undecided;
 use crate::index_map::form::{IndexMap, Shape, is_equal, plus, zero};
+use crate::index_map::undecided::Undecided;
+
+/// Movements as an expression: a source, or a node of operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "nearly every tree is a node")]
+pub(super) enum Tree {
+    Source(usize),
+    Node(Movement, Vec<Tree>),
+}
+
+impl Tree {
+    pub fn after(self, chain: Vec<Movement>) -> Tree {
+        chain.into_iter().fold(self, |tree, movement| Tree::Node(movement, vec![tree]))
+    }
+}
 
 /// A source of the map, or the result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::{AxisRange, Movement, Writer, is_same};
+use super::movement::{AxisRange, Movement, is_same};
+use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::construct::BlockMode;
 use crate::index_map::form::{Form, Index, IndexMap, Shape, for_each, is_equal, one, over, sizes_of};
