@@ -1,8 +1,8 @@
 //! Equality of maps, by their canonical forms.
 
-use super::form::{Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, number, one, plus};
+use super::form::{Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, is_negative, number, plus, times};
 use super::refine::merged;
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, greatest_common_divisor};
 
 impl IndexMap {
     /// Whether both maps have the same sources and result and the same canonical form: then they read the same elements.
@@ -45,22 +45,30 @@ impl Core {
     }
 }
 
-/// The flat position in the source, whose tables have values that start at 0 and a coefficient of 1 where that is a number.
+/// The flat position in the source. Its tables have a least value of 0, no common divisor, and coefficients that are not negative.
 fn flat(scope: &Scope, axes: &[Axis]) -> Option<Index> {
     let whole = merged(scope, axes).at;
     let mut index = Index::constant(whole.offset.clone());
     for term in &whole.terms {
-        match (&term.atom, term.coefficient.as_const()) {
-            (Atom::Table(table), Some(scale)) if scale != 1 => {
-                let scaled = table.values.iter().map(|value| value.checked_mul(scale)).collect::<Option<Vec<_>>>()?;
-                let least = scaled.iter().copied().min().unwrap_or(0);
-                index.offset = plus(scope, &index.offset, &number(least));
-                let values = scaled.iter().map(|value| value.checked_sub(least)).collect::<Option<Vec<_>>>()?;
-                let table = Table { digits: table.digits.clone(), values: values.into() };
-                index.add_term(scope, one(), Atom::Table(table));
-            }
-            _ => index.add_term(scope, term.coefficient.clone(), term.atom.clone()),
+        let Atom::Table(table) = &term.atom else {
+            index.add_term(scope, term.coefficient.clone(), term.atom.clone());
+            continue;
+        };
+        let (mut coefficient, mut values) = (term.coefficient.clone(), table.values.to_vec());
+        if is_negative(scope, &coefficient) == Some(true) {
+            let most = table.most();
+            index.offset = plus(scope, &index.offset, &times(scope, &coefficient, &number(most)));
+            values = values.iter().map(|value| most.checked_sub(*value)).collect::<Option<_>>()?;
+            coefficient = scope.neg(&coefficient);
         }
+        let least = values.iter().copied().min().unwrap_or(0);
+        index.offset = plus(scope, &index.offset, &times(scope, &coefficient, &number(least)));
+        values = values.iter().map(|value| value.checked_sub(least)).collect::<Option<_>>()?;
+        let common = values.iter().fold(0, |common, value| greatest_common_divisor(common, value.unsigned_abs()));
+        let common = i64::try_from(common.max(1)).ok()?;
+        values = values.iter().map(|value| value.checked_div(common)).collect::<Option<_>>()?;
+        coefficient = times(scope, &coefficient, &number(common));
+        index.add_term(scope, coefficient, Atom::Table(Table { digits: table.digits.clone(), values: values.into() }));
     }
     Some(index)
 }
