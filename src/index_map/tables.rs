@@ -1,4 +1,4 @@
-//! Tables over as few positions as possible: what is affine in them is taken out.
+//! Tables over as few positions as possible: affine parts become digits.
 
 use smallvec::SmallVec;
 
