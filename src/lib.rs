@@ -65,6 +65,7 @@
 //! | feature | default | what it adds |
 //! | --- | --- | --- |
 //! | `cli` | yes | the program `onnx-slice-fold`, with `clap`, `indicatif`, `anyhow`, `mimalloc` and others; turns `mmap` on |
+//! | `algebra` | no | documents the modules `dim`, `slicing` and `index_map`: symbolic sizes, slices of seven dialects, and the algebra of data movement |
 //! | `mmap` | by `cli` | files of 1 MiB and more are mapped and not read. A file that is cut while it is mapped would kill the process: a handler for SIGBUS makes it an error, and is installed when the first file is mapped |
 //! | `images` | yes | ImageDecoder on PNG, WebP and JPEG 2000; without, such nodes are left as they are |
 //!
@@ -105,11 +106,13 @@ pub mod check;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-#[cfg_attr(not(internals), doc(hidden))]
+#[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
 pub mod dim;
 mod error;
 mod evaluation;
 mod explain;
+#[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
+pub mod index_map;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod ir;
 mod model;
@@ -124,7 +127,7 @@ pub mod passes;
 mod report;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod rewrite;
-#[cfg_attr(not(internals), doc(hidden))]
+#[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
 pub mod slicing;
 mod stated;
 #[cfg_attr(not(internals), doc(hidden))]

@@ -15,7 +15,8 @@ use imports::{Code, module_of, test_modules};
 const LAYERS: &[(&str, &[&str])] = &[
     ("dim", &[]),
     ("tensor", &[]),
-    ("slicing", &["dim", "tensor"]),
+    ("index_map", &["dim", "tensor"]),
+    ("slicing", &["dim", "tensor", "index_map"]),
     ("ir", &["dim", "tensor"]),
     ("onnx", &["dim", "tensor", "slicing", "ir"]),
     ("ops", &["dim", "tensor", "slicing", "ir"]),

@@ -1,0 +1,85 @@
+//! Equality of maps, by their canonical forms.
+
+use super::form::{Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, is_negative, number, plus, times};
+use super::refine::merged;
+use crate::dim::{Dim, Scope, greatest_common_divisor};
+
+impl IndexMap {
+    /// Whether both maps have the same sources and result and the same canonical form: then they read the same elements.
+    pub fn equals(&self, scope: &Scope, other: &IndexMap) -> bool {
+        let same_dims =
+            |a: &[Dim], b: &[Dim]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(scope, a, b));
+        same_dims(&self.result, &other.result)
+            && self.sources.len() == other.sources.len()
+            && self.sources.iter().zip(&other.sources).all(|(a, b)| same_dims(a, b))
+            && self.core.equals(scope, &other.core)
+    }
+}
+
+impl Core {
+    pub fn equals(&self, scope: &Scope, other: &Core) -> bool {
+        if self == other || self.is_empty() && other.is_empty() {
+            return true;
+        }
+        let same_digits = self.digits.len() == other.digits.len()
+            && self.digits.iter().zip(&other.digits).all(|(a, b)| is_equal(scope, a, b));
+        match (&self.form, &other.form) {
+            (Form::Fill(a), Form::Fill(b)) => a == b,
+            (Form::Read(a), Form::Read(b)) => {
+                same_digits
+                    && a.source == b.source
+                    && flat(scope, &a.axes)
+                        .is_some_and(|index| flat(scope, &b.axes).is_some_and(|other| index.equals(scope, &other)))
+            }
+            (Form::Pieces(a), Form::Pieces(b)) => {
+                is_equal(scope, &a.before, &b.before)
+                    && is_equal(scope, &a.after, &b.after)
+                    && a.parts.len() == b.parts.len()
+                    && a.parts
+                        .iter()
+                        .zip(&b.parts)
+                        .all(|(a, b)| is_equal(scope, &a.len, &b.len) && a.core.equals(scope, &b.core))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The flat position in the source. Its tables have a least value of 0, no common divisor, and coefficients that are not negative.
+fn flat(scope: &Scope, axes: &[Axis]) -> Option<Index> {
+    let whole = merged(scope, axes).at;
+    let mut index = Index::constant(whole.offset.clone());
+    for term in &whole.terms {
+        let Atom::Table(table) = &term.atom else {
+            index.add_term(scope, term.coefficient.clone(), term.atom.clone());
+            continue;
+        };
+        let (mut coefficient, mut values) = (term.coefficient.clone(), table.values.to_vec());
+        if is_negative(scope, &coefficient) == Some(true) {
+            let most = table.most();
+            index.offset = plus(scope, &index.offset, &times(scope, &coefficient, &number(most)));
+            values = values.iter().map(|value| most.checked_sub(*value)).collect::<Option<_>>()?;
+            coefficient = scope.neg(&coefficient);
+        }
+        let least = values.iter().copied().min().unwrap_or(0);
+        index.offset = plus(scope, &index.offset, &times(scope, &coefficient, &number(least)));
+        values = values.iter().map(|value| value.checked_sub(least)).collect::<Option<_>>()?;
+        let common = values.iter().fold(0, |common, value| greatest_common_divisor(common, value.unsigned_abs()));
+        let common = i64::try_from(common.max(1)).ok()?;
+        values = values.iter().map(|value| value.checked_div(common)).collect::<Option<_>>()?;
+        coefficient = times(scope, &coefficient, &number(common));
+        index.add_term(scope, coefficient, Atom::Table(Table { digits: table.digits.clone(), values: values.into() }));
+    }
+    Some(index)
+}
+
+impl Index {
+    fn equals(&self, scope: &Scope, other: &Index) -> bool {
+        is_equal(scope, &self.offset, &other.offset)
+            && self.terms.len() == other.terms.len()
+            && self.terms.iter().all(|term| {
+                let same = other.terms.iter().find(|other| other.atom == term.atom);
+                same.is_some_and(|other| is_equal(scope, &term.coefficient, &other.coefficient))
+            })
+    }
+}

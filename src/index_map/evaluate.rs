@@ -1,0 +1,115 @@
+//! Evaluation at given sizes, element by element. Slow and plain: it is what the laws are tested against.
+
+use super::form::{Atom, Axis, Core, Fill, Form, Index, IndexMap, Read};
+use crate::dim::{Dim, Symbol};
+
+/// Where an element of a result comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// The element of a source at a flat position.
+    Source {
+        /// Which source.
+        source: usize,
+        /// Its position in row-major order.
+        position: i64,
+    },
+    /// A constant.
+    Fill(Fill),
+}
+
+/// Sizes of the symbols, and contents of the sources that hold run-time positions.
+pub struct Binding<'a> {
+    /// The value of each symbol.
+    pub sizes: &'a dyn Fn(Symbol) -> Option<i64>,
+    /// The integer of a source at a flat position.
+    pub positions: &'a dyn Fn(usize, i64) -> Option<i64>,
+}
+
+impl IndexMap {
+    /// Where each element of the result comes from, in row-major order. `None` if a dim has no value at these sizes or a run-time
+    /// position none.
+    pub fn evaluate(&self, binding: &Binding) -> Option<Vec<Element>> {
+        let mut total = 1i64;
+        for dim in &self.result {
+            total = total.checked_mul(binding.dim(dim)?)?;
+        }
+        (0..total).map(|position| binding.element(&self.core, position)).collect()
+    }
+}
+
+impl Binding<'_> {
+    fn dim(&self, dim: &Dim) -> Option<i64> {
+        dim.evaluate(self.sizes)
+    }
+
+    fn element(&self, core: &Core, position: i64) -> Option<Element> {
+        match &core.form {
+            Form::Fill(fill) => Some(Element::Fill(*fill)),
+            Form::Read(read) => {
+                let mut digits = Vec::with_capacity(core.digits.len());
+                let mut rest = position;
+                for size in core.digits.iter().rev() {
+                    let size = self.dim(size)?;
+                    digits.push((rest.checked_rem_euclid(size)?, size));
+                    rest = rest.checked_div_euclid(size)?;
+                }
+                digits.reverse();
+                Some(Element::Source { source: read.source, position: self.position(read, &digits)? })
+            }
+            Form::Pieces(pieces) => {
+                let after = self.dim(&pieces.after)?;
+                let lens = pieces.parts.iter().map(|piece| self.dim(&piece.len)).collect::<Option<Vec<_>>>()?;
+                let middle: i64 = lens.iter().sum();
+                let low = position.checked_rem_euclid(after)?;
+                let rest = position.checked_div_euclid(after)?;
+                let mut at = rest.checked_rem_euclid(middle)?;
+                let high = rest.checked_div_euclid(middle)?;
+                for (piece, len) in pieces.parts.iter().zip(lens) {
+                    if at < len {
+                        let own = high.checked_mul(len)?.checked_add(at)?.checked_mul(after)?.checked_add(low)?;
+                        return self.element(&piece.core, own);
+                    }
+                    at = at.checked_sub(len)?;
+                }
+                None
+            }
+        }
+    }
+
+    fn position(&self, read: &Read, digits: &[(i64, i64)]) -> Option<i64> {
+        let mut position = 0i64;
+        for Axis { size, at } in &read.axes {
+            let (size, at) = (self.dim(size)?, self.index(at, digits)?);
+            // A position outside of its axis is a defect of the map, never of a model.
+            if !(0..size).contains(&at) {
+                return None;
+            }
+            position = position.checked_mul(size)?.checked_add(at)?;
+        }
+        Some(position)
+    }
+
+    fn index(&self, index: &Index, digits: &[(i64, i64)]) -> Option<i64> {
+        let mut sum = self.dim(&index.offset)?;
+        for term in &index.terms {
+            let value = match &term.atom {
+                Atom::Digit(digit) => digits.get(*digit)?.0,
+                Atom::Table(table) => {
+                    let mut place = 0i64;
+                    for &digit in &table.digits {
+                        let (at, size) = digits.get(digit)?;
+                        place = place.checked_mul(*size)?.checked_add(*at)?;
+                    }
+                    *table.values.get(usize::try_from(place).ok()?)?
+                }
+                Atom::Lookup(lookup) => {
+                    let place = self.position(&lookup.read, digits)?;
+                    let at = (self.positions)(lookup.read.source, place)?;
+                    if at < 0 { at.checked_add(self.dim(&lookup.size)?)? } else { at }
+                }
+            };
+            sum = sum.checked_add(self.dim(&term.coefficient)?.checked_mul(value)?)?;
+        }
+        Some(sum)
+    }
+}

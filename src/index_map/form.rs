@@ -1,0 +1,512 @@
+//! The data of an index map.
+
+use std::sync::Arc;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::undecided::Undecided;
+use crate::dim::{Dim, Scope};
+
+/// The dims of a tensor.
+pub type Shape = SmallVec<[Dim; 6]>;
+
+/// The most digits of a map, the most pieces, and the most entries of a table.
+pub const MOST_DIGITS: usize = 16;
+/// The most pieces of a map, nested pieces included.
+pub const MOST_PIECES: usize = 64;
+/// The most entries of a table.
+pub const MOST_ENTRIES: i64 = 65_536;
+
+/// A function from the elements of a result to elements of sources, for every value of the symbols in the dims.
+///
+/// Two maps are equal (`==`) if their canonical forms are; equal maps read equal elements. Maps that read equal elements
+/// may still differ if a fact about their dims is not known.
+#[derive(Clone, Debug)]
+pub struct IndexMap {
+    pub(super) sources: SmallVec<[Shape; 1]>,
+    pub(super) result: Shape,
+    pub(super) core: Core,
+}
+
+/// A map of flat positions: the result is one axis whose position is written in mixed radix, most significant digit first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Core {
+    /// The sizes of the digits. Their product is the number of elements.
+    pub digits: SmallVec<[Dim; 6]>,
+    pub form: Form,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "nearly every map is a read")]
+pub(super) enum Form {
+    Fill(Fill),
+    Read(Read),
+    Pieces(Arc<Pieces>),
+}
+
+/// A constant that the map does not interpret: equal numbers are equal constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fill(pub u64);
+
+/// An element of one source. The axes split the source's flat position in mixed radix, independent of the source's own axes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    pub source: usize,
+    pub axes: Axes,
+}
+
+pub(super) type Axes = SmallVec<[Axis; 4]>;
+
+/// One axis of a source: its size, and the position on it, which lies in `0 .. size` wherever the result has elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Axis {
+    pub size: Dim,
+    pub at: Index,
+}
+
+/// `offset + Σ coefficient · atom`. Digits come first, in ascending order, each at most once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    pub offset: Dim,
+    pub terms: SmallVec<[Term; 2]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Term {
+    pub coefficient: Dim,
+    pub atom: Atom,
+}
+
+/// An integer of at least 0 that depends on the digits of the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Atom {
+    Digit(usize),
+    Table(Table),
+    Lookup(Arc<Lookup>),
+}
+
+/// One value for each combination of some digits of constant size, in row-major order. The least value is 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Table {
+    pub digits: SmallVec<[usize; 2]>,
+    pub values: Arc<[i64]>,
+}
+
+/// An element of another operand, which holds positions on an axis of `size`, negative ones counted from the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lookup {
+    pub read: Read,
+    pub size: Dim,
+}
+
+/// The flat positions `[before, Σ len, after]`, cut along the middle digit. A piece maps the positions `[before, len, after]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pieces {
+    pub before: Dim,
+    pub after: Dim,
+    pub parts: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub len: Dim,
+    pub core: Core,
+}
+
+pub(super) fn number(value: i64) -> Dim {
+    Dim::constant(value)
+}
+
+pub(super) fn zero() -> Dim {
+    number(0)
+}
+
+pub(super) fn one() -> Dim {
+    number(1)
+}
+
+impl Index {
+    pub fn constant(offset: Dim) -> Index {
+        Index { offset, terms: SmallVec::new() }
+    }
+
+    pub fn digit(digit: usize) -> Index {
+        Index { offset: zero(), terms: smallvec![Term { coefficient: one(), atom: Atom::Digit(digit) }] }
+    }
+
+    pub fn of_atom(atom: Atom) -> Index {
+        Index { offset: zero(), terms: smallvec![Term { coefficient: one(), atom }] }
+    }
+
+    /// The digit, if the index is an offset and that.
+    pub fn as_shifted_digit(&self) -> Option<usize> {
+        match self.terms.as_slice() {
+            [Term { coefficient, atom: Atom::Digit(digit) }] if coefficient.is_const(1) => Some(*digit),
+            _ => None,
+        }
+    }
+
+    /// Adds `scale · other`.
+    pub fn add(&mut self, scope: &Scope, other: &Index, scale: &Dim) {
+        if scale.is_const(0) {
+            return;
+        }
+        self.offset = plus(scope, &self.offset, &times(scope, &other.offset, scale));
+        for term in &other.terms {
+            self.add_term(scope, times(scope, &term.coefficient, scale), term.atom.clone());
+        }
+    }
+
+    pub fn add_term(&mut self, scope: &Scope, coefficient: Dim, atom: Atom) {
+        if coefficient.is_const(0) {
+            return;
+        }
+        if let Some(at) = self.terms.iter().position(|term| term.atom == atom) {
+            let Some(term) = self.terms.get_mut(at) else { return };
+            term.coefficient = plus(scope, &term.coefficient, &coefficient);
+            if term.coefficient.is_const(0) {
+                self.terms.remove(at);
+            }
+            return;
+        }
+        let rank = |atom: &Atom| match atom {
+            Atom::Digit(digit) => *digit,
+            _ => usize::MAX,
+        };
+        let at = self.terms.iter().take_while(|term| rank(&term.atom) <= rank(&atom)).count();
+        self.terms.insert(at, Term { coefficient, atom });
+    }
+
+    /// `self · scale + low`.
+    pub fn followed_by(&self, scope: &Scope, scale: &Dim, low: &Index) -> Index {
+        let mut sum = Index::constant(zero());
+        sum.add(scope, self, scale);
+        sum.add(scope, low, &one());
+        sum
+    }
+
+    /// Replaces each digit by an index over other digits.
+    pub fn substitute(&self, scope: &Scope, old: &[Dim], by: &[Index], digits: &[Dim]) -> Result<Index, Undecided> {
+        let mut sum = Index::constant(self.offset.clone());
+        for term in &self.terms {
+            match &term.atom {
+                Atom::Digit(digit) => {
+                    let index = by.get(*digit).ok_or(Undecided::Rank)?;
+                    sum.add(scope, index, &term.coefficient);
+                }
+                Atom::Table(table) => {
+                    let index = table.substitute(scope, old, by, digits)?;
+                    sum.add(scope, &index, &term.coefficient);
+                }
+                Atom::Lookup(lookup) => {
+                    let read = lookup.read.substitute(scope, old, by, digits)?;
+                    let atom = Atom::Lookup(Arc::new(Lookup { read, size: lookup.size.clone() }));
+                    sum.add_term(scope, term.coefficient.clone(), atom);
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// The greatest value where every digit has at least one.
+    pub fn most(&self, scope: &Scope, digits: &[Dim]) -> Option<Dim> {
+        let mut most = self.offset.clone();
+        for term in &self.terms {
+            if is_negative(scope, &term.coefficient)? {
+                continue;
+            }
+            let reach = term.atom.reach(scope, digits);
+            most = plus(scope, &most, &times(scope, &term.coefficient, &reach));
+        }
+        Some(most)
+    }
+
+    /// The least value where every digit has at least one.
+    pub fn least(&self, scope: &Scope, digits: &[Dim]) -> Option<Dim> {
+        let mut least = self.offset.clone();
+        for term in &self.terms {
+            if is_negative(scope, &term.coefficient)? {
+                let reach = term.atom.reach(scope, digits);
+                least = plus(scope, &least, &times(scope, &term.coefficient, &reach));
+            }
+        }
+        Some(least)
+    }
+
+    /// The digits that occur, in ascending order.
+    pub fn digits(&self) -> SmallVec<[usize; 4]> {
+        let mut found = SmallVec::new();
+        for term in &self.terms {
+            match &term.atom {
+                Atom::Digit(digit) => found.push(*digit),
+                Atom::Table(table) => found.extend(table.digits.iter().copied()),
+                Atom::Lookup(lookup) => found.extend(lookup.read.axes.iter().flat_map(|axis| axis.at.digits())),
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Returns the same index as one table over its digits, if all of it is numbers.
+    pub fn as_table(&self, digits: &[Dim]) -> Result<(SmallVec<[usize; 4]>, Vec<i64>), Undecided> {
+        let used = self.digits();
+        let sizes = sizes_of(&used, digits)?;
+        let mut values = Vec::new();
+        let mut at: SmallVec<[i64; 16]> = SmallVec::from_elem(0, digits.len());
+        for_each(&sizes, |position| {
+            for (&digit, &value) in used.iter().zip(position) {
+                if let Some(at) = at.get_mut(digit) {
+                    *at = value;
+                }
+            }
+            values.push(self.value(digits, &at)?);
+            Some(())
+        })
+        .ok_or(Undecided::Symbolic)?;
+        Ok((used, values))
+    }
+
+    /// The value at one combination of the digits, if all of it is numbers.
+    fn value(&self, digits: &[Dim], at: &[i64]) -> Option<i64> {
+        let mut sum = self.offset.as_const()?;
+        for term in &self.terms {
+            let value = match &term.atom {
+                Atom::Digit(digit) => *at.get(*digit)?,
+                Atom::Table(table) => table.value(digits, at)?,
+                Atom::Lookup(_) => return None,
+            };
+            sum = sum.checked_add(term.coefficient.as_const()?.checked_mul(value)?)?;
+        }
+        Some(sum)
+    }
+
+    /// An index that has these values, affine if they are.
+    pub fn of_values(scope: &Scope, used: &[usize], digits: &[Dim], values: &[i64]) -> Result<Index, Undecided> {
+        let sizes = sizes_of(used, digits)?;
+        let Some(&offset) = values.first() else { return Ok(Index::constant(zero())) };
+        // The differences along each digit, from the first element.
+        let mut weight = values.len();
+        let mut steps: SmallVec<[i64; 4]> = SmallVec::new();
+        for &size in &sizes {
+            weight = weight.checked_div(usize::try_from(size).map_err(|_| Undecided::Overflow)?).unwrap_or(0);
+            let step = if size > 1 { values.get(weight).map(|next| next.wrapping_sub(offset)) } else { Some(0) };
+            steps.push(step.ok_or(Undecided::Overflow)?);
+        }
+        let mut rest = values.iter();
+        let is_affine = for_each(&sizes, |position| {
+            let terms = steps.iter().zip(position).map(|(&step, &at)| i128::from(step).saturating_mul(i128::from(at)));
+            let expected = terms.fold(i128::from(offset), i128::saturating_add);
+            (i128::from(*rest.next()?) == expected).then_some(())
+        });
+        if is_affine.is_some() {
+            let mut index = Index::constant(number(offset));
+            for (&digit, &step) in used.iter().zip(&steps) {
+                index.add_term(scope, number(step), Atom::Digit(digit));
+            }
+            return Ok(index);
+        }
+        let least = values.iter().copied().min().unwrap_or(0);
+        let values = values.iter().map(|value| value.checked_sub(least)).collect::<Option<Vec<_>>>();
+        let table = Table { digits: used.into(), values: values.ok_or(Undecided::Overflow)?.into() };
+        let mut index = Index::of_atom(Atom::Table(table.without_unused(&sizes)));
+        index.offset = number(least);
+        Ok(index)
+    }
+}
+
+impl Atom {
+    /// The greatest value, where every digit has at least one.
+    pub fn reach(&self, scope: &Scope, digits: &[Dim]) -> Dim {
+        match self {
+            Atom::Digit(digit) => digits.get(*digit).map_or_else(zero, |size| minus(scope, size, &one())),
+            Atom::Table(table) => number(table.most()),
+            Atom::Lookup(lookup) => minus(scope, &lookup.size, &one()),
+        }
+    }
+}
+
+impl Table {
+    pub fn most(&self) -> i64 {
+        self.values.iter().copied().max().unwrap_or(0)
+    }
+
+    fn value(&self, digits: &[Dim], at: &[i64]) -> Option<i64> {
+        let mut place = 0i64;
+        for &digit in &self.digits {
+            place = place.checked_mul(digits.get(digit)?.as_const()?)?.checked_add(*at.get(digit)?)?;
+        }
+        self.values.get(usize::try_from(place).ok()?).copied()
+    }
+
+    /// The table without the digits that no value depends on.
+    fn without_unused(mut self, sizes: &[i64]) -> Table {
+        let mut sizes: SmallVec<[usize; 4]> = sizes.iter().map(|&size| usize::try_from(size).unwrap_or(0)).collect();
+        let mut at = 0;
+        while at < self.digits.len() {
+            let size = sizes.get(at).copied().unwrap_or(1).max(1);
+            let inner: usize = sizes.iter().skip(at.saturating_add(1)).product::<usize>().max(1);
+            let is_unused = self.values.chunks(inner.saturating_mul(size)).all(|block| {
+                let first = block.get(..inner);
+                block.chunks(inner).all(|row| Some(row) == first)
+            });
+            if is_unused {
+                let kept = self.values.chunks(inner.saturating_mul(size)).flat_map(|block| block.iter().take(inner));
+                self.values = kept.copied().collect();
+                self.digits.remove(at);
+                sizes.remove(at);
+            } else {
+                at = at.saturating_add(1);
+            }
+        }
+        self
+    }
+
+    fn substitute(&self, scope: &Scope, old: &[Dim], by: &[Index], digits: &[Dim]) -> Result<Index, Undecided> {
+        let indices: SmallVec<[&Index; 4]> =
+            self.digits.iter().map(|&digit| by.get(digit).ok_or(Undecided::Rank)).collect::<Result<_, _>>()?;
+        let mut used: SmallVec<[usize; 4]> = indices.iter().flat_map(|index| index.digits()).collect();
+        used.sort_unstable();
+        used.dedup();
+        let sizes = sizes_of(&used, digits)?;
+        let mut values = Vec::new();
+        let mut at: SmallVec<[i64; 16]> = SmallVec::from_elem(0, digits.len());
+        let mut place: SmallVec<[i64; 16]> = SmallVec::from_elem(0, old.len());
+        for_each(&sizes, |position| {
+            for (&digit, &value) in used.iter().zip(position) {
+                *at.get_mut(digit)? = value;
+            }
+            for (&digit, index) in self.digits.iter().zip(&indices) {
+                *place.get_mut(digit)? = index.value(digits, &at)?;
+            }
+            values.push(self.value(old, &place)?);
+            Some(())
+        })
+        .ok_or(Undecided::Symbolic)?;
+        Index::of_values(scope, &used, digits, &values)
+    }
+}
+
+impl Read {
+    pub fn substitute(&self, scope: &Scope, old: &[Dim], by: &[Index], digits: &[Dim]) -> Result<Read, Undecided> {
+        let axes = self.axes.iter().map(|axis| {
+            let at = axis.at.substitute(scope, old, by, digits)?;
+            Ok(Axis { size: axis.size.clone(), at })
+        });
+        Ok(Read { source: self.source, axes: axes.collect::<Result<_, Undecided>>()? })
+    }
+
+    /// Renumbers the sources, those of run-time positions too.
+    pub fn with_sources(&self, to: &dyn Fn(usize) -> usize) -> Read {
+        let axes = self.axes.iter().map(|axis| {
+            let terms = axis.at.terms.iter().map(|term| match &term.atom {
+                Atom::Lookup(lookup) => {
+                    let read = lookup.read.with_sources(to);
+                    let atom = Atom::Lookup(Arc::new(Lookup { read, size: lookup.size.clone() }));
+                    Term { coefficient: term.coefficient.clone(), atom }
+                }
+                _ => term.clone(),
+            });
+            Axis { size: axis.size.clone(), at: Index { offset: axis.at.offset.clone(), terms: terms.collect() } }
+        });
+        Read { source: to(self.source), axes: axes.collect() }
+    }
+}
+
+/// The constant sizes of these digits; their product is at most [`MOST_ENTRIES`].
+pub(super) fn sizes_of(used: &[usize], digits: &[Dim]) -> Result<SmallVec<[i64; 4]>, Undecided> {
+    let mut sizes = SmallVec::new();
+    let mut entries = 1i64;
+    for &digit in used {
+        let size = digits.get(digit).and_then(Dim::as_const).ok_or(Undecided::Symbolic)?;
+        entries = entries.checked_mul(size).filter(|&entries| entries <= MOST_ENTRIES).ok_or(Undecided::TableLimit)?;
+        sizes.push(size);
+    }
+    Ok(sizes)
+}
+
+/// Calls `act` for each position in a box of these sizes, in row-major order.
+pub(super) fn for_each(sizes: &[i64], mut act: impl FnMut(&[i64]) -> Option<()>) -> Option<()> {
+    if sizes.contains(&0) {
+        return Some(());
+    }
+    let mut position: SmallVec<[i64; 8]> = SmallVec::from_elem(0, sizes.len());
+    loop {
+        act(&position)?;
+        let mut axis = sizes.len();
+        loop {
+            axis = match axis.checked_sub(1) {
+                Some(axis) => axis,
+                None => return Some(()),
+            };
+            let (at, size) = (position.get_mut(axis)?, *sizes.get(axis)?);
+            *at = at.checked_add(1)?;
+            if *at < size {
+                break;
+            }
+            *at = 0;
+        }
+    }
+}
+
+/// Whether a coefficient is negative; `None` if its sign is not known.
+pub(super) fn is_negative(scope: &Scope, coefficient: &Dim) -> Option<bool> {
+    if let Some(value) = coefficient.as_const() {
+        return Some(value < 0);
+    }
+    if scope.ge(coefficient, &zero()).is_yes() {
+        return Some(false);
+    }
+    scope.le(coefficient, &zero()).is_yes().then_some(true)
+}
+
+pub(super) fn times(scope: &Scope, a: &Dim, b: &Dim) -> Dim {
+    if a.is_const(1) {
+        b.clone()
+    } else if b.is_const(1) {
+        a.clone()
+    } else {
+        scope.mul(a, b)
+    }
+}
+
+pub(super) fn plus(scope: &Scope, a: &Dim, b: &Dim) -> Dim {
+    if a.is_const(0) {
+        b.clone()
+    } else if b.is_const(0) {
+        a.clone()
+    } else {
+        scope.add(a, b)
+    }
+}
+
+pub(super) fn minus(scope: &Scope, a: &Dim, b: &Dim) -> Dim {
+    if b.is_const(0) { a.clone() } else { scope.sub(a, b) }
+}
+
+pub(super) fn over(scope: &Scope, a: &Dim, b: &Dim) -> Option<Dim> {
+    if b.is_const(1) {
+        return Some(a.clone());
+    }
+    if a == b {
+        return Some(one());
+    }
+    match (a.as_const(), b.as_const()) {
+        (Some(a), Some(b)) => (a.checked_rem(b)? == 0).then(|| a.checked_div(b).map(number))?,
+        _ => scope.quotient(a, b),
+    }
+}
+
+pub(super) fn is_at_most(scope: &Scope, a: &Dim, b: &Dim) -> bool {
+    match (a.as_const(), b.as_const()) {
+        (Some(a), Some(b)) => a <= b,
+        _ => a == b || scope.le(a, b).is_yes(),
+    }
+}
+
+pub(super) fn is_equal(scope: &Scope, a: &Dim, b: &Dim) -> bool {
+    match (a.as_const(), b.as_const()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b || scope.eq(a, b).is_yes(),
+    }
+}

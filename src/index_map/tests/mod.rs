@@ -1,0 +1,82 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::arithmetic_side_effects)]
+
+mod constructors;
+mod examples;
+mod plain;
+mod writer;
+
+use plain::{Array, Random, draw, draw_shape};
+
+use super::*;
+use crate::dim::{Dim, Scope};
+
+/// Evaluates a map at one size of each symbol.
+fn evaluated(scope: &Scope, map: &IndexMap, sizes: &[(&str, i64)], chain: &dyn std::fmt::Debug) -> Vec<Element> {
+    let value = |symbol| {
+        let name = scope.name(symbol);
+        sizes.iter().find(|(known, _)| **known == *name).map(|(_, size)| *size)
+    };
+    let binding = Binding { sizes: &value, positions: &|_, _| None };
+    map.evaluate(&binding).unwrap_or_else(|| panic!("cannot evaluate {map:?} at {sizes:?} of {chain:?}"))
+}
+
+#[test]
+fn the_map_of_a_chain_is_the_composition_of_its_maps() {
+    let (mut decided, mut undecided) = (0, 0);
+    for seed in 0..1500 {
+        let mut random = Random(seed);
+        random.below(9);
+        let scope = Scope::new();
+        let open = random.below(3) > 0;
+        let source = draw_shape(&mut random, &scope, open);
+        let mut map = IndexMap::identity(&scope, &source);
+        let sizes = [[("n", 3), ("m", 2)], [("n", 1), ("m", 0)], [("n", 0), ("m", 1)], [("n", 2), ("m", 1)]];
+        let value = |sizes: &[(&'static str, i64); 2], dim: &Dim| {
+            let sizes = *sizes;
+            let scope = &scope;
+            dim.evaluate(&move |symbol| {
+                sizes.iter().find(|(name, _)| **name == *scope.name(symbol)).map(|(_, size)| *size)
+            })
+            .unwrap()
+        };
+        let mut arrays: Vec<Array> =
+            sizes.iter().map(|sizes| Array::source(0, source.iter().map(|dim| value(sizes, dim)).collect())).collect();
+        let mut chain = vec![];
+        for _ in 0..1 + random.below(4) {
+            let Some(movement) = draw(&mut random, &scope, map.result()) else { continue };
+            chain.push(movement.clone());
+            let step = match movement.map(&scope, map.result()) {
+                Ok(step) => step,
+                Err(_) => break,
+            };
+            for (array, sizes) in arrays.iter_mut().zip(&sizes) {
+                *array = movement.act(array, &|dim| value(sizes, dim));
+            }
+            if arrays.iter().any(|array| array.data.len() > 3000 || array.shape.len() > 6) {
+                break;
+            }
+            match map.then(&scope, &step) {
+                Ok(next) => {
+                    decided += 1;
+                    map = next;
+                }
+                Err(reason) => {
+                    assert!(!reason.question(&scope).is_empty());
+                    undecided += 1;
+                    break;
+                }
+            }
+            for (array, sizes) in arrays.iter().zip(&sizes) {
+                let shape: Vec<i64> = map.result().iter().map(|dim| value(sizes, dim)).collect();
+                assert_eq!(shape, array.shape, "seed {seed}: {source:?} {chain:?} at {sizes:?}");
+                assert_eq!(
+                    evaluated(&scope, &map, sizes, &chain),
+                    array.data,
+                    "seed {seed}: {source:?} {chain:?} at {sizes:?}: {map:?}"
+                );
+            }
+        }
+    }
+    println!("{decided} decided, {undecided} undecided");
+    assert!(undecided * 20 < decided, "{decided} decided, {undecided} undecided");
+}

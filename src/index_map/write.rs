@@ -1,0 +1,189 @@
+//! Writing a map as the fewest movement nodes.
+//!
+//! The search is cheapest first: nothing, one node of each kind, two nodes, and then longer chains of structural steps (the normal form:
+//! Reshape, Slice or Gather, Transpose, Expand, Reshape). Pieces are written as Pad or Concat of their parts. Every node that is written
+//! is a map again, and a chain is kept only if it composes to the map it was written from: the search decides how short the result is, and
+//! never whether it is right.
+
+mod candidates;
+mod flatten;
+mod movement;
+mod single;
+mod writer;
+
+pub use flatten::{Operand, Program, Step};
+pub use movement::{AxisRange, Movement};
+pub use writer::Allowed;
+
+use flatten::Tree;
+use movement::is_same;
+use writer::Writer;
+
+use super::form::{Form, IndexMap, Piece, Shape, is_equal, number, zero};
+use super::join;
+use crate::dim::{Dim, Scope};
+
+impl IndexMap {
+    /// Returns the shortest program found for this map, if it has at most the allowed number of nodes.
+    pub fn write(&self, scope: &Scope, allowed: &Allowed) -> Option<Program> {
+        let tree = Writer { scope, allowed, tables: allowed.gather }.tree(self, allowed.nodes)?;
+        let program = Program::of(scope, &tree, &self.sources);
+        let is_right = program.nodes() <= allowed.nodes
+            && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
+        is_right.then_some(program)
+    }
+}
+
+impl Writer<'_> {
+    fn tree(&self, map: &IndexMap, nodes: usize) -> Option<Tree> {
+        match &map.core.form {
+            Form::Fill(fill) => (nodes > 0).then(|| Tree::Node(Movement::Filled(map.result.clone(), *fill), vec![])),
+            Form::Read(read) => {
+                // The search is about the one source that is read.
+                let shape = map.sources.get(read.source)?.clone();
+                let core = map.core.with_sources(&|_| 0);
+                let own = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
+                let source = read.source;
+                let chain = |writer: &Writer| writer.chain(&own, nodes).map(|chain| Tree::Source(source).after(chain));
+                chain(self).or_else(|| {
+                    if self.tables {
+                        return None;
+                    }
+                    let with_tables = Writer { tables: true, ..*self };
+                    self.runs(&own, source, nodes).or_else(|| chain(&with_tables))
+                })
+            }
+            Form::Pieces(_) => self.pieces(map, nodes),
+        }
+    }
+
+    /// Returns the shortest chain found, of at most `nodes` nodes.
+    fn chain(&self, map: &IndexMap, nodes: usize) -> Option<Vec<Movement>> {
+        if self.is_nothing(map) {
+            return Some(vec![]);
+        }
+        (1..=nodes.min(LONGEST_CHAIN)).find_map(|length| self.chain_of(map, length, length <= 2))
+    }
+
+    fn is_nothing(&self, map: &IndexMap) -> bool {
+        let source = map.sources.first();
+        map.is_flat()
+            && source.is_some_and(|source| {
+                source.len() == map.result.len()
+                    && source.iter().zip(&map.result).all(|(a, b)| is_equal(self.scope, a, b))
+            })
+    }
+
+    fn chain_of(&self, map: &IndexMap, length: usize, wide: bool) -> Option<Vec<Movement>> {
+        if length == 1 {
+            return self.single(map).map(|movement| vec![movement]);
+        }
+        for (first, rest) in self.firsts(map, wide) {
+            if self.is_nothing(&rest) {
+                return Some(vec![first]);
+            }
+            if let Some(mut chain) = self.chain_of(&rest, length - 1, wide) {
+                chain.insert(0, first);
+                return Some(chain);
+            }
+        }
+        for (last, before) in self.lasts(map) {
+            if let Some(mut chain) = self.chain_of(&before, length - 1, wide) {
+                chain.push(last);
+                return Some(chain);
+            }
+        }
+        None
+    }
+
+    /// Pad, or Concat of the pieces.
+    fn pieces(&self, map: &IndexMap, nodes: usize) -> Option<Tree> {
+        let scope = self.scope;
+        let Form::Pieces(pieces) = &map.core.form else { return None };
+        let nodes = nodes.checked_sub(1)?;
+        let axis = (0..map.result.len()).find(|&axis| {
+            let product = |dims: &[Dim]| scope.product(dims);
+            let before = product(map.result.get(..axis).unwrap_or_default());
+            let after = product(map.result.get(axis.saturating_add(1)..).unwrap_or_default());
+            is_equal(scope, &before, &pieces.before) && is_equal(scope, &after, &pieces.after)
+        });
+        let Some(axis) = axis else {
+            let len = pieces.len(scope);
+            let shape: Shape = [pieces.before.clone(), len, pieces.after.clone()].into_iter().collect();
+            if is_same(scope, &shape, &map.result) {
+                return None;
+            }
+            let tree = self.pieces(&map.reshaped(&shape), nodes)?;
+            return Some(Tree::Node(Movement::Reshape(map.result.clone()), vec![tree]));
+        };
+        let part = |piece: &Piece| {
+            let mut result = map.result.clone();
+            if let Some(size) = result.get_mut(axis) {
+                *size = piece.len.clone();
+            }
+            IndexMap { sources: map.sources.clone(), result, core: piece.core.clone() }
+        };
+        let fill_of = |piece: Option<&Piece>| match piece.map(|piece| &piece.core.form) {
+            Some(Form::Fill(fill)) => Some(*fill),
+            _ => None,
+        };
+        let (first, last) = (fill_of(pieces.parts.first()), fill_of(pieces.parts.last()));
+        if let Some(fill) = first.or(last) {
+            let skipped = usize::from(first == Some(fill));
+            let kept = pieces.parts.len() - skipped - usize::from(last == Some(fill));
+            let inner: Vec<Piece> = pieces.parts.iter().skip(skipped).take(kept).cloned().collect();
+            let len_of = |piece: Option<&Piece>, is_it: bool| match piece {
+                Some(piece) if is_it => piece.len.clone(),
+                _ => zero(),
+            };
+            let pads =
+                [len_of(pieces.parts.first(), first == Some(fill)), len_of(pieces.parts.last(), last == Some(fill))];
+            let len = inner.iter().fold(zero(), |sum, piece| scope.add(&sum, &piece.len));
+            let core = join::of_pieces(scope, &pieces.before, &pieces.after, inner).ok()?;
+            let padded = part(&Piece { len, core });
+            let pad = |at: usize, pads: &[Dim; 2]| {
+                let side = |number_of_side: usize| -> Shape {
+                    let of = |axis: usize| if axis == at { pads.get(number_of_side).cloned() } else { None };
+                    (0..map.result.len()).map(|axis| of(axis).unwrap_or_else(zero)).collect()
+                };
+                Movement::Pad { before: side(0), after: side(1), fill }
+            };
+            let pad = pad(axis, &pads);
+            // Pads of other axes are the same node.
+            if let Some(Tree::Node(inner, operands)) = self.tree(&padded, nodes + 1) {
+                return Some(match pad.with(scope, &inner) {
+                    Some(both) => Tree::Node(both, operands),
+                    None => Tree::Node(pad, vec![Tree::Node(inner, operands)]),
+                });
+            }
+            return self.tree(&padded, nodes).map(|tree| Tree::Node(pad, vec![tree]));
+        }
+        let mut operands = Vec::with_capacity(pieces.parts.len());
+        for piece in &pieces.parts {
+            operands.push(self.tree(&part(piece), nodes)?);
+        }
+        Some(Tree::Node(Movement::Concat(axis), operands))
+    }
+
+    /// Concat of the slices that a table of one result axis consists of.
+    fn runs(&self, map: &IndexMap, source: usize, nodes: usize) -> Option<Tree> {
+        let scope = self.scope;
+        for (axis, size) in map.result.iter().enumerate() {
+            let Some(starts) = single::runs_along(scope, map, axis) else { continue };
+            let ends = starts.iter().skip(1).copied().chain(size.as_const());
+            let mut operands = Vec::new();
+            for (&start, end) in starts.iter().zip(ends) {
+                let len = number(end.checked_sub(start)?);
+                let range = IndexMap::range(scope, &map.result, axis, number(start), 1, len).ok()?;
+                let part = map.then(scope, &range).ok()?;
+                let chain = self.chain(&part, nodes.checked_sub(1)?)?;
+                operands.push(Tree::Source(source).after(chain));
+            }
+            return Some(Tree::Node(Movement::Concat(axis), operands));
+        }
+        None
+    }
+}
+
+/// The longest chain that is searched for.
+const LONGEST_CHAIN: usize = 4;

@@ -1,0 +1,346 @@
+//! Candidates for the first or the last node of a chain, each with the map of the rest.
+
+use smallvec::SmallVec;
+
+use super::movement::{AxisRange, Movement, is_same};
+use super::single::{Aligned, values_over};
+use super::writer::Writer;
+use crate::dim::{Dim, Scope};
+use crate::index_map::canonical;
+use crate::index_map::form::{
+    Atom, Axis, Form, Index, IndexMap, Read, Shape, Term, is_equal, minus, number, one, over, plus, times, zero,
+};
+use crate::index_map::refine::{Refined, sizes_by_digit};
+
+/// The largest factor that a dim is split by.
+const MOST_FACTOR: i64 = 24;
+
+impl Writer<'_> {
+    /// First nodes, and the map of what follows. `wide` tries splits that the map does not suggest.
+    pub(super) fn firsts(&self, map: &IndexMap, wide: bool) -> Vec<(Movement, IndexMap)> {
+        let mut found = Vec::new();
+        let (Some(source), Form::Read(read)) = (map.sources.first(), &map.core.form) else { return found };
+        let aligned = Aligned::of(self.scope, map).or_else(|| Aligned::with_source(self.scope, map));
+        if let Some(aligned) = &aligned {
+            self.slices(map, aligned, &mut found);
+            if self.tables {
+                self.gathers(map, aligned, &mut found);
+            }
+        }
+        let mut shapes: Vec<Shape> = Vec::new();
+        if let Some(aligned) = &aligned {
+            self.transposes(map, aligned, &mut found);
+        }
+        shapes.extend(self.split_shapes(map, read));
+        if wide {
+            shapes.extend(self.other_shapes(source));
+            shapes.push(map.result.clone());
+        }
+        let total = self.scope.product(source);
+        let mut seen: Vec<Shape> = vec![source.clone()];
+        for shape in shapes {
+            if !seen.contains(&shape) && is_equal(self.scope, &self.scope.product(&shape), &total) {
+                let rest = IndexMap { sources: std::iter::once(shape.clone()).collect(), ..map.clone() };
+                found.push((Movement::Reshape(shape.clone()), rest));
+                seen.push(shape);
+            }
+        }
+        found
+    }
+
+    /// Slices to the positions that the map reads, with and without steps: all axes at once, and each alone.
+    fn slices(&self, map: &IndexMap, aligned: &Aligned, found: &mut Vec<(Movement, IndexMap)>) {
+        let Some(source) = map.sources.first() else { return };
+        let with_steps: Vec<Option<AxisRange>> =
+            source.iter().zip(&aligned.axes).map(|(size, index)| self.used(aligned, index, size, true)).collect();
+        let without: Vec<Option<AxisRange>> =
+            source.iter().zip(&aligned.axes).map(|(size, index)| self.used(aligned, index, size, false)).collect();
+        let mut choices = vec![with_steps.clone(), without];
+        if with_steps.iter().flatten().count() > 1 {
+            for axis in 0..with_steps.len() {
+                let alone =
+                    with_steps.iter().enumerate().map(|(at, range)| if at == axis { range.clone() } else { None });
+                choices.push(alone.collect());
+            }
+        }
+        let mut seen: Vec<Vec<Option<AxisRange>>> = Vec::new();
+        for ranges in choices {
+            if ranges.iter().all(Option::is_none) || seen.contains(&ranges) {
+                continue;
+            }
+            let slice = Movement::Slice(ranges.clone());
+            if slice.check(self.scope, std::slice::from_ref(source)).is_ok()
+                && let Some(rest) = self.behind_slice(map, aligned, source, &ranges)
+            {
+                found.push((slice, rest));
+            }
+            seen.push(ranges);
+        }
+    }
+
+    /// The range of an axis that is read; `None` if that is the whole axis as it is.
+    fn used(&self, aligned: &Aligned, index: &Index, size: &Dim, steps: bool) -> Option<AxisRange> {
+        let scope = self.scope;
+        let (least, most) = (index.least(scope, &aligned.digits)?, index.most(scope, &aligned.digits)?);
+        let coefficients = || index.terms.iter().map(|term| term.coefficient.as_const());
+        let gcd = coefficients().try_fold(0u64, |gcd, coefficient| {
+            Some(crate::dim::greatest_common_divisor(gcd, coefficient?.unsigned_abs()))
+        });
+        let step = gcd.filter(|_| steps).and_then(|gcd| i64::try_from(gcd).ok()).unwrap_or(1).max(1);
+        let is_backward = steps
+            && self.allowed.negative_step
+            && coefficients().all(|c| c.is_some_and(|c| c < 0))
+            && !index.terms.is_empty();
+        let distance = over(scope, &minus(scope, &most, &least), &number(step))?;
+        let len = plus(scope, &distance, &one());
+        if !is_backward && step == 1 && least.is_const(0) && is_equal(scope, &len, size) {
+            return None;
+        }
+        Some(if is_backward {
+            AxisRange { start: most, step: step.checked_neg()?, len }
+        } else {
+            AxisRange { start: least, step, len }
+        })
+    }
+
+    /// The map of what follows a slice: positions are counted from its start in units of its step.
+    fn behind_slice(
+        &self,
+        map: &IndexMap,
+        aligned: &Aligned,
+        source: &[Dim],
+        ranges: &[Option<AxisRange>],
+    ) -> Option<IndexMap> {
+        let scope = self.scope;
+        let mut shape = Shape::new();
+        let mut axes = SmallVec::new();
+        for ((size, index), range) in source.iter().zip(&aligned.axes).zip(ranges) {
+            let Some(AxisRange { start, step, len }) = range else {
+                shape.push(size.clone());
+                axes.push(Axis { size: size.clone(), at: index.clone() });
+                continue;
+            };
+            let step = number(*step);
+            let terms = index.terms.iter().map(|term| {
+                Some(Term { coefficient: scope.exact_div(&term.coefficient, &step)?, atom: term.atom.clone() })
+            });
+            let at = Index {
+                offset: scope.exact_div(&minus(scope, &index.offset, start), &step)?,
+                terms: terms.collect::<Option<_>>()?,
+            };
+            shape.push(len.clone());
+            axes.push(Axis { size: len.clone(), at });
+        }
+        let core = canonical::of_read(scope, aligned.digits.clone(), Read { source: 0, axes }).ok()?;
+        Some(IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core })
+    }
+
+    /// Gathers of an axis by its table.
+    fn gathers(&self, map: &IndexMap, aligned: &Aligned, found: &mut Vec<(Movement, IndexMap)>) {
+        let Some(source) = map.sources.first() else { return };
+        for (axis, index) in aligned.axes.iter().enumerate() {
+            // A Slice selects a progression with less.
+            let is_slice = match index.terms.as_slice() {
+                [] => true,
+                [term] => !matches!(term.atom, Atom::Table(_)),
+                _ => false,
+            };
+            if is_slice {
+                continue;
+            }
+            let used = index.digits();
+            let Some(indices) = values_over(index, &used, &aligned.digits) else { continue };
+            let len = indices.len();
+            let sizes: Option<Vec<Dim>> = used.iter().map(|&digit| aligned.digits.get(digit).cloned()).collect();
+            let (Some(sizes), Ok(len)) = (sizes, i64::try_from(len)) else { continue };
+            let mut at = Index::constant(zero());
+            for (&digit, size) in used.iter().zip(&sizes) {
+                at = at.followed_by(self.scope, size, &Index::digit(digit));
+            }
+            let mut shape = source.clone();
+            if let Some(size) = shape.get_mut(axis) {
+                *size = number(len);
+            }
+            let axes = shape.iter().zip(&aligned.axes).enumerate().map(|(other, (size, index))| Axis {
+                size: size.clone(),
+                at: if other == axis { at.clone() } else { index.clone() },
+            });
+            let read = Read { source: 0, axes: axes.collect() };
+            let Ok(core) = canonical::of_read(self.scope, aligned.digits.clone(), read) else { continue };
+            let rest = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
+            found.push((Movement::Gather { axis, shape: vec![len], indices }, rest));
+        }
+    }
+
+    /// The permutation that brings the axes into the order of the result.
+    fn transposes(&self, map: &IndexMap, aligned: &Aligned, found: &mut Vec<(Movement, IndexMap)>) {
+        let Some(source) = map.sources.first() else { return };
+        let first = |axis: usize| aligned.axes.get(axis).and_then(|index| index.digits().first().copied());
+        // Axes without digits are placed next to the axis before, next to the axis after, or first.
+        for placing in 0..3 {
+            let mut keys: Vec<(usize, usize)> = Vec::with_capacity(source.len());
+            for axis in 0..source.len() {
+                let near = match placing {
+                    0 => (0..axis).rev().find_map(first),
+                    1 => (axis..source.len()).find_map(first),
+                    _ => None,
+                };
+                keys.push((first(axis).or(near).unwrap_or(if placing == 1 { usize::MAX } else { 0 }), axis));
+            }
+            keys.sort_unstable();
+            let perm: Vec<usize> = keys.into_iter().map(|(_, axis)| axis).collect();
+            if perm.iter().copied().eq(0..source.len()) {
+                continue;
+            }
+            let movement = Movement::Transpose(perm.clone());
+            if found.iter().any(|(other, _)| *other == movement) {
+                continue;
+            }
+            let pick = |axis: usize| source.get(axis).zip(aligned.axes.get(axis));
+            let axes: Option<SmallVec<[Axis; 4]>> = perm
+                .iter()
+                .map(|&axis| pick(axis).map(|(size, at)| Axis { size: size.clone(), at: at.clone() }))
+                .collect();
+            let Some(axes) = axes else { continue };
+            let shape: Shape = axes.iter().map(|axis| axis.size.clone()).collect();
+            let read = Read { source: 0, axes };
+            let Ok(core) = canonical::of_read(self.scope, aligned.digits.clone(), read) else { continue };
+            let rest = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
+            found.push((movement, rest));
+        }
+    }
+
+    /// Shapes of the source in which each axis belongs to one axis of the result.
+    fn split_shapes(&self, map: &IndexMap, read: &Read) -> Vec<Shape> {
+        let scope = self.scope;
+        let sizes = sizes_by_digit(scope, &read.axes);
+        let Ok(mut refined) = Refined::new(scope, &map.core.digits, &read.axes).align(&sizes) else { return vec![] };
+        let Ok(counts) = refined.align_digits(&map.result) else { return vec![] };
+        let axis_of = |digit: usize| {
+            let mut end = 0usize;
+            counts.iter().position(|count| {
+                end = end.saturating_add(*count);
+                digit < end
+            })
+        };
+        // Neighbours with neighbouring digits of one result axis are one dim.
+        let mut fine: Vec<(Dim, Option<(usize, usize)>)> = Vec::new();
+        for axis in refined.groups.iter().flatten() {
+            fine.push((axis.size.clone(), axis.at.digits().first().and_then(|&digit| Some((digit, axis_of(digit)?)))));
+        }
+        let mut merged: Vec<(Dim, Option<(usize, usize)>)> = Vec::new();
+        for (size, place) in &fine {
+            match (merged.last_mut(), place) {
+                (Some((last, Some((digit, axis)))), Some((next, own))) if axis == own && *next == *digit + 1 => {
+                    *last = times(scope, last, size);
+                    *digit = *next;
+                }
+                _ => merged.push((size.clone(), *place)),
+            }
+        }
+        let shape =
+            |parts: &[(Dim, Option<(usize, usize)>)]| -> Shape { parts.iter().map(|(size, _)| size.clone()).collect() };
+        let mut shapes = vec![shape(&merged)];
+        // With an axis of size 1 where the result has an axis that nothing depends on.
+        let mut spread: Vec<(Dim, Option<(usize, usize)>)> = Vec::new();
+        let mut expected = 0;
+        for part in &merged {
+            if let Some((_, axis)) = part.1 {
+                while expected < axis {
+                    spread.push((one(), None));
+                    expected += 1;
+                }
+                expected = axis + 1;
+            }
+            spread.push(part.clone());
+        }
+        while expected < map.result.len() {
+            spread.push((one(), None));
+            expected += 1;
+        }
+        if spread.len() > merged.len() {
+            shapes.push(shape(&spread));
+        }
+        shapes.push(shape(&fine));
+        shapes
+    }
+
+    /// Shapes that differ from the source in one place.
+    fn other_shapes(&self, source: &Shape) -> Vec<Shape> {
+        let scope = self.scope;
+        let mut shapes = Vec::new();
+        let with = |range: std::ops::Range<usize>, by: &[Dim]| -> Shape {
+            let mut shape: Vec<Dim> = source.to_vec();
+            shape.splice(range, by.iter().cloned());
+            shape.into_iter().collect()
+        };
+        shapes.push(source.iter().filter(|size| !size.is_const(1)).cloned().collect());
+        for (axis, size) in source.iter().enumerate() {
+            let next = axis.saturating_add(1);
+            if let Some(other) = source.get(next) {
+                shapes.push(with(axis..next.saturating_add(1), &[times(scope, size, other)]));
+            }
+            if size.is_const(1) {
+                shapes.push(with(axis..next, &[]));
+            }
+            for factor in 2..=MOST_FACTOR {
+                let factor = number(factor);
+                let Some(rest) = scope.exact_div(size, &factor).filter(|rest| !rest.is_const(1) && !rest.is_const(0))
+                else {
+                    continue;
+                };
+                shapes.push(with(axis..next, &[factor.clone(), rest.clone()]));
+                shapes.push(with(axis..next, &[rest, factor]));
+            }
+        }
+        for axis in 0..=source.len() {
+            shapes.push(with(axis..axis, &[one()]));
+        }
+        shapes
+    }
+
+    /// Returns last nodes, each with the map before it, whose result is the part that the node repeats.
+    pub(super) fn lasts(&self, map: &IndexMap) -> Vec<(Movement, IndexMap)> {
+        let scope = self.scope;
+        let mut found = Vec::new();
+        let Some(aligned) = Aligned::of(scope, map) else { return found };
+        let is_used = |digit: usize| aligned.axes.iter().any(|index| index.digits().contains(&digit));
+        let mut narrow = map.result.clone();
+        let mut repeats: Shape = map.result.iter().map(|_| one()).collect();
+        for (axis, range) in aligned.ranges.iter().enumerate() {
+            let mut count = one();
+            for digit in range.clone().take_while(|&digit| !is_used(digit)) {
+                count = times(scope, &count, aligned.digits.get(digit).unwrap_or(&one()));
+            }
+            let (Some(size), Some(repeat)) = (narrow.get_mut(axis), repeats.get_mut(axis)) else { continue };
+            let Some(rest) = over(scope, size, &count) else { continue };
+            (*size, *repeat) = (rest, count);
+        }
+        if repeats.iter().all(|count| count.is_const(1)) {
+            return found;
+        }
+        let ranges =
+            narrow.iter().map(|len| crate::index_map::Selected::Range { start: zero(), step: 1, len: len.clone() });
+        let Some(before) = restricted(scope, map, ranges.collect()) else { return found };
+        let is_expand = narrow.iter().zip(&map.result).all(|(a, b)| a.is_const(1) || is_equal(scope, a, b));
+        if is_expand {
+            // Leading axes of size 1 are Expand's to add.
+            let leading = narrow.iter().take_while(|size| size.is_const(1)).count();
+            for skipped in [leading, 0] {
+                let shape = narrow.get(skipped..).unwrap_or_default();
+                found.push((Movement::Expand(map.result.clone()), before.reshaped(shape)));
+            }
+        }
+        found.push((Movement::Tile(repeats), before));
+        found.retain(|(movement, before)| {
+            let shape: Shape = before.result.clone();
+            !is_same(scope, &shape, &map.result) && movement.map(scope, &[shape]).is_ok()
+        });
+        found
+    }
+}
+
+fn restricted(scope: &Scope, map: &IndexMap, ranges: Vec<crate::index_map::Selected>) -> Option<IndexMap> {
+    let slice = IndexMap::slice(scope, &map.result, &ranges).ok()?;
+    map.then(scope, &slice).ok()
+}
