@@ -132,6 +132,8 @@ pub mod tensor;
 
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
+#[doc(hidden)]
+pub use explain::shell_word;
 pub use explain::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
 #[cfg(feature = "seeded-faults")]
 #[doc(hidden)]
@@ -143,7 +145,7 @@ pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
     AxisTaken, Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
-    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, SliceTaken,
+    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, SliceTaken, Span,
     inspection_text, operator_table, rule_table, rule_text,
 };
 #[doc(hidden)]

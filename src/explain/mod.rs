@@ -30,6 +30,7 @@ use crate::passes::{Options, Outcome, RunError};
 pub use cause::{Cause, CauseKind};
 pub use search::Suggestion;
 pub use sizes::OpenSize;
+pub use supposition::shell_word;
 
 use place::answers;
 use reach::Reaches;

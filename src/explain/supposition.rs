@@ -95,8 +95,8 @@ impl Range {
     }
 }
 
-/// A word as a shell takes it.
-fn shell_word(text: &str) -> String {
+/// Quotes a word for a POSIX shell, if it needs quotes.
+pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-=:+,/".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_string();
