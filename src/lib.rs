@@ -50,7 +50,7 @@
 //! let mut model = OnnxModel::open("models/bert_dy18d.onnx")?;
 //! let error = model.fold(&Options::new().dim("s34=1")).unwrap_err();
 //! assert_eq!(error.kind(), ErrorKind::Assumption);
-//! assert!(error.to_string().starts_with("no input of the model has a dim named 's34'; the model has dims 's33', 's50', 's6'"));
+//! assert!(error.to_string().starts_with("dimension \"s34\" not found; the model's symbolic dimensions are s33 (input_ids, axis 0)"));
 //! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!

@@ -612,7 +612,10 @@ mod tests {
         let mut model = model();
         let error = model.fold(&Options::new().dim("q=3")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Assumption);
-        assert_eq!(error.to_string(), "no input of the model has a dim named 'q'; the model has dims 'n'");
+        assert_eq!(
+            error.to_string(),
+            "dimension \"q\" not found; the model's only symbolic dimension is n (x, axis 0); did you mean n?"
+        );
         for error in [model.fold(&Options::new()).unwrap_err(), model.to_bytes().unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::Usage);
         }

@@ -75,7 +75,7 @@ pub(crate) struct Folded<'f> {
 
 /// A name that nothing in the model has.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the model has no node, tensor or size named '{name}'{}", nearest.as_ref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
+#[error("the model has no node, tensor or dim named '{name}'{}", nearest.as_ref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
 pub struct NoPlace {
     /// The name.
     pub name: String,

@@ -94,7 +94,7 @@ pub enum AssumeError {
         place: String,
     },
     /// What is assumed contradicts what the model declares.
-    #[error("input '{input}' is declared with shape [{declared}], which [{given}] contradicts")]
+    #[error("the model declares shape [{declared}] for input '{input}', and [{given}] contradicts it")]
     Contradiction {
         /// The input.
         input: String,

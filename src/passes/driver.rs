@@ -88,7 +88,7 @@ fn nodes(work: &Work<'_>) -> usize {
 fn stopped(work: &Work<'_>, rounds: usize) -> NodeEvent {
     let last = work.run.edits.last().map_or_else(String::new, |edit| format!(", the last edit by {}", edit.name));
     let reason = format!(
-        "the passes still change something in round {rounds}{last}; the model is correct, and may be longer than need be"
+        "the passes still change the model in round {rounds}{last}; the result is correct, but may have superfluous nodes"
     );
     ("the model".to_string(), EventKind::Stopped, reason)
 }
@@ -272,7 +272,7 @@ mod tests {
         let options = Options::new().verify_each(true);
         let (result, _) = settled(&passes, &options);
         let said = result.map_err(|error| error.to_string());
-        let expected = "pass 'bad' broke the model, the last edit is cut-off at the first node: Neg node 'x' reads 'a', which nothing defines";
+        let expected = "pass 'bad' made the model invalid, the last edit was cut-off at the first node: Neg node 'x' reads 'a', which has no definition";
         assert_eq!(said, Err(expected.to_string()));
         // Without the check nobody notices here, and with fewer edits nothing is wrong.
         assert!(settled(&passes, &Options::default()).0.is_ok());

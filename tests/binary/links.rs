@@ -198,8 +198,7 @@ fn standard_input_has_the_roots_that_are_named() {
     assert_eq!((code, text.contains("warning")), (Some(0), false), "{text}");
     assert_eq!(folded(&root.path().join("a.onnx")), folded(&root.path().join("model.onnx")));
     let (text, code) = run(&["-", "-o", "b.onnx"]);
-    let warning =
-        "'model.onnx.data' is missing (the model was given without a directory to look in): 2 tensors have no values";
+    let warning = "'model.onnx.data' is missing (the model was loaded without a directory for external data): 2 tensors have no values";
     assert!(code == Some(0) && text.contains(warning), "{text}");
 }
 

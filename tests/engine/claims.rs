@@ -539,5 +539,5 @@ fn an_empty_run_renames_no_size() {
     // Inner tensors of this size have the output's label.
     assert_eq!((shape(&model, "s"), shape(&model, "y")), ("n,t,4".to_string(), "n,t,4".to_string()));
     let [note] = notes(&report, EventKind::Declared).try_into().expect("one note");
-    assert!(note.starts_with("axis 1 is declared t, which stays; proved is"), "{note}");
+    assert!(note.starts_with("axis 1 is declared t, which is kept; the proved size is"), "{note}");
 }

@@ -231,7 +231,7 @@ fn without_a_directory_all_data_are_missing() {
     let mut files = DataFiles::default();
     assert_eq!(files.read("w", &at("w.bin", "0", "1")).unwrap(), None);
     let told = files.missing().next().unwrap().to_string();
-    let expected = "external data file 'w.bin' is missing (the model was given without a directory to look in): tensor 'w' has no values";
+    let expected = "external data file 'w.bin' is missing (the model was loaded without a directory for external data): tensor 'w' has no values";
     assert_eq!(told, expected);
 }
 
@@ -341,7 +341,7 @@ fn a_data_file_that_changes_is_noticed() {
         change(&path);
         assert!(bytes.iter().all(|byte| *byte <= 1));
         let error = place.files.verify().expect_err(what).to_string();
-        assert_eq!(error, format!("external data file '{location}' was changed while it was being read"));
+        assert_eq!(error, format!("external data file '{location}' changed during reading"));
     }
     // What was read rather than mapped is ours.
     let mut place = Directory::new();

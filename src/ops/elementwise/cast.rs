@@ -69,7 +69,7 @@ fn target(site: &Site<'_>) -> Result<DType, Refusal> {
         _ => site.attr_dtype("to")?,
     };
     let dtype = named.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
-    if dtype.is_complex() { Err(Refusal::invalid(format!("nothing is cast to {dtype}"))) } else { Ok(dtype) }
+    if dtype.is_complex() { Err(Refusal::invalid(format!("casts to {dtype} are not evaluated"))) } else { Ok(dtype) }
 }
 
 fn rounding(site: &Site<'_>) -> Result<Rounding, Refusal> {

@@ -337,7 +337,7 @@ impl<'a> BlockReader<'a> {
             }
         });
         if failed.into_inner() {
-            return Err(Decline::unsupported("an element has no certain counterpart in the type it is cast to"));
+            return Err(Decline::unsupported("the conversion of an element to the target type is not defined"));
         }
         Ok(values)
     }

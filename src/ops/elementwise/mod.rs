@@ -91,7 +91,7 @@ impl Meeting {
                 Broadcast::new([a, &placed]).filter(|way| way.shape() == a)
             }
         };
-        way.ok_or_else(|| Refusal::invalid(format!("operands of shapes {a:?} and {b:?} do not go together")))
+        way.ok_or_else(|| Refusal::invalid(format!("operands of shapes {a:?} and {b:?} do not broadcast")))
     }
 }
 

@@ -336,7 +336,7 @@ impl<'a> EvalCx<'a> {
         let mut beside = shape.iter().filter(|&&dim| dim > 0);
         let all = beside.try_fold(1usize, |all, &dim| all.checked_mul(dim));
         if shape.contains(&0) && all.is_none_or(|all| all > MOST_BESIDE_NOTHING) {
-            return Err(Decline::OverBudget("dims beside a 0 are too large".into()));
+            return Err(Decline::OverBudget("dims next to a 0 are too large".into()));
         }
         let bytes = crate::tensor::product(shape).and_then(|count| match dtype {
             DType::String => count.checked_mul(size_of::<bytes::Bytes>()),

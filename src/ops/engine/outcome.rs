@@ -150,7 +150,7 @@ impl Budget {
     /// [`Decline::OverBudget`].
     pub(super) fn may_make(&self, bytes: usize) -> Result<(), Decline> {
         if self.is_over.get() && bytes > 0 {
-            return Err(Decline::OverBudget("the memory that folding may use is spent".into()));
+            return Err(Decline::OverBudget("the limit of memory for folding is reached".into()));
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Budget {
                 self.bytes.set(left);
                 Ok(())
             }
-            None => Err(Decline::OverBudget("the memory that folding may use is spent".into())),
+            None => Err(Decline::OverBudget("the limit of memory for folding is reached".into())),
         }
     }
 
@@ -188,7 +188,7 @@ impl Budget {
                 self.work.set(left);
                 Ok(())
             }
-            None => Err(Decline::OverBudget("the work that folding may do is spent".into())),
+            None => Err(Decline::OverBudget("the limit of work for folding is reached".into())),
         }
     }
 }

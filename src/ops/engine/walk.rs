@@ -275,7 +275,7 @@ impl Walk {
         inputs: Vec<Option<Fact>>,
     ) -> Result<(Vec<Fact>, Option<&'static Operator>), Refusal> {
         if self.visits == 0 {
-            return Err(Refusal::unsupported("the model calls its functions and bodies too many times to follow"));
+            return Err(Refusal::unsupported("the model has too many calls of functions and subgraphs to follow"));
         }
         let bindings = Rc::clone(&self.bindings);
         if let Some((_, function)) = model.function_of(node) {

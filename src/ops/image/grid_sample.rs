@@ -200,7 +200,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         shape => return Err(Decline::invalid(format!("a grid of dims {shape:?} for data of dims {:?}", data.shape()))),
     };
     if dims.len() > 6 {
-        return Err(Decline::unsupported("a grid of so many axes"));
+        return Err(Decline::unsupported("a grid of this rank"));
     }
     let shape: Vec<usize> = [batch, channels].into_iter().chain(out.iter().copied()).collect();
     cx.claim(data.dtype(), &shape)?;
@@ -233,7 +233,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         // What weights are off by is a share of the largest element.
         let most = if data.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
         if !values.iter().all(|value| value.to_f64().abs() <= most) {
-            return Err(Decline::unsupported("runtimes disagree on sums of what is not finite"));
+            return Err(Decline::unsupported("runtimes disagree on sums with infinities or NaN"));
         }
         let sums = layout.sums(&values, &axes, mode, &points);
         Ok(vec![<T as Ring>::write(data.dtype(), &shape, sums)?.into()])

@@ -98,7 +98,7 @@ impl Span {
         }
         let samples = if pooling.sampling_ratio > 0 { pooling.sampling_ratio as f64 } else { bin.ceil() };
         if samples > 1e6 {
-            return Err(Decline::OverBudget("a region takes too many samples".into()));
+            return Err(Decline::OverBudget("a region needs too many samples".into()));
         }
         Ok(Span { start, bin, samples: samples.max(0.0) as usize })
     }
@@ -146,7 +146,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let round: Round = |x| T::of(x).to_f64();
         let (values, regions) = (read::<T>(image)?, read::<T>(regions)?);
         if values.iter().any(|value| !value.to_f64().is_finite()) {
-            return Err(Decline::unsupported("runtimes disagree on samples of what is not finite"));
+            return Err(Decline::unsupported("runtimes disagree on samples of infinities and NaN"));
         }
         let mut result = Vec::with_capacity(crate::tensor::product(&shape).unwrap_or(0));
         let size = height * width;

@@ -100,7 +100,7 @@ fn infer_vectorizer(cx: &mut InferCx<'_>) -> InferResult {
     let widths = cx.attr_ints("inputdimensions")?.unwrap_or_default();
     let sum = widths.iter().try_fold(0i64, |sum, &width| sum.checked_add(width).filter(|_| width >= 0));
     if widths.len() > cx.input_count() || sum.is_none() {
-        return Err(Refusal::invalid("'inputdimensions' does not go with the operands"));
+        return Err(Refusal::invalid("'inputdimensions' does not match the operands"));
     }
     let mut rows: Option<Dim> = None;
     for operand in 0..cx.input_count() {
@@ -121,7 +121,7 @@ fn infer_vectorizer(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn eval_vectorizer(cx: &mut EvalCx<'_>) -> EvalResult {
-    let broken = || Decline::invalid("'inputdimensions' does not go with the operands");
+    let broken = || Decline::invalid("'inputdimensions' does not match the operands");
     let widths = cx.attr_ints("inputdimensions")?.unwrap_or_default();
     let widths = widths.iter().map(|&width| usize::try_from(width).ok()).collect::<Option<Vec<usize>>>();
     let widths = widths.filter(|widths| widths.len() == cx.input_count()).ok_or_else(broken)?;

@@ -93,7 +93,7 @@ impl Forest {
                 }
             }
         }
-        Err(Decline::invalid("a tree goes round in circles"))
+        Err(Decline::invalid("a tree has a cycle"))
     }
 
     /// For each observation and score, the votes of all trees together, `base` added; `None` where no tree votes.

@@ -50,7 +50,7 @@ fn infer_encoder(cx: &mut InferCx<'_>) -> InferResult {
     let shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
     let (keys, values) = (listed(cx, "keys")?, listed(cx, "values")?);
     are_parallel(keys.as_ref().map(Tensor::len), values.as_ref().map(Tensor::len), ["keys", "values"])?;
-    let values = values.ok_or_else(|| Refusal::invalid("there are no values to map to"))?;
+    let values = values.ok_or_else(|| Refusal::invalid("the mapping has no values"))?;
     if let Some(default) = cx.attr_tensor("default_tensor")?.filter(|_| cx.version >= 4) {
         let (own, of_values) = (default.dtype(), values.dtype());
         if own != of_values || default.len() != 1 {
@@ -68,9 +68,9 @@ fn are_parallel(first: Option<usize>, second: Option<usize>, names: [&str; 2]) -
     let [left, right] = names;
     match (first, second) {
         (Some(first), Some(second)) if first == second => Ok(()),
-        (Some(first), Some(second)) => {
-            Err(Refusal::invalid(format!("'{left}' lists {first} and '{right}' {second}: they must be as many")))
-        }
+        (Some(first), Some(second)) => Err(Refusal::invalid(format!(
+            "'{left}' has {first} entries and '{right}' has {second}; they must be equal"
+        ))),
         _ => Err(Refusal::invalid(format!("'{left}' and '{right}' are both needed"))),
     }
 }
@@ -144,7 +144,7 @@ impl Key {
 fn mapped(cx: &EvalCx<'_>, list: &Tensor, values: &Tensor, default: &Tensor) -> EvalResult {
     let data = cx.tensor(0)?;
     if list.dtype() != data.dtype() || list.len() != values.len() || values.dtype() != default.dtype() {
-        return Err(Decline::invalid("keys, values and elements do not go together"));
+        return Err(Decline::invalid("the types of keys, values and elements do not match"));
     }
     let cells = data.len().saturating_add(list.len());
     cx.claim(values.dtype(), data.shape())?;

@@ -136,7 +136,7 @@ fn base(site: &Site<'_>, count: usize) -> Result<Vec<f64>, Decline> {
 
 fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = targets(cx)?.and_then(|targets| usize::try_from(targets).ok());
-    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is not given"))?;
+    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is missing"))?;
     let aggregate = match cx.attr_str("aggregate_function")? {
         None | Some("SUM") => Aggregate::Sum,
         Some("AVERAGE") => Aggregate::Average,
@@ -149,7 +149,7 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     let base = base(cx, count)?;
     let scores = forest(cx, "target")?.scores(cx, &data, count, aggregate, &base)?;
     if base.iter().any(|base| *base != 0.0) && scores.iter().any(|(_, voted)| !voted) {
-        return Err(Decline::unsupported("runtimes disagree on targets that nobody votes for"));
+        return Err(Decline::unsupported("runtimes disagree on targets without votes"));
     }
     let mut scores: Vec<f64> = scores.into_iter().map(|(score, _)| score).collect();
     scores.chunks_exact_mut(count).try_for_each(|scores| transform.apply(scores))?;
@@ -168,7 +168,7 @@ fn eval_classifier(cx: &mut EvalCx<'_>) -> EvalResult {
     for own in scores.chunks_exact(count) {
         let best = best(&own.iter().map(|(score, _)| *score).collect::<Vec<f64>>())?;
         if !own.get(best).is_some_and(|(_, voted)| *voted) {
-            return Err(Decline::unsupported("runtimes disagree on classes that nobody votes for"));
+            return Err(Decline::unsupported("runtimes disagree on classes without votes"));
         }
         chosen.push(best);
     }

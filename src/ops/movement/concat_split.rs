@@ -203,7 +203,7 @@ fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
         return Ok((outputs, false));
     }
     match site.attr_int("num_outputs")? {
-        None => Err(Refusal::invalid("neither sizes nor 'num_outputs' are given")),
+        None => Err(Refusal::invalid("both the sizes and 'num_outputs' are missing")),
         Some(number) if usize::try_from(number).ok() == Some(outputs) => Ok((outputs, true)),
         Some(number) => Err(Refusal::invalid(format!("'num_outputs' is {number} but there are {outputs} results"))),
     }
@@ -212,7 +212,7 @@ fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
 /// Sizes and a number exclude each other.
 fn check_exclusive(site: &Site<'_>) -> Result<(), Refusal> {
     match site.attr_int("num_outputs")? {
-        Some(_) if site.version >= 18 => Err(Refusal::invalid("sizes and 'num_outputs' are both given")),
+        Some(_) if site.version >= 18 => Err(Refusal::invalid("both sizes and 'num_outputs' are present")),
         _ => Ok(()),
     }
 }

@@ -360,7 +360,7 @@ pub(super) fn tuple_places(
     let (batch_strides, named_strides) = strides.split_at_checked(batch).ok_or_else(misfit)?;
     let number = count(tuples)?;
     if last == 0 && number > MAX_ELEMENTS {
-        return Err(Decline::unsupported("indices that name nothing are not followed"));
+        return Err(Decline::unsupported("indices out of range are not followed"));
     }
     let tuples_of_batch = tuples.get(batch..).map_or(Ok(1), count)?.max(1);
     let mut batches = crate::tensor::Indices::new(data.get(..batch).unwrap_or_default());

@@ -174,7 +174,7 @@ fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {
             match fill {
                 Some(fill) => fill,
                 None if mode != Mode::Constant => Tensor::zeros(data.dtype(), &[])?,
-                None => return Err(Decline::unsupported(format!("{} has nothing to fill with", data.dtype()))),
+                None => return Err(Decline::unsupported(format!("{} has no fill value", data.dtype()))),
             }
         }
     };
@@ -260,7 +260,7 @@ fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Declin
     let (before, start, kept, after) = (positive(before)?, positive(start)?, positive(kept)?, positive(after)?);
     let repeats = before > 0 || after > 0;
     if repeats && mode != Mode::Constant && kept == 0 {
-        return Err(Decline::invalid(format!("nothing is left of a dim of {dim} to repeat")));
+        return Err(Decline::invalid(format!("no element of a dim of {dim} remains to repeat")));
     }
     if mode == Mode::Reflect && before.max(after) >= kept.max(1) {
         return Err(Decline::unsupported(format!("{} elements are mirrored from {kept}", before.max(after))));
@@ -375,7 +375,7 @@ fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let pads = center_pads(data.shape(), &shape)?;
     let fill = fill_of(data.dtype(), 0.0);
-    let fill = fill.ok_or_else(|| Decline::unsupported(format!("{} has nothing to fill with", data.dtype())))?;
+    let fill = fill.ok_or_else(|| Decline::unsupported(format!("{} has no fill value", data.dtype())))?;
     Ok(vec![Data::Tensor(pad_by(cx, data, &fill, &pads, Mode::Constant)?)])
 }
 

@@ -104,7 +104,7 @@ fn maximum<T: Lane>(pixels: &[T], width: usize, rows: Range<usize>, columns: Ran
     let mut best: Option<T> = None;
     for &value in cell {
         if !value.to_f64().is_finite() {
-            return Err(Decline::unsupported("runtimes differ on the maximum of what is not finite"));
+            return Err(Decline::unsupported("runtimes differ on the maximum of infinities and NaN"));
         }
         if best.is_none_or(|best| value > best) {
             best = Some(value);

@@ -81,7 +81,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let size =
             i64::try_from(size).ok().and_then(|size| size.checked_sub(1)?.checked_mul(stride)?.checked_add(rest));
         let size = size.and_then(|size| usize::try_from(size).ok());
-        shape.push(size.ok_or_else(|| Decline::invalid("the result has no size"))?);
+        shape.push(size.ok_or_else(|| Decline::invalid("the size of the result is missing"))?);
     }
     let full = match cx.optional_tensor(2)?.and_then(Tensor::to_i64s) {
         None => shape.clone(),
@@ -92,10 +92,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     };
     if full != shape {
-        return Err(Decline::unsupported("runtimes differ on an 'output_shape' other than what the windows make"));
+        return Err(Decline::unsupported("runtimes differ on an 'output_shape' that the windows do not produce"));
     }
     if places.len() != x.len() {
-        return Err(Decline::invalid("there is not one place for each element"));
+        return Err(Decline::invalid("the number of indices differs from the number of elements"));
     }
     let width = match x.dtype() {
         DType::Float16 | DType::Bfloat16 => 2,

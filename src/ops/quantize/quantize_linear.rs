@@ -33,7 +33,7 @@ fn result_dtype(site: &Site<'_>, zero: Option<Option<DType>>) -> Result<Option<D
     };
     match (zero, given) {
         (Some(Some(zero)), Some(given)) if zero != given => {
-            Err(Refusal::invalid(format!("attribute 'output_dtype' is {given}, the zero point {zero}")))
+            Err(Refusal::invalid(format!("attribute 'output_dtype' is {given}, but the zero point has type {zero}")))
         }
         (Some(zero), given) => Ok(zero.or(given)),
         (None, given) => Ok(Some(given.unwrap_or(DType::Uint8))),

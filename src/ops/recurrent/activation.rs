@@ -80,7 +80,7 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
             .map(|parameter| {
                 let Some(default) = parameter else { return Ok(0.0) };
                 let said = given.as_mut().and_then(Iterator::next).map(|&value| f64::from(value));
-                said.or(default).ok_or_else(|| Decline::unsupported(format!("{name} is not given and has no default")))
+                said.or(default).ok_or_else(|| Decline::unsupported(format!("{name} is missing and has no default")))
             })
             .collect()
     };

@@ -61,7 +61,7 @@ pub(super) fn stay_above_zero(dtype: DType, numbers: impl IntoIterator<Item = f6
     if numbers.into_iter().all(|number| number == 0.0 || number.abs() >= least) {
         return Ok(());
     }
-    Err(Decline::unsupported("kernels lose what is divided by on the way to the result"))
+    Err(Decline::unsupported("rounding in kernels loses the divisor"))
 }
 
 /// Fails if terms of this size may be rounded by more than some thousandth on the way to results of ordinary size.

@@ -214,17 +214,17 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Some(None) => return Err(Decline::invalid("the axes are not integers")),
     };
     if data.is_empty() && axes::from_the_end(cx, &operand)? {
-        return Err(Decline::unsupported("runtimes disagree about axes of nothing that are counted from the end"));
+        return Err(Decline::unsupported("runtimes disagree on negative axes of an empty tensor"));
     }
     let Axes::Known(reduced) = axes::resolve(cx, &operand, data.rank())? else {
-        return Err(Decline::unsupported("the axes are not known"));
+        return Err(Decline::unsupported("the axes are unknown"));
     };
     let shape = reduced_shape(data.shape(), &reduced, cx.attr_flag("keepdims", true)?, 1);
     let layout = Layout::new(data.shape(), &reduced).ok_or_else(|| Decline::invalid("there are too many elements"))?;
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
     let undefined = kind == Kind::Mean && layout.each == 0 && layout.results > 0;
     if undefined {
-        return Err(Decline::unsupported("the mean of nothing is undefined"));
+        return Err(Decline::unsupported("the mean of an empty tensor is undefined"));
     }
     // One number to hold each result while it grows.
     cx.budget().take_bytes(layout.results.saturating_mul(size_of::<i128>()))?;
@@ -235,7 +235,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         DType::Bfloat16 => of_floats::<bf16>(cx, kind, data, &layout, &shape)?,
         DType::Bool if matches!(kind, Kind::Max | Kind::Min) => return of_bools(cx, kind, data, &layout, &shape),
         dtype if dtype.is_integer() && !dtype.is_packed() => return of_integers(cx, kind, data, &layout, &shape),
-        other => return Err(Decline::invalid(format!("{} does not take {other}", cx.node.op_type))),
+        other => return Err(Decline::invalid(format!("{} does not accept {other}", cx.node.op_type))),
     };
     Ok(vec![Data::Tensor(rounded(cx, data.dtype(), &shape, result)?)])
 }

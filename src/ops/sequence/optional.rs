@@ -15,7 +15,7 @@ pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
         }
         (Some(fact), _) => fact.ty.clone(),
         (None, Some(declared)) => declared_fact(cx.scope(), declared, &|_| None).ty,
-        (None, None) => return Err(Refusal::invalid("there is neither a value nor the type of one")),
+        (None, None) => return Err(Refusal::invalid("both the value and its type are missing")),
     };
     Ok(vec![Fact::of(Type::Optional(inner.map(Box::new)))])
 }

@@ -192,7 +192,7 @@ impl Window {
             return Err(Decline::invalid("the kernel has another number of axes than the operand"));
         }
         if self.is_disputed() {
-            return Err(Decline::unsupported("padding is given by both 'pads' and 'auto_pad'"));
+            return Err(Decline::unsupported("both 'pads' and 'auto_pad' set the padding"));
         }
         (0..sizes.len())
             .map(|at| {
@@ -203,7 +203,7 @@ impl Window {
                 })?;
                 if matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && axis.leaves_out() {
                     return Err(Decline::unsupported(
-                        "runtimes differ on SAME padding of windows that need less than there is",
+                        "runtimes differ on SAME padding of windows that are smaller than the stride",
                     ));
                 }
                 Ok(axis)

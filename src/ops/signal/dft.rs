@@ -44,7 +44,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let kind = Kind::of(cx)?;
     let dtype = cx.required(0)?.dtype();
     let Some(data) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
-    let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis of numbers")) };
+    let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis of elements")) };
     let last = Dim::constant(if kind.is_real() { 1 } else { 2 });
     // A runtime that computes such an axis takes it, and does not load the model where it is constant.
     if cx.version >= 20 && cx.input(2).and_then(Fact::rank).is_some_and(|rank| rank > 0) {

@@ -175,7 +175,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             let items = data.to_i64s().unwrap_or_default();
             counted(cx, integers, &items, row, width)?
         }
-        _ => return Err(Decline::invalid("the pool and the operand do not go together")),
+        _ => return Err(Decline::invalid("the types of the pool and the operand differ")),
     };
     // A row without items has no n-grams.
     counts.resize(crate::tensor::product(&shape).unwrap_or(0), 0);

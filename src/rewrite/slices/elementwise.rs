@@ -68,7 +68,7 @@ fn slice_of_elementwise(place: &Place<'_>) -> Option<Edit> {
     sliced_before(place, Variation::None)
 }
 
-/// Some function of the chain is computed in another way for some places, as kernels do in vectors.
+/// Some function of the chain is computed differently for some places, as kernels do in vectors.
 fn slice_of_function(place: &Place<'_>) -> Option<Edit> {
     sliced_before(place, Variation::Rounding)
 }
