@@ -79,7 +79,7 @@ function layout() {
     const right = Math.max(...[...range.getClientRects()].map((rect) => rect.right), 0);
     const edge = Math.min(box.getBoundingClientRect().right, width);
     if (right > edge + 1) wrong.push(`'${node.data.trim().slice(0, 40)}' ends ${Math.round(right - edge)} px right of its box`);
-    for (const word of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+    for (const word of node.data.matchAll(/(?<![\p{L}\p{N}_.])[\p{L}\p{N}_.]{1,20}(?![\p{L}\p{N}_.])/gu)) {
       range.setStart(node, word.index);
       range.setEnd(node, word.index + word[0].length);
       const lines = new Set([...range.getClientRects()].filter((rect) => rect.width > 0).map((rect) => Math.round(rect.top)));

@@ -213,6 +213,10 @@ impl Fold {
                 report.bytes_after = Some(bytes.len() as u64);
                 stream = Some(bytes);
             }
+            // The page compares the sizes of the files.
+            Target::Nowhere if self.report == Format::Html => {
+                report.bytes_after = Some(model.to_bytes()?.len() as u64);
+            }
             Target::Nowhere => {}
         }
         let wrote = match &job.target {

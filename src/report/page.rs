@@ -188,8 +188,25 @@ fn json_string(text: &str) -> String {
     written
 }
 
-/// Returns a name as markup, with places for line breaks at its separators.
+/// Words of at most so many characters are kept on one line.
+const SHORT: usize = 20;
+
+/// Returns text as markup, with places for line breaks at the separators in long words.
 fn name(text: &str) -> String {
+    text.split_inclusive(char::is_whitespace).map(word).collect()
+}
+
+/// Returns a command line as markup, without line breaks in short flags.
+fn flags(text: &str) -> String {
+    let is_flag = |word: &str| word.starts_with('-') && word.chars().count() <= 2 * SHORT;
+    let flag = |word: &str| format!("<span class=\"flag\">{}</span> ", escaped(word.trim_end()));
+    text.split_inclusive(' ').map(|word| if is_flag(word) { flag(word) } else { name(word) }).collect()
+}
+
+fn word(text: &str) -> String {
+    if text.chars().count() <= SHORT {
+        return escaped(text);
+    }
     let mut written = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((at, separator)) = rest.char_indices().find(|(_, c)| "/._:,;)]=|".contains(*c)) {

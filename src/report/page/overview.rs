@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::super::inspect::{Units, bytes, figure, grouped};
 use super::super::{Detail, Figure, Inspection, Parameters, Port, Report};
-use super::{TABLE_END, collapsed, escaped, name, section, table};
+use super::{TABLE_END, collapsed, escaped, flags, name, section, table};
 use crate::explain::Suggestion;
 
 /// The number of inputs, outputs, dims and suggestions that are shown at once.
@@ -43,6 +43,7 @@ impl Report {
     fn figures(&self, page: &mut String, detail: &Detail) {
         let written = self.bytes_after.map(|after| (self.bytes_before as u64, after));
         let data = self.external_bytes_after.map(|after| (self.external_bytes_before, after));
+        let data = data.or_else(|| (self.external_bytes_before == 0).then_some((0, 0)));
         let both = written.zip(data).map(|(file, data)| (file.0.saturating_add(data.0), file.1.saturating_add(data.1)));
         let nodes = (self.before.nodes() as u64, self.after.nodes() as u64);
         let mut rows = vec![row("nodes", nodes, &grouped)];
@@ -141,7 +142,7 @@ fn facts(page: &mut String, detail: &Detail, command: &str) {
             let _ = write!(page, "<dt>{term}</dt><dd>{text}</dd>");
         }
     };
-    say("command", format!("<code>{}</code>", name(command)));
+    say("command", format!("<code>{}</code>", flags(command).trim_end()));
     if let Some((before, after)) = &detail.inspected {
         let (producer, version) = &before.producer;
         say("producer", escaped(format!("{producer} {version}").trim()));
@@ -172,7 +173,7 @@ fn largest(page: &mut String, after: &Inspection) {
     }
     let of = |own: Option<&Parameters>| own.map_or(0, |own| own.tensors);
     let all: usize = after.parameters.values().map(|own| of(Some(own))).sum();
-    let caption = format!("The {} largest of {all} constant tensors after folding", after.largest.len());
+    let caption = format!("The largest constant tensors after folding ({} of {all})", after.largest.len());
     table(page, &caption, "stack", &[("tensor", false), ("type", false), ("size", true)]);
     for tensor in &after.largest {
         let _ = writeln!(
@@ -203,15 +204,15 @@ fn suggestions(page: &mut String, detail: &Detail, nodes: usize) {
 }
 
 fn suggestion(page: &mut String, found: &Suggestion, nodes: usize) {
-    let flags = escaped(&found.flags);
+    let copied = escaped(&found.flags);
     let effect = match nodes.saturating_sub(found.nodes) {
         0 => format!("{} tensors of unknown size remain", found.open),
         saved => format!("{saved} fewer nodes, {} remain", found.nodes),
     };
     let _ = write!(
         page,
-        "<li><code>{}</code><button type=\"button\" class=\"copy\" data-copy=\"{flags}\" aria-label=\"Copy {flags}\">Copy</button><span>{effect}; requires {}</span></li>",
-        name(&found.flags),
+        "<li><code>{}</code><button type=\"button\" class=\"copy\" data-copy=\"{copied}\" aria-label=\"Copy {copied}\">Copy</button><span>{effect}; valid only if {}</span></li>",
+        flags(&found.flags).trim_end(),
         name(&found.condition)
     );
 }

@@ -27,9 +27,13 @@
     for (const key in attributes || {}) element.setAttribute(key, attributes[key]);
     return element;
   };
-  // A name, with places for line breaks at its separators.
+  // Text with places for line breaks at the separators in long words.
   const named = (element, text) => {
-    for (const part of text.split(/(?<=[/._:,;)\]=|])/)) element.append(part, document.createElement("wbr"));
+    for (const word of text.split(/(?<=\s)/)) {
+      const parts = word.length > 20 ? word.split(/(?<=[/._:,;)\]=|])/) : [word];
+      parts.forEach((part, at) => element.append(...(at ? [document.createElement("wbr"), part] : [part])));
+    }
+    element.normalize();
     return element;
   };
   const SVG = "http://www.w3.org/2000/svg";
