@@ -30,8 +30,8 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Merges Squeeze or Unsqueeze into the keepdims attribute of a reduction.",
         premises: &[
             ("those-axes", "the axes put back or taken away are those that are reduced"),
-            ("axes-known", "they are known, and there is one at least"),
-            ("one-reader", "nothing else reads the reduced value"),
+            ("axes-known", "they are known, and at least one exists"),
+            ("one-reader", "the reduced value has no other consumer"),
         ],
         exact: true,
         operators: &["Unsqueeze", "Squeeze"],

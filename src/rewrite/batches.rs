@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         ("batched", "the products have a batch axis: rows of a matrix are none"),
         ("has-product", "a product of matrices is among it"),
-        ("one-reader", "nothing else reads what is computed in between"),
+        ("one-reader", "the values in between have no other consumer"),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,

@@ -16,12 +16,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "spread",
-            "an Expand or Tile repeats one place along some axes and keeps the others, at most an Einsum of it is between",
+            "an Expand or Tile repeats one position along some axes and keeps the others, with at most an Einsum in between",
         ),
         ("plain", "the equations name every axis of the operands and of the result, each once a term"),
         ("handed-on", "the Einsum between has the letter in the result, and in no other operand"),
         ("elsewhere", "another operand has the letter, with an axis that is proved to be as long"),
-        ("one-reader", "nothing else reads what the Einsum between computes"),
+        ("one-reader", "the result of the Einsum in between has no other consumer"),
     ],
     exact: false,
     operators: &["Einsum"],

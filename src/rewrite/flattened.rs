@@ -20,10 +20,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("merges", "the first layout merges adjacent axes, and otherwise only adds axes of size 1"),
         ("by-element", "the functions are element-wise"),
-        ("same-along", "whatever else is read is of size 1 along the merged axis and those before"),
+        ("same-along", "all other operands have size 1 along the merged axis and the axes before it"),
         ("laid-out", "every result is laid out again, which constants can say of the axes as they are apart"),
-        ("no-sizes", "no values of it are sizes: those are planned together"),
-        ("no-output", "nothing on the way is a graph output"),
+        ("no-sizes", "none of its elements is a dim, because dims are planned together"),
+        ("no-output", "no value in between is a graph output"),
         (
             "pays",
             "the first layout disappears, or the node that adds axes of size 1 follows a function that accepts them",

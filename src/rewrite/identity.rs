@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
             ),
             (
                 "not-taken",
-                "neither is a sequence, an optional or strings that a Loop or Scan takes: it leaves nothing for other readers",
+                "neither is a sequence, an optional or strings that a Loop or Scan consumes, because these move the value",
             ),
         ],
         exact: true,
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
                 "the node does not train: is_test is set before operator set 7, training_mode is absent or false \
                     since 12",
             ),
-            ("mask-unread", "nothing reads the mask"),
+            ("mask-unread", "the mask has no consumer"),
         ],
         exact: true,
         operators: &["Dropout"],
@@ -61,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
             ("same-shape", "operand and result are proved to have the same shape, size for size"),
             (
                 "read-right",
-                "the operand is no reduction, with axes counted from the end, of a tensor that may be empty: ONNX Runtime computes another shape for it",
+                "the operand is not a reduction over negative axes of a tensor that may be empty, for which ONNX Runtime computes another shape",
             ),
         ],
         exact: true,

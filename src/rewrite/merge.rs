@@ -77,8 +77,8 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("in-order", "the Cast converts integers to floats, which preserves the order"),
             ("there", "something else casts x to that type"),
-            ("not-empty", "x holds something: the least of nothing is another number in each type"),
-            ("one-reader", "nothing else reads the integer"),
+            ("not-empty", "x is not empty, because the minimum of an empty tensor depends on the type"),
+            ("one-reader", "the integer has no other consumer"),
             (
                 "not-inverted",
                 "no Reciprocal reads the float: OpenVINO computes numbers times the reciprocal of their least wrongly",
@@ -92,7 +92,10 @@ pub(super) const RULES: &[Rule] = &[
         name: "concat-concat",
         law: "Concat(…, Concat(a, b), …) = Concat(…, a, b, …)",
         sentence: "Merges a Concat into a Concat along the same axis.",
-        premises: &[("same-axis", "both are along the same axis"), ("one-reader", "nothing else reads the inner one")],
+        premises: &[
+            ("same-axis", "both are along the same axis"),
+            ("one-reader", "the inner node has no other consumer"),
+        ],
         exact: true,
         operators: &["Concat"],
         apply: concat_concat,

@@ -52,7 +52,10 @@ pub(super) const RULES: &[Rule] = &[
                 "products",
                 "for some k the rows are the product of the sizes before axis k, and the columns that of the others",
             ),
-            ("covered-type", "x is of floats, or the operator set is 9 or later, since which Flatten takes every type"),
+            (
+                "covered-type",
+                "x is a float tensor, or the operator set is 9 or newer, where Flatten supports all types",
+            ),
             ("computed", "the operand is computed by a node, and not constant already"),
         ],
         exact: true,
@@ -108,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Replaces the product of all dims of a tensor by Size.",
         premises: &[
             ("all-sizes", "the shape has every axis, and all of it is reduced to one number"),
-            ("one-reader", "nothing else reads the shape"),
+            ("one-reader", "the shape has no other consumer"),
         ],
         exact: true,
         operators: &["ReduceProd"],

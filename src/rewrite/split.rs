@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
         law: "f(Split(x)[i]) = Split(f(x))[i]",
         sentence: "Moves a Split after operators that are applied to each of its outputs.",
         premises: &[
-            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
             ("alike-along-axis", "the operators compute the same bits at all positions of the axis"),
             (
                 "operand-alike",
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
         sentence: "Moves a Split after functions that are applied to each of its outputs.",
         premises: &[
-            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
             ("alike-along-axis", "the functions treat all positions of the axis identically"),
             ("known-sizes", "the sizes of the parts are numbers"),
         ],

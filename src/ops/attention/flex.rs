@@ -155,7 +155,7 @@ fn modified(cx: &EvalCx<'_>, name: &str, tensor: Tensor) -> Result<Vec<f64>, Dec
             _ => return Err(Decline::invalid(format!("subgraph '{name}' does not keep type and shape"))),
         },
     };
-    tensor.to_f64s().ok_or_else(|| Decline::invalid("scores that are no numbers"))
+    tensor.to_f64s().ok_or_else(|| Decline::invalid("the scores are not numbers"))
 }
 
 /// `Q·Kᵀ` of one head: one row for each query, one column for each key.

@@ -34,7 +34,7 @@ fn rounding(dtype: DType) -> Result<fn(f64) -> f64, Decline> {
         DType::Float => |value| f64::from(value as f32),
         DType::Float16 => |value| nearest_f16(value).to_f64(),
         DType::Bfloat16 => |value| nearest_bf16(value).to_f64(),
-        other => return Err(Decline::invalid(format!("{other} is no precision to compute with"))),
+        other => return Err(Decline::invalid(format!("{other} is not a supported precision"))),
     })
 }
 
@@ -120,7 +120,7 @@ fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline
     let root = rounding(dtype)?(scale.sqrt());
     // The standard's own function rounds it to float, whatever the element type is; what is computed of its text is not.
     if root != f64::from(root as f32) && dtype == DType::Double {
-        return Err(Decline::unsupported("the square root of the scale is no number in float"));
+        return Err(Decline::unsupported("the square root of the scale is not a finite float"));
     }
     Ok(root)
 }
@@ -206,7 +206,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
     let terms = [most_q * most_k * q.size as f64, most_v * k.length as f64];
     if !terms.into_iter().all(|term| term <= most) {
-        return Err(Decline::unsupported("kernels overflow on the way to the result"));
+        return Err(Decline::unsupported("kernels overflow during the computation"));
     }
     let root = root_scale(cx, dtype, q.size)?;
     // A score is off by as much as the rounding of its terms, and a weight by that as a share.

@@ -103,7 +103,7 @@ fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal
         return Err(Refusal::invalid("present_key and present_value go together"));
     }
     if cx.has_input(PAST_KEY) && cx.has_input(LENGTHS) {
-        return Err(Refusal::invalid("nonpad_kv_seqlen is for caches that are held elsewhere"));
+        return Err(Refusal::invalid("nonpad_kv_seqlen requires an external cache"));
     }
     Ok(())
 }

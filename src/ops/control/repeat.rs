@@ -232,7 +232,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         for (scan, output) in scans.iter_mut().zip(outputs) {
             match output {
                 Data::Tensor(tensor) => scan.push(tensor),
-                _ => return Err(Decline::invalid("a scan output is no tensor")),
+                _ => return Err(Decline::invalid("a scan output is not a tensor")),
             }
         }
         number += 1;

@@ -64,7 +64,10 @@ fn target(site: &Site<'_>) -> Result<DType, Refusal> {
         Some(Attribute::String(_)) if site.version < 6 => {
             let name = site.attr_str("to")?.unwrap_or_default();
             let dtype = DType::from_name(&name.to_ascii_lowercase());
-            Some(dtype.ok_or_else(|| Refusal::invalid(format!("attribute 'to' is '{name}', which is no data type")))?)
+            Some(
+                dtype
+                    .ok_or_else(|| Refusal::invalid(format!("attribute 'to' is '{name}', which is not a data type")))?,
+            )
         }
         _ => site.attr_dtype("to")?,
     };

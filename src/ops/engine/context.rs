@@ -119,11 +119,11 @@ impl<'a> Site<'a> {
     pub fn attr_dtype(&self, name: &str) -> Result<Option<DType>, Refusal> {
         match self.attr_int(name)? {
             None => Ok(None),
-            Some(number) => i32::try_from(number)
-                .ok()
-                .and_then(DType::from_onnx)
-                .map(Some)
-                .ok_or_else(|| Refusal::invalid(format!("attribute '{name}' is {number}, which is no data type"))),
+            Some(number) => {
+                i32::try_from(number).ok().and_then(DType::from_onnx).map(Some).ok_or_else(|| {
+                    Refusal::invalid(format!("attribute '{name}' is {number}, which is not a data type"))
+                })
+            }
         }
     }
 

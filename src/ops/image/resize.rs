@@ -302,10 +302,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let unchanged = extents.iter().all(|extent| extent.input == extent.output);
     if unchanged && extents.iter().any(|extent| extent.scale[0] != extent.scale[1]) {
-        return Err(Decline::unsupported("runtimes copy data whose sizes do not change"));
+        return Err(Decline::unsupported("runtimes copy data if no size changes"));
     }
     if extents.iter().any(|extent| coordinates.is_skipped(extent)) {
-        return Err(Decline::unsupported("runtimes leave an axis alone that keeps its size"));
+        return Err(Decline::unsupported("runtimes copy an axis that keeps its size"));
     }
     let mut places = Vec::with_capacity(extents.len());
     let mut beyond = Beyond { shape: shape.clone(), axes: Vec::with_capacity(extents.len()) };

@@ -140,7 +140,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Ok(vec![Tensor::zeros(dtype, &shape)?.into()]);
     }
     if image.is_empty() {
-        return Err(Decline::invalid("a region lies in an image that is empty"));
+        return Err(Decline::invalid("the image of a region is empty"));
     }
     in_lane!(dtype, T => {
         let round: Round = |x| T::of(x).to_f64();
@@ -152,7 +152,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let size = height * width;
         for (region, &index) in regions.chunks_exact(4).zip(&indices) {
             let index = usize::try_from(index).ok().filter(|&index| index < batch);
-            let index = index.ok_or_else(|| Decline::invalid("a region lies in an image that is not there"))?;
+            let index = index.ok_or_else(|| Decline::invalid("the batch index of a region is out of range"))?;
             let edge = |at: usize| region.get(at).map_or(0.0, |edge| edge.to_f64());
             let across = Span::new(&pooling, round, edge(0), edge(2), columns)?;
             let down = Span::new(&pooling, round, edge(1), edge(3), rows)?;

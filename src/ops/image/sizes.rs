@@ -373,7 +373,7 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
     let scales = match (attribute_scales(cx)?, given(places.scales)?) {
         (Some(scales), _) => Some(scales),
         (None, operand) => match operand.map(Tensor::elements::<f32>) {
-            Some(scales) => Some(scales.ok_or_else(|| Decline::invalid("the scales are no floats"))?.into_owned()),
+            Some(scales) => Some(scales.ok_or_else(|| Decline::invalid("the scales are not floats"))?.into_owned()),
             None => None,
         },
     };
@@ -395,7 +395,7 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
                 }
             }
             _ if ignores_policy(cx)? => {
-                return Err(Decline::unsupported("runtimes overlook axes counted from the end"));
+                return Err(Decline::unsupported("runtimes ignore negative axes"));
             }
             policy => {
                 let pairs = axes.iter().zip(&sizes).map(|(&axis, &size)| Ok((size, dim(axis)?)));

@@ -76,7 +76,7 @@ fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
 const MEMBER: u8 = 6;
 
 fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
-    let broken = || Decline::invalid("the attributes do not make trees");
+    let broken = || Decline::invalid("the attributes do not describe trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
     let (features, modes, values) =
         (ints("nodes_featureids")?, tensor(site, "nodes_modes")?, tensor(site, "nodes_splits")?);

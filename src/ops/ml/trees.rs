@@ -46,7 +46,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     if site.tensor(0)?.dtype() == DType::Double && site.attribute("nodes_values").is_some() {
         return Err(Decline::unsupported("runtimes disagree on comparing doubles with floats"));
     }
-    let broken = || Decline::invalid("the attributes do not make trees");
+    let broken = || Decline::invalid("the attributes do not describe trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
     let (trees, ids) = (ints("nodes_treeids")?, ints("nodes_nodeids")?);
     let (features, values) = (ints("nodes_featureids")?, floats(site, "nodes_values")?);
@@ -113,7 +113,7 @@ fn votes(
     let (trees, nodes, ids) = (ints("treeids")?, ints("nodeids")?, ints("ids")?);
     let weights = floats(site, &format!("{prefix}_weights"))?;
     if trees.len() != ids.len() || nodes.len() != ids.len() || weights.len() != ids.len() {
-        return Err(Decline::invalid("the votes are not one each"));
+        return Err(Decline::invalid("the number of votes per leaf is not one"));
     }
     for (((tree, node), &id), &weight) in trees.iter().zip(nodes).zip(ids).zip(weights.iter()) {
         let leaf = places.get(&(*tree, *node)).and_then(|&at| leaves.get_mut(at));

@@ -74,7 +74,7 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
                 .or_else(|| first().filter(|_| shapes.len() == operands.len()))
                 .unwrap_or_else(|| cx.fresh_dim())
         } else if along.clone().filter_map(Dim::as_const).try_fold(0i64, i64::checked_add).is_none() {
-            return Err(Refusal::invalid("the dims along the axis add up to more than a size can be"));
+            return Err(Refusal::invalid("the sum of the dims along the axis overflows"));
         } else if shapes.len() == operands.len() {
             cx.scope().sum(along)
         } else {
@@ -262,7 +262,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         };
         facts.push(follow(fact, &[data], &|operands| match operands {
             [data] => part(data, axis, start, len),
-            _ => Err(Decline::invalid("one operand is split")),
+            _ => Err(Decline::invalid("the operator needs one data operand")),
         }));
         start = start.saturating_add(len);
     }

@@ -164,7 +164,7 @@ fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
     let condition: Vec<bool> = condition.into_iter().map(|truth| truth != 0).collect();
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => compressed(data, &condition, axis),
-        _ => Err(Decline::invalid("one operand is compressed")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
 }
 
@@ -175,7 +175,7 @@ fn eval_compress(cx: &mut EvalCx<'_>) -> EvalResult {
     claim(cx, data.dtype(), data.shape())?;
     let result = moved(&[data], &|operands| match operands {
         [data] => compressed(data, &condition, axis),
-        _ => Err(Decline::invalid("one operand is compressed")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }
@@ -184,7 +184,7 @@ fn compressed(data: &Tensor, condition: &[bool], axis: Option<usize>) -> Result<
     let dim = axis.map_or(Some(data.len()), |axis| data.shape().get(axis).copied()).unwrap_or(0);
     let places: Vec<usize> = condition.iter().enumerate().filter(|&(_, &truth)| truth).map(|(at, _)| at).collect();
     if places.last().is_some_and(|&last| last >= dim) {
-        return Err(Decline::unsupported(format!("the condition is true beyond a dim of {dim}")));
+        return Err(Decline::unsupported(format!("the condition selects an element beyond a dim of {dim}")));
     }
     picked(data, &places, axis)
 }
@@ -306,7 +306,7 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let values = moved(&[data], &|operands| match operands {
         [data] => picked(data, &firsts, axis),
-        _ => Err(Decline::invalid("one operand is made unique")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })?;
     let vector = |list: Vec<usize>| Tensor::vector(list.into_iter().map(|at| at as i64).collect::<Vec<i64>>());
     Ok([values, vector(firsts), vector(groups), Tensor::vector(counts)].map(Data::Tensor).into())

@@ -43,7 +43,7 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     if let (Some(x), Some(places)) = (cx.shape(0), cx.shape(1))
         && (x.len() != places.len() || x.iter().zip(places).any(|(x, places)| cx.scope().eq(x, places).is_no()))
     {
-        return Err(Refusal::invalid("the places have another shape than the maxima"));
+        return Err(Refusal::invalid("the shape of the indices differs from that of the maxima"));
     }
     if cx.has_input(2) {
         let rank = cx.rank(0).or(cx.rank(1));
@@ -88,7 +88,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Some(given) => {
             let given: Option<Vec<usize>> = given.iter().map(|&dim| usize::try_from(dim).ok()).collect();
             let given = given.filter(|given| given.len() == shape.len());
-            given.ok_or_else(|| Decline::invalid("'output_shape' is no shape of this rank"))?
+            given.ok_or_else(|| Decline::invalid("'output_shape' does not have this rank"))?
         }
     };
     if full != shape {
@@ -109,9 +109,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     // Zero is all zero bits, and elements move as they are.
     for (place, element) in places.iter().zip(x.bytes().chunks_exact(width)) {
         let place = usize::try_from(*place).ok().filter(|&place| place < count);
-        let place = place.ok_or_else(|| Decline::invalid("a place lies outside"))?;
+        let place = place.ok_or_else(|| Decline::invalid("an index is out of range"))?;
         let to = payload.get_mut(place * width..(place + 1) * width);
-        to.ok_or_else(|| Decline::invalid("a place lies outside"))?.copy_from_slice(element);
+        to.ok_or_else(|| Decline::invalid("an index is out of range"))?.copy_from_slice(element);
     }
     Ok(vec![Tensor::from_bytes(x.dtype(), &full, payload.into())?.into()])
 }

@@ -72,7 +72,7 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
         let given = cx.attr_floats(name)?.filter(|given| !given.is_empty());
         let takers = taken.iter().flatten().count();
         if given.is_some_and(|given| given.len() != takers) {
-            return Err(Decline::unsupported(format!("{name} has not one number for each of {takers} functions")));
+            return Err(Decline::unsupported(format!("{name} needs one number for each of {takers} functions")));
         }
         let mut given = given.map(|given| given.iter());
         taken

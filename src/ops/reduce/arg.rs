@@ -66,7 +66,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let elements = T::stored(data).ok_or_else(|| Decline::invalid("the elements are of another type"))?;
         search.over::<T>(elements)
     }, else => return Err(Decline::invalid(format!("{} has no order", data.dtype()))));
-    let found = found.ok_or_else(|| Decline::unsupported("runtimes disagree about where NaN stands in the order"))?;
+    let found = found.ok_or_else(|| Decline::unsupported("runtimes disagree on the order of NaN"))?;
     Ok(vec![Data::Tensor(Tensor::from_vec(&shape, found)?)])
 }
 

@@ -19,7 +19,7 @@ fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
         Some("none") => Ok(Reduction::None),
         Some("sum") => Ok(Reduction::Sum),
         None | Some("mean") => Ok(Reduction::Mean),
-        Some(other) => Err(Refusal::invalid(format!("there is no reduction '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("unknown reduction '{other}'"))),
     }
 }
 

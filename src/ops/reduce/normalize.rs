@@ -58,7 +58,7 @@ fn stretches(cx: &InferCx<'_>, parameter: usize) -> Result<(), Refusal> {
     let differs =
         |(dim, spread): (&Dim, &Dim)| scope.eq(spread, &Dim::constant(1)).is_no() && scope.eq(dim, spread).is_no();
     if spread.len() > data.len() || data.iter().rev().zip(spread.iter().rev()).any(differs) {
-        return Err(Refusal::invalid(format!("operand {parameter} does not stretch to the shape of the data")));
+        return Err(Refusal::invalid(format!("operand {parameter} does not broadcast to the shape of the data")));
     }
     Ok(())
 }
@@ -303,7 +303,7 @@ fn stash_of(number: i64, data: DType) -> Result<DType, Decline> {
             Err(Decline::unsupported("ONNX Runtime computes in double, the standard in float"))
         }
         Some(dtype @ (DType::Float | DType::Double)) => Ok(dtype),
-        _ => Err(Decline::unsupported(format!("stash_type {number} is not computed with"))),
+        _ => Err(Decline::unsupported(format!("stash_type {number} is not supported"))),
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
     let inner = match (cx.input(0), cx.attr_type("type")?) {
         // Nesting would have no end.
         (Some(Fact { ty: Some(Type::Optional(_)), .. }), _) => {
-            return Err(Refusal::invalid("an optional is put into an optional"));
+            return Err(Refusal::invalid("an optional contains an optional"));
         }
         (Some(fact), _) => fact.ty.clone(),
         (None, Some(declared)) => declared_fact(cx.scope(), declared, &|_| None).ty,
@@ -22,7 +22,7 @@ pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
 
 pub(super) fn eval_optional(cx: &mut EvalCx<'_>) -> EvalResult {
     if let Some(Data::Optional(_)) = cx.data(0) {
-        return Err(Decline::invalid("an optional is put into an optional"));
+        return Err(Decline::invalid("an optional contains an optional"));
     }
     Ok(vec![Data::Optional(cx.data(0).cloned().map(Arc::new))])
 }

@@ -90,7 +90,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let kind = Kind::of(cx)?;
     let [signal @ .., parts @ 1..=2] = data.shape() else {
-        return Err(Decline::invalid(format!("numbers are no real or complex ones in dims {:?}", data.shape())));
+        return Err(Decline::invalid(format!(
+            "the last dim of {:?} is neither real (1) nor complex (2)",
+            data.shape()
+        )));
     };
     let axis = match cx.version {
         ..20 => cx.attr_int("axis")?.unwrap_or(1),
@@ -111,7 +114,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::invalid("a transform of length 0"));
     }
     if kind.is_real() && dim != size / 2 + 1 {
-        return Err(Decline::unsupported("runtimes disagree on frequencies that are too many or too few"));
+        return Err(Decline::unsupported("runtimes disagree on a wrong number of frequencies"));
     }
     let places = if kind.one_sided && !kind.inverse { size / 2 + 1 } else { size };
     let mut shape = data.shape().to_vec();

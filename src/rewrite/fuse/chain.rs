@@ -26,7 +26,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
             ("no-larger", "the new constants take no more bytes than the removed ones"),
-            ("one-reader", "nothing else reads what is between"),
+            ("one-reader", "the values in between have no other consumer"),
         ],
         exact: false,
         operators: &["Mul", "Div", "Add", "Sub"],
@@ -39,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps identically on both sides"),
             ("no-larger", "the new constants take at most 768 bytes more than the removed ones"),
-            ("one-reader", "nothing else reads what is between"),
+            ("one-reader", "the values in between have no other consumer"),
         ],
         exact: true,
         operators: &["Mul", "Add", "Sub"],
@@ -52,7 +52,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("zero", "the other operand is 0 everywhere"),
             ("same-shape", "the result has the shape of x"),
-            ("no-divisor", "nothing divides by the result: −0 gives −∞ where −0 + 0 gives ∞"),
+            ("no-divisor", "the result is not a divisor, because 1/−0 is −∞ and 1/(−0 + 0) is ∞"),
         ],
         exact: false,
         operators: &["Add", "Sub"],
@@ -63,7 +63,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "x + ConstantOfShape(s) = Expand(x, s) where that is filled with 0",
         sentence: "Replaces zeros that only give a sum its shape by an Expand.",
         premises: &[
-            ("zero", "it is filled with 0, for this sum alone"),
+            ("zero", "it is filled with 0, and this sum is its only consumer"),
             ("its-size", "the sum has the size that is filled"),
             ("no-negative-zero", "x is of integers, or integers that were cast: −0 + 0 is 0"),
         ],

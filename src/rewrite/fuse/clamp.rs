@@ -20,10 +20,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         name: "needless-cut",
         law: "min(max(x, a), b) = x where a ≤ x ≤ b",
         sentence: "Removes a Clip whose bounds always hold.",
-        premises: &[(
-            "within",
-            "x is proved to lie between the bounds, as kernels compute it, whatever the inputs are",
-        )],
+        premises: &[("within", "x as computed by kernels is proved to lie between the bounds for all inputs")],
         exact: true,
         operators: &["Relu", "Clip"],
         apply: needless,
@@ -35,7 +32,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("meet", "the bounds are known, and the intervals meet"),
             ("finite", "both bounds of the result are finite"),
-            ("one-reader", "nothing else reads the first cut"),
+            ("one-reader", "the first cut has no other consumer"),
         ],
         exact: true,
         operators: &["Relu", "Clip"],

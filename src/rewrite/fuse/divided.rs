@@ -31,7 +31,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("epsilon-read", "the type is binary32, and ε has one element: of others ONNX Runtime may take 10⁻⁵ for ε"),
         ("same-shape", "the quotient has no more axes than x: ONNX Runtime's kernel gives none that ε brings"),
         ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
-        ("one-reader", "nothing else reads the inverse"),
+        ("one-reader", "the inverse has no other consumer"),
     ],
     exact: false,
     operators: &["Mul", "Div"],

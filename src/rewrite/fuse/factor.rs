@@ -27,7 +27,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
         sentence: "Moves a factor into constants before it.",
         premises: &[
-            ("meets-constants", "on every way up it meets a constant that takes it"),
+            ("meets-constants", "every path to the inputs has a constant that absorbs it"),
             (
                 "no-attention",
                 "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
@@ -55,11 +55,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "f(s·x) = s·f(x) for linear f, (s·x)·W = x·(s·W)",
         sentence: "Moves a factor into constants after it.",
         premises: &[
-            ("meets-constants", "every reader takes it on to a constant that it is multiplied with"),
-            (
-                "moderate",
-                "it is within the bounds that its type sets for factors across values, so that nothing between overflows",
-            ),
+            ("meets-constants", "every consumer multiplies it by a constant"),
+            ("moderate", "it is within the bounds of its type for such factors, so that no value in between overflows"),
             (
                 "in-range",
                 "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
@@ -67,7 +64,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
             ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
-            ("own-weights", "nothing else reads these constants, unless they are small"),
+            ("own-weights", "these constants have no other consumer, or are small"),
             (
                 "no-scale-of-integers",
                 "it is not multiplied with another scale to dequantize a product of integers: ONNX Runtime makes one kernel of the \

@@ -22,7 +22,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
                 ordinary size are normal numbers of the type",
         ),
         ("no-sizes", "the product is not computed from dims alone, because its consumers may round it to dims again"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
         (
             "not-dequantized",
             "x and y are not dequantized: ONNX Runtime makes one kernel of a product and what dequantizes its operands, which refuses \

@@ -15,7 +15,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("inverse-shape", "the inverse has the shape of y"),
         (
             "keeps-axes",
-            "y is no root of a mean that loses its axes: ONNX Runtime takes a quotient by that for a normalization, which it is not",
+            "y is not the root of a mean with removed axes, because ONNX Runtime wrongly matches a quotient by it as a normalization",
         ),
         (
             "epsilon-read",
@@ -27,7 +27,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "nor of a mean over an axis that may be of size 1: what scales a normalization may be wider, which ONNX Runtime refuses",
         ),
         ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
     ],
     exact: false,
     operators: &["Mul"],

@@ -20,10 +20,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "Merges a BatchNormalization of rows into the weights of the product before it.",
     premises: &[
         ("inference", "the BatchNormalization does not train"),
-        ("rows", "it reads the rows of a product of three axes or more, all of them"),
+        ("rows", "it consumes all rows of a product of rank 3 or more"),
         ("own-weights", "the weights are a constant matrix that nothing else reads"),
         ("in-range", "the new weights, times operands of ordinary size, are normal numbers of the type"),
-        ("one-reader", "nothing else reads what is between, but for its sizes"),
+        ("one-reader", "the values in between have no other consumer, except for their shapes"),
     ],
     exact: false,
     operators: &["BatchNormalization"],

@@ -41,7 +41,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("in-range", "operands of ordinary size times each factor are normal numbers of the type"),
         ("exact-root", "in doubles the square root of the factor is a float32, which is what runtimes multiply by"),
         ("mask-shape", "the mask has an entry for each key, and does not enlarge the scores"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
     ],
     exact: false,
     operators: &["MatMul"],

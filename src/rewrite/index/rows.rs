@@ -12,7 +12,7 @@ use crate::tensor::{StridedView, Tensor, gather, gather_later};
 /// Rows that lie far apart are slow to look up, which shows in tables of more bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A lookup in a constant that nothing else reads the rows of.
+/// A lookup in a constant that the rows have no other consumer of.
 struct Lookup<'a> {
     id: NodeId,
     node: &'a Node,

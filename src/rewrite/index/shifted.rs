@@ -17,13 +17,13 @@ pub(in crate::rewrite) const STEP_RULES: &[Rule] = &[Rule {
     law: "Range(a, b, d) · k = Range(a · k, b · k, d · k) for k > 0",
     sentence: "Merges a product with a number into the step of a Range.",
     premises: &[
-        ("read-once", "only the product reads the Range"),
+        ("read-once", "the product is the only consumer of the Range"),
         ("64-bits", "the numbers have 64 bits"),
         ("small-factor", "the factor is one number above 0, and at most 2¹⁶"),
         ("known-steps", "start and step of the Range are constants of at most 2²⁰"),
         (
             "ends-at-a-size",
-            "it ends at an expression of sizes alone, which is not below 0 and leaves room for the factor",
+            "its end is an expression in dims, which is at least 0 and does not overflow with the factor",
         ),
     ],
     exact: true,

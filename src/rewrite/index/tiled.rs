@@ -27,7 +27,7 @@ pub(super) const TILED: Rule = Rule {
             "one-axis",
             "one axis with a dynamic dim is broadcast, and merged only with the axes right after it; or a Tile repeats one axis",
         ),
-        ("one-reader", "nothing else reads what is spread, or laid out"),
+        ("one-reader", "the broadcast or rearranged value has no other consumer"),
         ("by-element", "the consumers are element-wise operators with constants that are equal along the axis"),
         ("small", "the new constant takes at most 1 MiB more than the old one"),
     ],

@@ -33,10 +33,10 @@ const AS_ONE: Rule = Rule {
             "the data has rank 2 or more and is not constant, because the pass size-chain plans vectors of dims",
         ),
         ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
         (
             "of-its-kind",
-            "a lookup takes the place of one or of what cuts, and moves rows of 8 elements or more; so does a Transpose that takes the place of none",
+            "a lookup replaces a Transpose or a slice, and moves rows of at least 8 elements; likewise a Transpose that replaces none",
         ),
         ("no-convolution", "a lookup is not read by a Conv, as for `shuffled-axis`"),
         ("turned-last", "a Transpose at the end remains at the end, because runtimes fuse it into a product"),

@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
         ("in-itself", "the Transpose turns the parts of that axis among themselves"),
         ("fixed-places", "the axis and its parts are of sizes that are numbers, of at most 16,384 places"),
         ("rows", "each position holds 8 elements or more, unless their number is dynamic"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
         (
             "no-convolution",
             "no Conv of one group reads the result, by way of functions and of Convs of several groups: OpenVINO would turn its weights \

@@ -10,8 +10,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("same-type", "the last type is that of x"),
         ("lossless", "the intermediate type represents every value of x's type uniquely"),
-        ("movements", "between the casts elements are moved and nothing else"),
-        ("one-reader", "nothing else reads what is between them"),
+        ("movements", "the nodes between the casts only move elements"),
+        ("one-reader", "the values between them have no other consumer"),
         ("any-type", "the operator set is 8 or later, for Flatten 9, since which the movements take every type"),
         ("movable-type", "every runtime moves elements of x's type"),
     ],

@@ -24,7 +24,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "the part is cut out of one axis, by a size that is computed, and f keeps this axis apart from others",
             ),
             ("constant", "all other operands of f are constants"),
-            ("one-reader", "nothing else reads the part, and f has two results at most"),
+            ("one-reader", "the part has no other consumer, and f has at most two results"),
             (
                 "no-embedding",
                 "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
@@ -45,7 +45,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "the part is cut out of one axis, by a size that is computed, and not of the one that is summed over",
             ),
             ("constant", "all other operands are constants, and the addend is the same for all rows"),
-            ("one-reader", "nothing else reads the part"),
+            ("one-reader", "the part has no other consumer"),
             ("small", "the new constants take at most 256 KiB more than the removed ones"),
         ],
         exact: false,

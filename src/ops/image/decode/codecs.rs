@@ -116,7 +116,7 @@ fn jpeg_2000(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     let format = match image.color_space() {
         hayro_jpeg2000::ColorSpace::RGB => PixelFormat::Rgb,
         hayro_jpeg2000::ColorSpace::Gray => PixelFormat::Grayscale,
-        _ => return Err(Decline::unsupported("the colours are neither red, green and blue nor grey")),
+        _ => return Err(Decline::unsupported("the color space is neither RGB nor grayscale")),
     };
     let mut context = hayro_jpeg2000::DecoderContext::default();
     let decoded = image.decode(&mut context).map_err(|error| broken(format!("{error:?}")))?;
