@@ -136,10 +136,10 @@ async function use(page) {
     if ((await focus())[0] !== "chosen") wrong.push("Enter on a node does not lead to its graph");
     const others = page.locator("#graph-after g.node:not(.chosen)");
     if (await others.count()) {
-      const name = await others.first().getAttribute("aria-label");
+      const name = await others.first().locator("title").textContent();
       await others.first().focus();
       await page.keyboard.press("Enter");
-      if ((await page.locator("#graph-after g.chosen").getAttribute("aria-label")) !== name) wrong.push(`Enter on '${name}' does not choose it`);
+      if ((await page.locator("#graph-after g.chosen title").textContent()) !== name) wrong.push(`Enter on '${name}' does not choose it`);
     }
   }
   return wrong;

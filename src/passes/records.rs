@@ -33,8 +33,7 @@ pub const RECORDS: &[Record] = &[
             ("deterministic", "equal operands give equal results"),
             (
                 "not-taken",
-                "no Loop or Scan takes a result or an operand that may be a sequence, an optional or strings: it leaves nothing for \
-                    later readers",
+                "no Loop or Scan consumes a result or operand that may be a sequence, an optional or strings, because these move the value",
             ),
             ("one-name", "not both results are graph outputs"),
             (

@@ -134,7 +134,7 @@
       const title = draw("text", { x: x + 8, y: y + 18, "font-weight": "bold" }, other.operator);
       const type = draw("text", { x: x + 8, y: y + 35 }, other.types[0] || other.name);
       group.append(title, type);
-      labels.push([group, title, type, other.name]);
+      labels.push(title, type);
       const pick = () => choose(other, name, false);
       group.addEventListener("click", pick);
       group.addEventListener("keydown", (event) => {
@@ -145,11 +145,7 @@
     const frame = make("div", undefined, { class: "drawing" });
     frame.append(svg);
     place.append(frame);
-    for (const [group, title, type, text] of labels) {
-      fit(title, 164);
-      fit(type, 164);
-      group.setAttribute("aria-label", `${title.textContent} ${type.textContent} ${text}`);
-    }
+    for (const label of labels) fit(label, 164);
     const told = make("dl");
     const say = (term, text) => { if (text) told.append(make("dt", term), named(make("dd"), text)); };
     say("node", `${node.operator} ${node.name}`);

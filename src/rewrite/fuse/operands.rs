@@ -25,8 +25,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("one-reader", "the values in between have no other consumer"),
         (
             "not-dequantized",
-            "x and y are not dequantized: ONNX Runtime makes one kernel of a product and what dequantizes its operands, which refuses \
-                an activation with a scale for each column",
+            "x and y are not dequantized, because ONNX Runtime fuses a product with the DequantizeLinear of its \
+                operands, and the kernel refuses an activation with a scale per column",
         ),
     ],
     exact: false,

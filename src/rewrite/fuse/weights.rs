@@ -29,8 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("known-bias", "an existing bias that changes is constant"),
             (
                 "takes-shift",
-                "the node before can take a shift: a MatMul does where it can be a Gemm, and does not multiply what a layer \
-                    normalization gives",
+                "the node before can absorb a shift; a MatMul can if it can become a Gemm and its operand is not a layer normalization",
             ),
             (
                 "in-range",
