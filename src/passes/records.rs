@@ -35,7 +35,7 @@ pub const RECORDS: &[Record] = &[
                 "not-taken",
                 "no Loop or Scan consumes a result or operand that may be a sequence, an optional or strings, because these move the value",
             ),
-            ("one-name", "not both results are graph outputs"),
+            ("one-name", "at most one of the results is a graph output"),
             (
                 "own-scales",
                 "operands of quantizations in a subgraph are in the subgraph, because ONNX Runtime only looks for them there",
@@ -54,7 +54,7 @@ pub const RECORDS: &[Record] = &[
         sentence: "Merges integer tensors that are proved to be equal.",
         premises: &[
             ("same-content", "type, shape and elements are proved to be the same"),
-            ("no-output", "the replaced value is no graph output"),
+            ("no-output", "the replaced value is not a graph output"),
         ],
         exact: true,
         operators: &[],
@@ -199,7 +199,7 @@ pub const RECORDS: &[Record] = &[
         law: "Constant(value = c) = c",
         sentence: "Writes a folded constant that is added before a normalization as a Constant node: optimizers fuse no initializer there.",
         premises: &[
-            ("folded", "the constant is no initializer of the file"),
+            ("folded", "the constant is not an initializer of the file"),
             ("normalized", "a normalization consumes the sum"),
             ("normalized-once", "the result of the first normalization is not an operand of a second one"),
             ("same-shape", "the constant has the shape of the other addend, or of one element of its batch"),
@@ -216,7 +216,7 @@ pub const RECORDS: &[Record] = &[
         law: "Shape(x, start = 1, end = 2) = Unsqueeze(Gather(Shape(x), 1), [0])",
         sentence: "Reads the number of positions of an embedding by Shape, Gather and Unsqueeze, which optimizers look for.",
         premises: &[
-            ("three-tables", "rows of three constant tables are looked up and added"),
+            ("three-tables", "the sum adds rows of three constant tables"),
             ("first-positions", "the positions are the first elements of a constant row"),
             ("of-words", "the number of positions is the second dim of the words"),
             ("normalized", "a normalization consumes the sum"),

@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
             "alike",
             "the nodes between are matrix products and functions that treat all positions of the merged axis identically",
         ),
-        ("batched", "the products have a batch axis: rows of a matrix are none"),
+        ("batched", "the products have a batch axis; the rows of a matrix do not count as one"),
         ("has-product", "a product of matrices is among it"),
         ("one-reader", "the values in between have no other consumer"),
         ("pays", "the rewrite removes more nodes than it adds"),

@@ -23,7 +23,10 @@ pub(super) const RULES: &[Rule] = &[
         law: "SequenceAt(SplitToSequence(x; axis, keepdims = 0), i) = Gather(x, i; axis)",
         sentence: "Replaces an element of a split tensor by a Gather in the tensor.",
         premises: &[
-            ("parts-of-one", "no sizes are given and keepdims is 0: each part is one place of the axis, without it"),
+            (
+                "parts-of-one",
+                "the split sizes are omitted and keepdims is 0, so that each part is one element of the axis, without that axis",
+            ),
             ("scalar-index", "the index is proved to be a scalar: of a vector Gather keeps the axis"),
             ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
         ],
@@ -38,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "decided-places",
-                "the sizes of the parts and the index are constants, and there is such a part among those named",
+                "the sizes of the parts and the index are constants, and the output of this part is present",
             ),
             ("keeps-axis", "keepdims is 1, or the sizes are a vector, which makes keepdims irrelevant"),
             ("is-there", "the axis is proved to have these elements, because otherwise a part is missing or shorter"),

@@ -36,10 +36,12 @@ pub(super) const LATE_RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "carried",
-            "ONNX Runtime carries the quantization over f, and fails to load the model: a body reads what is moved, or \
-                the operator set is 21 or newer and x is of int8",
+            "ONNX Runtime propagates the quantization over f and then fails to load the model: a subgraph consumes the moved value, or the operator set is 21 or newer and x has type int8",
         ),
-        ("not-quantized", "since operator set 21, nothing quantizes what is moved: then nothing is carried"),
+        (
+            "not-quantized",
+            "since operator set 21, the moved value is not quantized, so that ONNX Runtime propagates nothing",
+        ),
         ("one-scale", "one constant scale is for all, and the elements of x are integers of 8 or 16 bits"),
         (
             "same-largest",

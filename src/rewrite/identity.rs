@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
+                "the result is not a graph output, or the node of the operand can compute it under that name",
             ),
             (
                 "not-taken",

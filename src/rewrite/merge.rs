@@ -81,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
             ("one-reader", "the integer has no other consumer"),
             (
                 "not-inverted",
-                "no Reciprocal reads the float: OpenVINO computes numbers times the reciprocal of their least wrongly",
+                "the float has no Reciprocal as consumer, because OpenVINO computes the product with the reciprocal of a minimum wrongly",
             ),
         ],
         exact: true,

@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "blind-readers",
-                "every reader is one of these, which gives the same for −0 and 0; the sum is no graph output",
+                "every consumer is one of these, with equal results for −0 and 0; the sum is not a graph output",
             ),
             ("zero", "the other operand is 0 everywhere"),
             ("same-shape", "the sum has the shape of x"),
@@ -50,7 +50,10 @@ pub(super) const RULES: &[Rule] = &[
                 "decided",
                 "the condition is one known flag everywhere, computed of a few numbers at most, or both choices are the same value",
             ),
-            ("sign-of-zero", "it is no float that a true flag selects: ONNX Runtime's kernel makes 0 of −0 there"),
+            (
+                "sign-of-zero",
+                "it is not a float in the true branch of a Where, because ONNX Runtime's kernel returns 0 for −0 there",
+            ),
             ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
         ],
         exact: true,

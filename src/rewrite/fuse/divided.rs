@@ -22,15 +22,18 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("normalization", "x/√v is a layer or root mean square normalization, v a mean of squares and a positive ε"),
         (
             "has-rows",
-            "x has two axes at least: of one row that a single number scales ONNX Runtime makes a node that reads what is gone",
+            "x has rank 2 or more, because for a vector with a scalar scale ONNX Runtime creates a node with a missing operand",
         ),
         (
             "wide-axis",
-            "the last axis is known not to be of size 1: what scales it may be wider, which ONNX Runtime refuses",
+            "the last axis is proved not to have size 1, because its scale may be wider, which ONNX Runtime rejects",
         ),
         ("epsilon-read", "the type is binary32, and ε has one element: of others ONNX Runtime may take 10⁻⁵ for ε"),
-        ("same-shape", "the quotient has no more axes than x: ONNX Runtime's kernel gives none that ε brings"),
-        ("not-known", "it is not spelled so yet, and the operator set has no operator for it"),
+        (
+            "same-shape",
+            "the rank of the quotient is that of x, because ONNX Runtime's kernel ignores additional axes of ε",
+        ),
+        ("not-known", "it does not have this form yet, and the operator set lacks an operator for it"),
         ("one-reader", "the inverse has no other consumer"),
     ],
     exact: false,

@@ -67,8 +67,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("own-weights", "these constants have no other consumer, or are small"),
             (
                 "no-scale-of-integers",
-                "it is not multiplied with another scale to dequantize a product of integers: ONNX Runtime makes one kernel of the \
-                    product and both scales",
+                "it is not multiplied with another scale to dequantize an integer product, because ONNX Runtime fuses the product and both scales",
             ),
         ],
         exact: false,

@@ -25,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "q, k and v have the same batch size: the operator only broadcasts operands whose heads precede the sequence axis",
             ),
             ("no-cache", "the attention has no caches, and no results but the first"),
-            ("fewer", "there are not more nodes than before, for what parts an operand may be read by others as well"),
+            ("fewer", "the number of nodes does not grow, although an operand of the parts may have other consumers"),
             ("one-reader", "the result of the attention has no other consumer"),
         ],
         exact: false,

@@ -48,7 +48,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("sizes-known", "the sizes of these axes are positive numbers"),
             ("positive-epsilon", "ε is a positive number"),
             ("binary32", "the type is binary32, in which the operators compute means"),
-            ("no-scale", "no scale γ follows, be it behind a cast: then it is spelled-normalization's"),
+            ("no-scale", "no scale γ follows, even after a cast, because the rule spelled-normalization handles that"),
             ("no-larger", "the new constants take no more bytes than the removed ones"),
             ("one-reader", "the values in between have no other consumer"),
         ],

@@ -47,7 +47,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("plain-pool", "the taps of a pool lie side by side, and every window is whole"),
             ("fixed-pads", "the window's own pads are fixed"),
             ("counted", "an AveragePool that pads itself counts its own padding as well"),
-            ("no-indices", "a MaxPool gives no indices"),
+            ("no-indices", "a MaxPool has no output Indices"),
             ("not-empty", "before a pool x has an element along each spatial axis"),
             ("one-reader", "the values in between have no other consumer"),
         ],

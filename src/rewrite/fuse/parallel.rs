@@ -26,12 +26,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("own-weights", "the weights have no other consumer"),
         (
             "no-images",
-            "they are no convolutions of images, of which runtimes keep the channels in blocks that a Split cannot take",
+            "they are not convolutions of images, whose channels runtimes store in blocks that a Split does not support",
         ),
         (
             "no-kernels",
-            "they are not two products of rows that an operator of one operand, which works by element, follows differently: a runtime computes \
-                it with the product",
+            "they are not two matrix products with different unary element-wise consumers, which a runtime fuses with the product",
         ),
         ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
     ],

@@ -19,12 +19,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         (
             "epsilon-read",
-            "y is no root of a mean and ε but of binary32, and of a single ε behind a mean of squares: ONNX Runtime takes a quotient by that \
-             for a normalization, and 10⁻⁵ for ε",
+            "y is not the root of a mean plus ε, except in binary32 with a scalar ε after a mean of squares, because ONNX Runtime matches a quotient by it as a normalization with ε = 10⁻⁵",
         ),
         (
             "wide-axis",
-            "nor of a mean over an axis that may be of size 1: what scales a normalization may be wider, which ONNX Runtime refuses",
+            "it is not the root of a mean over an axis that may have size 1, because the scale of the normalization may be wider, which ONNX Runtime rejects",
         ),
         ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
         ("one-reader", "the values in between have no other consumer"),

@@ -26,10 +26,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("known", "the operator is in the model's operator set: since 23"),
             ("has-kernel", "runtimes compute the operator in the type"),
-            ("halves", "the rotated parts are the halves of the last of four axes, the second of them negated"),
+            ("halves", "the rotated parts are the halves of the last of four axes, and the second half is negated"),
             ("same-angles", "both halves of the angles are proved to be the same, and they are the same for all heads"),
             ("own-length", "the table has angles for every position of the sequence"),
-            ("pays", "angles that are to be spread over the batch are read at another place as well"),
+            ("pays", "angles that must be broadcast over the batch have another consumer"),
             ("one-reader", "the values in between have no other consumer"),
         ],
         exact: false,

@@ -21,7 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("inference", "the BatchNormalization does not train"),
         ("rows", "it consumes all rows of a product of rank 3 or more"),
-        ("own-weights", "the weights are a constant matrix that nothing else reads"),
+        ("own-weights", "the weights are a constant matrix without other consumers"),
         ("in-range", "the new weights, times operands of ordinary size, are normal numbers of the type"),
         ("one-reader", "the values in between have no other consumer, except for their shapes"),
     ],

@@ -39,7 +39,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         ("positive-scale", "the factors multiply to a positive number"),
         ("in-range", "operands of ordinary size times each factor are normal numbers of the type"),
-        ("exact-root", "in doubles the square root of the factor is a float32, which is what runtimes multiply by"),
+        (
+            "exact-root",
+            "the square root of the factor, computed in double, is a float32, because runtimes multiply by that",
+        ),
         ("mask-shape", "the mask has an entry for each key, and does not enlarge the scores"),
         ("one-reader", "the values in between have no other consumer"),
     ],

@@ -18,7 +18,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("row", "c has a number for each column of T, or one for all"),
         ("small", "no number of c is larger than 1, so that rounding is that of results of ordinary size"),
         ("finite", "all numbers of T are finite"),
-        ("whole-rows", "T has two axes, and whole rows are looked up"),
+        ("whole-rows", "T has rank 2, and the Gather selects whole rows"),
         ("no-larger", "T has no other consumer, so that the new table replaces it"),
         ("one-reader", "the values in between have no other consumer"),
     ],

@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
                 "the indices are proved to be consecutive, each along a separate axis, in the order of the axes",
             ),
             ("whole", "they count all of the axis; in a GatherND that cuts one axis, from a number on"),
-            ("looked-up", "a part is proved to lie in the data, or every other axis of the indices to hold something"),
+            ("looked-up", "a part is proved to lie in the data, or no other axis of the indices is empty"),
             ("sizes-said", "a constant can express the shape of the result"),
         ],
         exact: true,
@@ -123,10 +123,13 @@ pub(super) const RULES: &[Rule] = &[
             ("alike", "each node on the way computes the same bits at all positions of the broadcast axes"),
             ("reaches", "if one of these values is a graph output, another operand has its dims"),
             ("cannot-fail", "no node in between can fail, or none of them is empty at any size"),
-            ("no-quantized-constant", "it is no constant that is quantized then: OpenVINO fails on products with one"),
+            (
+                "no-quantized-constant",
+                "it is not a constant that is quantized afterwards, because OpenVINO fails on products with one",
+            ),
             (
                 "no-normalized-sum",
-                "no sum of tensors of one shape that a normalization reads loses the rank of an operand: ONNX Runtime makes one kernel of both",
+                "a sum of tensors of one shape before a normalization keeps the rank of its operands, because ONNX Runtime fuses both",
             ),
         ],
         exact: true,
@@ -153,7 +156,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("counts", "the elements are proved to count from a number in steps that are numbers"),
             ("few", "their number is known and at most 64"),
-            ("no-output", "they are no graph output"),
+            ("no-output", "they are not graph outputs"),
         ],
         exact: true,
         operators: &["Slice", "Gather", "Reshape", "Add", "Sub", "Mul"],
@@ -221,7 +224,7 @@ pub(super) const RULES: &[Rule] = &[
                 "row",
                 "the repeated tensor is a constant whose only axis above size 1 is the last; this axis is not repeated, but may be cut",
             ),
-            ("in-order", "the rows are laid out as one vector, which is looked up"),
+            ("in-order", "the rows are reshaped to one vector, from which the Gather selects"),
             ("integers", "the operator set has a Mod for the indices' type"),
             ("one-reader", "the repeated rows have no other consumer"),
         ],
@@ -234,8 +237,8 @@ pub(super) const RULES: &[Rule] = &[
         law: "GatherND(x, Unsqueeze(i, −1)) = Gather(x, i)",
         sentence: "Replaces GatherND with indices of one column by a Gather along the first axis.",
         premises: &[
-            ("one-column", "the indices have one column, which a layout put behind their axes or which is constant"),
-            ("no-batch", "no axes are looked up in turn"),
+            ("one-column", "the indices have one column, which a Reshape appended or which is constant"),
+            ("no-batch", "no axes are selected alternately"),
             (
                 "looked-up",
                 "the rows are proved not to be empty, because GatherND skips empty rows, but Gather may fail",
@@ -254,7 +257,7 @@ pub(super) const RULES: &[Rule] = &[
             ("whole-rows", "the data have the sizes of the index along all other axes"),
             (
                 "looked-up",
-                "each of those is proved to hold something: of empty rows no element is looked up, and Gather still fails",
+                "each of those is proved not to be empty, because an empty selection may be valid where Gather fails",
             ),
         ],
         exact: true,
@@ -301,7 +304,7 @@ pub(super) const RULES: &[Rule] = &[
             ("cannot-fail", "no node in between can fail, or none of them is empty at any size"),
             (
                 "no-normalization",
-                "the operand is no constant input of a decomposed normalization: the following sum would lose its batch axis, and runtimes the fusion of the next normalization",
+                "the operand is not a constant input of a decomposed normalization: the following sum would lose its batch axis, and runtimes the fusion of the next normalization",
             ),
             (
                 "no-constant-stack",
@@ -394,8 +397,8 @@ pub(super) const LATE_RULES: &[Rule] = &[
         sentence: "Replaces lookups with different Clips of one value by lookups with the widest Clip.",
         premises: &[
             ("of-one", "the same integers are clipped, each time between two numbers"),
-            ("contained", "one interval lies in the other"),
-            ("only-lookups", "only lookups consume the narrower Clip, and it is no graph output"),
+            ("contained", "one interval contains the other"),
+            ("only-lookups", "only Gathers consume the narrower Clip, and it is not a graph output"),
             ("known-rows", "the data is constant"),
             ("has-rows", "all numbers that occur name a row: none is refused"),
             ("small", "the new constants take at most 64 KiB more than the old ones"),
@@ -431,7 +434,7 @@ const REPEATS: Rule = Rule {
         Gather(x, [j mod n]) for x of [p, n, q], j < n·g",
     sentence: "Replaces an Expand and a Reshape that repeat elements by a Gather.",
     premises: &[
-        ("one-axis", "one axis is spread, and how often is a number"),
+        ("one-axis", "one axis is repeated, a constant number of times"),
         ("beside", "the Reshape merges the new axis with an adjacent axis, and no other axis changes"),
         ("known-places", "the size of that axis is a number, of at least 2"),
         ("few-places", "the result has at most 256 places there"),
@@ -439,11 +442,11 @@ const REPEATS: Rule = Rule {
         ("of-floats", "the elements are floats, because integers may be indices"),
         (
             "no-cache",
-            "the repeated value is no Concat: ONNX Runtime's optimizer for LLaMA expects an Expand of cached heads",
+            "the repeated value is not a Concat: ONNX Runtime's optimizer for LLaMA expects an Expand of cached heads",
         ),
         (
             "not-between-turns",
-            "no Transpose reads the result if the operand is computed by element of what another gives: ONNX Runtime would move that",
+            "the result has no Transpose as consumer if its operand is element-wise on another Transpose, because ONNX Runtime would move that",
         ),
     ],
     exact: true,
@@ -457,7 +460,7 @@ const CHOICE: Rule = Rule {
     sentence: "Replaces broadcast columns in a Concat by a Where that broadcasts.",
     premises: &[
         ("single-columns", "every operand has size 1 along the axis"),
-        ("spread", "one of them is spread"),
+        ("spread", "one of them is broadcast"),
         ("movable-type", "every runtime selects from the element type"),
         ("pays", "the rewrite adds at most as many nodes as it removes"),
     ],

@@ -25,7 +25,10 @@ const AS_ONE: Rule = Rule {
     law: "m₁(m₂(… mₙ(x))) = Reshape(Gather(Reshape(x), k)), or with a Transpose, for mᵢ that only move elements",
     sentence: "Replaces a chain of data movement by one Gather or one Transpose.",
     premises: &[
-        ("only-moves", "all nodes lay out, turn, cut, look up by constants, or put together elements of one value"),
+        (
+            "only-moves",
+            "all nodes are Reshape, Transpose, Slice, Gather with constant indices, or Concat, on elements of one value",
+        ),
         ("known-sizes", "all dims are constants, except those before all axes that a node distinguishes"),
         ("few-blocks", "the chain moves at most 16,384 contiguous blocks"),
         (

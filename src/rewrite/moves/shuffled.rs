@@ -18,16 +18,15 @@ pub(super) const RULE: Rule = Rule {
     premises: &[
         ("computed", "a layout is by computed sizes"),
         ("one-axis", "all axes except the shuffled one keep their places in x"),
-        ("in-itself", "the Transpose turns the parts of that axis among themselves"),
-        ("fixed-places", "the axis and its parts are of sizes that are numbers, of at most 16,384 places"),
+        ("in-itself", "the Transpose permutes only the parts of that axis"),
+        ("fixed-places", "the sizes of the axis and its parts are constants of at most 16,384"),
         ("rows", "each position holds 8 elements or more, unless their number is dynamic"),
         ("one-reader", "the values in between have no other consumer"),
         (
             "no-convolution",
-            "no Conv of one group reads the result, by way of functions and of Convs of several groups: OpenVINO would turn its weights \
-                instead, the wrong way round",
+            "no Conv with one group consumes the result, directly or through functions and grouped Convs, because OpenVINO would transpose its weights wrongly",
         ),
-        ("no-strings", "x holds no strings, of which ONNX Runtime looks up wrong ones"),
+        ("no-strings", "x is not a string tensor, for which ONNX Runtime selects wrong elements"),
     ],
     exact: true,
     operators: LAYOUTS,

@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("same-elements", "both take the same of every axis; of a tensor that holds one number, as much"),
             ("can-precede", "the other operands of the other node are constants, inputs, or operands of this node"),
-            ("one-name", "not both results are graph outputs"),
+            ("one-name", "at most one of the results is a graph output"),
         ],
         exact: true,
         operators: &["Slice"],

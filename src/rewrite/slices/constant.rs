@@ -19,15 +19,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "f(C[r]) = f(C)[r] for a constant C and an f that moves elements",
         sentence: "Applies data movement of a part of a constant to the constant.",
         premises: &[
-            (
-                "one-axis",
-                "the part is cut out of one axis, by a size that is computed, and f keeps this axis apart from others",
-            ),
+            ("one-axis", "the slice cuts one axis at a computed index, and f does not mix this axis with others"),
             ("constant", "all other operands of f are constants"),
             ("one-reader", "the part has no other consumer, and f has at most two results"),
             (
                 "no-embedding",
-                "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
+                "the addends are not selected rows, because runtimes fuse a sum of embeddings with its normalization",
             ),
             ("small", "the new constants take at most 256 KiB more than the removed ones"),
         ],
@@ -40,10 +37,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "C[r] · W + b = (C · W + b)[r] for constants C, W and b",
         sentence: "Folds a product with selected rows of a constant into the constant.",
         premises: &[
-            (
-                "rows",
-                "the part is cut out of one axis, by a size that is computed, and not of the one that is summed over",
-            ),
+            ("rows", "the slice cuts one axis at a computed index, and this axis is not reduced"),
             ("constant", "all other operands are constants, and the addend is the same for all rows"),
             ("one-reader", "the part has no other consumer"),
             ("small", "the new constants take at most 256 KiB more than the removed ones"),

@@ -59,7 +59,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Replaces Gather and Unsqueeze of one element by a Gather with a vector of indices.",
         premises: &[
             ("single-index", "the index is one constant number without axes"),
-            ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
+            ("that-axis", "the Unsqueeze restores the axis of the Gather, and no other"),
             ("one-reader", "the values in between have no other consumer"),
             (
                 "no-size",
@@ -78,7 +78,7 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     sentence: "Replaces a scalar lookup of a dim and Unsqueeze by a lookup with a vector.",
     premises: &[
         ("single-index", "the index is one constant number without axes"),
-        ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
+        ("that-axis", "the Unsqueeze restores the axis of the Gather, and no other"),
         ("one-reader", "the values in between have no other consumer"),
     ],
     exact: true,

@@ -22,7 +22,7 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
         ("sizes-said", "a constant can express the shape"),
         (
             "known-parts",
-            "the size of the axis behind is a number of at least 1, or the operator set has a Split into equal parts of any size",
+            "the size of the next axis is a constant of at least 1, or the operator set has a Split into equal parts of any size",
         ),
     ],
     exact: true,
