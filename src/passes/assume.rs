@@ -295,18 +295,26 @@ fn known_dims(model: &Model, wrong: &str) -> String {
     text + &meant.map_or_else(String::new, |name| format!("; did you mean {}?", spelled(name)))
 }
 
-/// Returns the first symbolic dim on the axis that a name conventionally has, or the only symbolic dim.
-fn by_convention<'n>(named: &'n [Symbolic], wrong: &str) -> Option<&'n str> {
+/// Returns the axis that dims with such a name conventionally have.
+fn usual_axis(name: &str) -> Option<usize> {
     const AXES: [(&[&str], usize); 4] = [
         (&["batch", "bs", "b", "n"], 0),
         (&["seq", "sequence", "length", "len", "tokens", "s", "t"], 1),
         (&["height", "h"], 2),
         (&["width", "w"], 3),
     ];
-    let small = wrong.to_lowercase();
-    let mut words = small.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
-    let axis = words.find_map(|word| AXES.iter().find(|(names, _)| names.contains(&word))).map(|(_, axis)| *axis);
-    let by_axis = axis.and_then(|axis| named.iter().find(|dim| dim.axis == axis));
+    let small = name.to_lowercase();
+    // The letters of `s33` are no abbreviation.
+    let mut words = small.split(|c: char| !c.is_alphanumeric());
+    words.find_map(|word| AXES.iter().find(|(names, _)| names.contains(&word))).map(|(_, axis)| *axis)
+}
+
+/// Returns the first symbolic dim on the axis that a name conventionally has, or the only symbolic dim.
+fn by_convention<'n>(named: &'n [Symbolic], wrong: &str) -> Option<&'n str> {
+    let axis = usual_axis(wrong);
+    let may_be =
+        |dim: &&Symbolic| Some(dim.axis) == axis && usual_axis(&dim.name).is_none_or(|usual| usual == dim.axis);
+    let by_axis = named.iter().find(may_be);
     by_axis.or_else(|| named.first().filter(|_| named.len() == 1)).map(|dim| dim.name.as_str())
 }
 

@@ -73,7 +73,7 @@ pub const RECORDS: &[Record] = &[
     Record {
         name: "shape-behind-function",
         law: "Shape(x) = Shape(f(x)) where f(x) has the shape of x",
-        sentence: "Reads a shape after a function that a runtime fuses with its operand.",
+        sentence: "Applies Shape to the result of a function instead of its operand, if a runtime fuses both.",
         premises: &[
             ("one-step", "a runtime fuses x with the only consumer of its elements"),
             ("same-shape", "x and the result are proved to have the same type and shape"),

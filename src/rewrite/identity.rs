@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "same-shape",
-        law: "f(x) = x where f(x) has the shape of x, for f that lay out, spread or repeat",
+        law: "f(x) = x where f(x) has the shape of x, for f that reshape, broadcast or repeat",
         sentence: "Removes a Reshape, Expand, Tile, Squeeze, Unsqueeze or Flatten that does not change the shape.",
         premises: &[
             ("same-shape", "operand and result are proved to have the same shape, size for size"),

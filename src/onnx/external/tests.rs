@@ -178,8 +178,8 @@ fn links_are_followed_to_files_beneath_a_root() {
     // A file with two names is refused, whether or not a link leads to it.
     std::fs::hard_link(place.root.path().join("secret"), dir.join("hard")).unwrap();
     symlink("hard", dir.join("to_hard")).unwrap();
-    place.refused("hard", "has 2 names");
-    place.refused("to_hard", "has 2 names");
+    place.refused("hard", "has 2 hard links");
+    place.refused("to_hard", "has 2 hard links");
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     let mut places: FxHashMap<(i64, i64), usize> = FxHashMap::default();
     for (at, (&tree, &id)) in trees.iter().zip(ids).enumerate() {
         if places.insert((tree, id), at).is_some() {
-            return Err(Decline::invalid("a tree has two nodes of one number"));
+            return Err(Decline::invalid("two nodes of a tree have the same id"));
         }
     }
     let leaf = |at: usize| modes.get(at).is_some_and(|mode| mode.as_ref() == b"LEAF");
