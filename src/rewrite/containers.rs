@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "element-of-sequence",
         law: "SequenceAt(SequenceConstruct(a₀, …, aₙ₋₁), i) = aⱼ with j = i, or i + n where i < 0",
-        sentence: "Replaces an element of a sequence of known tensors by the tensor.",
+        sentence: "Replaces a SequenceAt on a sequence of known tensors by the selected tensor.",
         premises: &[("decided-index", "the index is constant and within the sequence")],
         exact: true,
         operators: &["SequenceAt"],

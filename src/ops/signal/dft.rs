@@ -63,7 +63,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Ok(vec![Fact::tensor(dtype, Some(shape))]);
     };
     let axis = axis_in(axis, data.len())?;
-    let Some(dim) = signal.get(axis) else { return Err(Refusal::invalid("the axis of numbers is no signal")) };
+    let Some(dim) = signal.get(axis) else {
+        return Err(Refusal::invalid("the last axis holds real or complex numbers, and is not a signal axis"));
+    };
     let scope = cx.scope();
     let length = match (cx.has_input(1), kind.is_real()) {
         (true, _) => {
@@ -101,7 +103,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => scalar(cx, 2)?,
     };
     let axis = axis_in(axis, data.rank())?;
-    let dim = *signal.get(axis).ok_or_else(|| Decline::invalid("the axis of numbers is no signal"))?;
+    let dim = *signal
+        .get(axis)
+        .ok_or_else(|| Decline::invalid("the last axis holds real or complex numbers, and is not a signal axis"))?;
     if kind.one_sided && (*parts == 2) != kind.inverse {
         return Err(Decline::invalid("a one-sided transform is between real data and complex frequencies"));
     }
