@@ -340,7 +340,7 @@ impl View<'_> {
         })
     }
 
-    /// Prints the computation of a symbol that stands for an integer as a runtime computes it.
+    /// Prints an integer as computed by a runtime in a type: `int32(n**2)`.
     pub fn computed(&self, symbol: Symbol) -> Option<String> {
         let (law, operand) = self.scope().computed(symbol)?;
         Some(format!("{}({})", law.kind().0, self.scope().format_within(&operand, LONG)))

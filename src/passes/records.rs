@@ -99,7 +99,7 @@ pub const RECORDS: &[Record] = &[
         sentence: "Inlines a Loop or Scan that is proved to run once or never.",
         premises: &[
             ("decided", "how often it runs is proved to be 0 or 1"),
-            ("pays", "the rewrite adds at most as many nodes as it removes"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
         ],
         exact: true,
         operators: &["Loop", "Scan"],

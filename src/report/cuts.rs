@@ -1,4 +1,4 @@
-//! Lists what each Slice takes of its axes, and the shares to draw it to scale.
+//! Lists the elements that each Slice selects from its axes, and their shares for a picture to scale.
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model};

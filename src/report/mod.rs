@@ -114,7 +114,7 @@ pub struct Detail {
     pub slices_after: Vec<SliceTaken>,
     /// The reason for each remaining node.
     pub causes: Vec<Cause>,
-    /// Assumptions about the inputs under which more is folded, where [`Options::page`](crate::Options) asks for them.
+    /// Assumptions about the inputs that allow further folding, collected with [`Options::page`](crate::Options).
     pub suggestions: Vec<Suggestion>,
     /// The properties of the model before and after folding, likewise.
     pub inspected: Option<(Inspection, Inspection)>,

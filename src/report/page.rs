@@ -2,7 +2,7 @@
 //!
 //! | file | what it writes |
 //! | --- | --- |
-//! | `overview` | the figures before and after, what the model is, and the suggestions |
+//! | `overview` | figures before and after, origin and inputs of the model, suggestions |
 //! | `edits` | operators, rules, passes, notes and the remaining nodes |
 //! | `pictures` | a picture of each Slice |
 //! | `script.js` | the table of nodes, the graph around a node, the copy buttons |
@@ -188,7 +188,7 @@ fn json_string(text: &str) -> String {
     written
 }
 
-/// Words of at most so many characters are kept on one line.
+/// The largest number of characters of a word without places for line breaks.
 const SHORT: usize = 20;
 
 /// Returns text as markup, with places for line breaks at the separators in long words.

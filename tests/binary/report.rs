@@ -179,7 +179,7 @@ fn the_page_is_written_to_its_file_and_the_model_to_its_own() {
     ] {
         assert!(page.contains(part), "{part} is not in\n{page}");
     }
-    // The model goes to the default name.
+    // Without a name for the model, it is written to the default path.
     told(&[&model, "--report", "html", "-o", &page_name, "--no-config"]);
     assert!(OnnxModel::open(folder.path().join("model.folded.onnx")).is_ok());
 }
@@ -232,7 +232,7 @@ fn the_page_does_not_go_to_a_terminal() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(2), "{said}");
     assert!(said.contains("refusing to write an HTML report to a terminal") && said.contains("-o FILE.html"), "{said}");
-    // With the model on standard output, the report goes to standard error.
+    // With the model on standard output, the report is printed to standard error.
     let stream = [&model, "-o", "-", "--report", "html", "--no-config"];
     let done = program().args(stream).stderr(terminal()).output().expect("the binary starts");
     assert!(done.status.code() == Some(2) && done.stdout.is_empty());

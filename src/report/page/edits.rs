@@ -95,7 +95,7 @@ fn items(page: &mut String, items: &[String]) {
     page.push_str("</ul>\n");
 }
 
-/// Writes how many entries of a list are left out.
+/// Writes the number of entries that are not listed.
 fn more(page: &mut String, all: usize) {
     if let Some(more) = all.checked_sub(LISTED).filter(|more| *more > 0) {
         let _ = writeln!(page, "<p>{more} more are not listed here; <code>--report json</code> lists all.</p>");

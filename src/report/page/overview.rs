@@ -1,4 +1,4 @@
-//! Writes the top of the page: the figures before and after, what the model is, and the suggestions.
+//! Writes the top of the page: figures before and after, origin and inputs of the model, suggestions.
 
 use std::fmt::Write as _;
 
@@ -134,7 +134,7 @@ fn card(page: &mut String, what: &str, (before, after): (u64, u64)) {
     let _ = write!(page, "<li>{text}</li>");
 }
 
-/// Writes what the model is and how it was folded.
+/// Writes the origin of the model and the command that folded it.
 fn facts(page: &mut String, detail: &Detail, command: &str) {
     page.push_str("<dl>");
     let mut say = |term: &str, text: String| {

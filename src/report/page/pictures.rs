@@ -1,4 +1,4 @@
-//! Draws what each Slice takes of each axis.
+//! Draws the elements that each Slice selects from each axis.
 
 use std::fmt::Write as _;
 
@@ -64,7 +64,7 @@ fn picture(page: &mut String, slice: &SliceTaken) {
     page.push_str("</figure>\n");
 }
 
-/// Draws the order of what is omitted and what is taken, where the proportions are open.
+/// Draws the order of omitted and selected elements, in equal parts because the proportions are open.
 fn open(page: &mut String, (before, after): (bool, bool)) {
     let omitted = |is_omitted: bool| if is_omitted { "<i></i>" } else { "" };
     let _ = write!(page, "<div class=\"bar open\">{}<span></span>{}</div>", omitted(before), omitted(after));
@@ -90,7 +90,7 @@ fn part(page: &mut String, span: Span, step: i64) {
     page.push_str("></span></div>");
 }
 
-/// Describes what is taken of an axis, no size with more than `most` characters.
+/// Describes the selected elements of an axis; sizes are cut to `most` characters.
 fn described(at: usize, axis: &AxisTaken, most: usize) -> String {
     let size = cut(&axis.size, most);
     match &axis.taken {

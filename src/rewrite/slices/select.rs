@@ -38,7 +38,10 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
             "three parts exist if the data are dims or other tracked integers, because runtimes track none through a Split",
         ),
         ("distinct", "no two take the same place: those become one first"),
-        ("few-gaps", "at most as many positions are skipped as selected, because skipped ones are copied in vain"),
+        (
+            "few-gaps",
+            "the number of skipped positions is at most that of selected ones, because skipped ones are copied in vain",
+        ),
     ],
     exact: true,
     operators: &["Gather"],
