@@ -110,9 +110,9 @@ fn rule(page: &mut String, (rule, count): (&str, usize), places: &[&str]) {
         let (sentence, law) = (escaped(record.sentence), escaped(record.law));
         let _ = writeln!(page, "<p>{sentence} The results {equal}.</p><p class=\"code\">{law}</p>");
     }
-    let places_: Vec<String> = places.iter().take(LISTED).map(|place| name(place)).collect();
-    if !places_.is_empty() {
-        items(page, &places_);
+    let listed: Vec<String> = places.iter().take(LISTED).map(|place| name(place)).collect();
+    if !listed.is_empty() {
+        items(page, &listed);
     }
     more(page, places.len());
     page.push_str("</details>\n");
