@@ -147,7 +147,7 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
         }
         let came = match trial.given.get(number) {
             Some(case) if !draw.allows(case) => {
-                Err(format!("the assumptions do not allow the {}", case.told(original)))
+                Err(format!("the assumptions exclude the inputs {}", case.told(original)))
             }
             Some(case) => both(case).map(|(difference, _)| difference),
             None => drawn(&draw, number - trial.given.len(), &mut ran, until, &both),

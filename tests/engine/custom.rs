@@ -68,7 +68,7 @@ fn what_cannot_be_believed_is_told_and_not_stated() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>
         g (float[n] x) => (y) { h = com.example.Odd (x)  y = Neg (h) }"#;
     for (size, wrong) in
-        [("n - 1", "may be negative"), ("rows", "no expression"), ("n +", "no expression"), ("-2", "negative")]
+        [("n - 1", "may be negative"), ("rows", "not an expression"), ("n +", "not an expression"), ("-2", "negative")]
     {
         let mut model = opened(source);
         let odd = CustomOperator::new("com.example", "Odd", move |_| Ok(vec![CustomType::new(DType::Float, [size])]));
