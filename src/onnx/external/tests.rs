@@ -92,7 +92,7 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
         ("0", "1125899906842624"),
     ] {
         let error = place.read(&at("w.bin", offset, length)).unwrap_err();
-        assert!(error.contains("'w.bin' has 256 bytes, fewer than offset"), "{error}");
+        assert!(error.contains("'w.bin' has 256 bytes, but offset"), "{error}");
     }
     // Without a length, an offset past the end is no empty tensor.
     assert!(place.read(&entries(&[("location", "w.bin"), ("offset", "257")])).is_err());
@@ -102,9 +102,9 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
 fn what_readers_understand_differently_is_refused() {
     let mut place = Directory::new();
     let twice = [("location", "w.bin"), ("offset", "0"), ("location", "../secret")];
-    assert!(place.read(&entries(&twice)).unwrap_err().contains("gives location twice"));
+    assert!(place.read(&entries(&twice)).unwrap_err().contains("lists location twice"));
     let twice = [("location", "w.bin"), ("offset", "0"), ("offset", "0")];
-    assert!(place.read(&entries(&twice)).unwrap_err().contains("gives offset twice"));
+    assert!(place.read(&entries(&twice)).unwrap_err().contains("lists offset twice"));
     assert!(place.read(&[]).unwrap_err().contains("without a location"));
     assert!(place.read(&entries(&[("offset", "0")])).unwrap_err().contains("without a location"));
 }
