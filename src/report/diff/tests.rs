@@ -56,7 +56,7 @@ main"#,
         ("float[4] scale = {1, 2, 3, 4}, ", "", "~ default of input scale: different"),
         ("bias = {5, 6, 7, 8}", "bias = {5, 6, 7, 9}", "+ constant float[4] bias"),
         ("float[n,4] a>", "float[n,5] a>", "~ type of a: float[n,4], now float[n,5]"),
-        (", float[n,4] a>", ">", "- types of 1 results that both compute"),
+        (", float[n,4] a>", ">", "- types of 1 common results"),
         ("f.twice <by = 2.0>", "f.twice <by = 3.0>", "+ b = f.twice <by: float = 3.0> (a)"),
         // Subgraphs: a constant, a node, a node two graphs further in, a captured value.
         ("k = {1, 1, 2, 2}", "k = {1, 1, 2, 3}", "~ inside If node that computes 'z':\n    ~ then_branch:"),
