@@ -89,11 +89,11 @@ pub(crate) enum Cause {
     NoAttempt(#[from] NoAttempt),
     #[error(transparent)]
     Evaluate(#[from] EvaluateError),
-    #[error("{0} is an operator with a meaning of its own: it cannot be registered")]
+    #[error("the program already defines the operator {0}, so it cannot be registered")]
     Taken(String),
-    #[error("{0}; --strict refuses a model that is not complete")]
+    #[error("{0}; --strict refuses an incomplete model")]
     NoData(MissingData),
-    #[error("an error left the model half folded; it must be opened again")]
+    #[error("an error interrupted folding; open the model again")]
     HalfFolded,
 }
 

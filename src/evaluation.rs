@@ -26,13 +26,13 @@ const fn gibibytes(count: u64) -> usize {
 pub(crate) enum EvaluateError {
     #[error("the model has no input named '{name}'; its inputs are {known}")]
     NoInput { name: String, known: String },
-    #[error("no value is given for input '{0}'")]
+    #[error("the value of input '{0}' is missing")]
     Missing(String),
-    #[error("input '{name}' is {given}, and the model declares {declared}")]
+    #[error("input '{name}' is {given}, but the model declares {declared}")]
     Misfit { name: String, given: String, declared: String },
     #[error("dimension '{dim}' is {first} in input '{earlier}' and {second} in input '{name}'")]
     Sizes { dim: String, first: usize, earlier: String, second: usize, name: String },
-    #[error("the model is not evaluated: {0}")]
+    #[error("the model cannot be evaluated: {0}")]
     Declined(#[from] Decline),
 }
 

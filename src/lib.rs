@@ -50,7 +50,7 @@
 //! let mut model = OnnxModel::open("models/bert_dy18d.onnx")?;
 //! let error = model.fold(&Options::new().dim("s34=1")).unwrap_err();
 //! assert_eq!(error.kind(), ErrorKind::Assumption);
-//! assert!(error.to_string().starts_with("no input of the model has a dim named 's34'; the model has dims 's33', 's50', 's6'"));
+//! assert!(error.to_string().starts_with("dimension \"s34\" not found; the model's symbolic dimensions are s33 (input_ids, axis 0)"));
 //! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!
@@ -135,6 +135,8 @@ pub mod tensor;
 
 pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
+#[doc(hidden)]
+pub use explain::shell_word;
 pub use explain::{Cause, CauseKind, Explanation, FailedPremise, OpenSize, RuleAtNode, RuleExplanation, Suggestion};
 #[cfg(feature = "seeded-faults")]
 #[doc(hidden)]
@@ -146,7 +148,7 @@ pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
     AxisTaken, Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
-    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, SliceTaken,
+    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, SliceTaken, Span,
     inspection_text, operator_table, rule_table, rule_text,
 };
 #[doc(hidden)]

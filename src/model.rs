@@ -24,6 +24,9 @@ use crate::report::{
 use crate::slicing::SliceRule;
 use crate::stated::Said;
 
+/// The number of times that a model is folded again for the suggestions on the page of a report.
+const PAGE_TRIALS: usize = 10;
+
 /// An ONNX model: opened, to be folded and written.
 ///
 /// What is large stays where it is: the payloads of tensors are slices of the file, or of the bytes it was made from, until they
@@ -208,21 +211,41 @@ impl OnnxModel {
     /// # Errors
     /// As [`fold`](Self::fold).
     pub fn fold_watched(&mut self, options: &Options, watch: &mut dyn FnMut(&'static str)) -> Result<Report, Error> {
-        if !options.detailed {
+        if !options.detailed && !options.page {
             return self.fold_noting(options, watch, &mut |_, _, _| Ok(()));
         }
         self.whole()?;
         let (original, bytes) = (self.model.clone(), self.bytes);
         let mut detail = Detail { before: Drawing::of(&original), ..Detail::default() };
-        let (mut inferred, infers) = (original.clone(), options.clone().fold(false).stop_after(0));
-        let outcome = passes::run(&mut inferred, Rc::new(Scope::new()), &infers, bytes, watch)?;
-        detail.slices_before = slices_taken(&inferred, &outcome.facts);
-        let mut report = self.fold_noting(options, watch, &mut |model, outcome, work| {
+        let inferred = self.inferred(options)?;
+        detail.slices_before = slices_taken(&inferred.0, &inferred.1.facts);
+        let before = options.page.then(|| self.inspection(&inferred));
+        drop(inferred);
+        if options.page {
+            self.scope.note_doubts();
+        }
+        let recording = options.clone().detailed(true);
+        let mut report = self.fold_noting(&recording, watch, &mut |model, outcome, work| {
             detail.slices_after = slices_taken(model, &outcome.facts);
-            detail.causes = explain::causes(&Folded { original: &original, model, outcome, options, bytes, work });
+            let folded = Folded { original: &original, model, outcome, options, bytes, work };
+            if options.page {
+                let explanation = explain::explain(&folded, &[], PAGE_TRIALS)?;
+                (detail.causes, detail.suggestions) = (explanation.causes, explanation.suggestions);
+            } else {
+                detail.causes = explain::causes(&folded);
+            }
             Ok(())
         })?;
         detail.after = Drawing::of(&self.model);
+        if let Some(before) = before {
+            // Numbers are written into the inputs by now, and an assumption about a dim that became a number names nothing.
+            let after = self.inspect(options).or_else(|_| {
+                let mut without = options.clone();
+                without.assumptions.clear();
+                self.inspect(&without)
+            })?;
+            detail.inspected = Some((before, after));
+        }
         report.detail = Some(Box::new(detail));
         Ok(report)
     }
@@ -368,6 +391,11 @@ impl OnnxModel {
     /// # Errors
     /// An assumption does not fit the model, or the model is inconsistent.
     pub fn inspect(&self, options: &Options) -> Result<Inspection, Error> {
+        Ok(self.inspection(&self.inferred(options)?))
+    }
+
+    /// Infers the facts about a copy of the model in which all calls are inlined.
+    fn inferred(&self, options: &Options) -> Result<(Model, Outcome), Error> {
         // The largest number of nodes after inlining. Calls beyond it are kept and not counted.
         const MOST_NODES: usize = 1 << 20;
         self.whole()?;
@@ -375,16 +403,20 @@ impl OnnxModel {
         passes::inline_all(&mut inlined, MOST_NODES).map_err(RunError::from)?;
         let options = options.clone().fold(false).stop_after(0).stamp(false).shapes(Shapes::All);
         let outcome = passes::run(&mut inlined, Rc::new(Scope::new()), &options, self.bytes, &mut |_| {})?;
+        Ok((inlined, outcome))
+    }
+
+    fn inspection(&self, (inlined, outcome): &(Model, Outcome)) -> Inspection {
         let missing: Vec<(String, usize)> =
             self.missing_data().into_iter().map(|data| (data.location, data.tensors)).collect();
-        Ok(inspect(&Inspected {
+        inspect(&Inspected {
             model: &self.model,
-            inlined: &inlined,
+            inlined,
             facts: &outcome.facts,
             bytes: self.bytes as u64,
             missing: &missing,
             producer: onnx::producer(&self.model),
-        }))
+        })
     }
 
     /// Computes the outputs from values for the inputs, each by its name, in this program's own evaluator: the one that folds
@@ -613,7 +645,10 @@ mod tests {
         let mut model = model();
         let error = model.fold(&Options::new().dim("q=3")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Assumption);
-        assert_eq!(error.to_string(), "no input of the model has a dim named 'q'; the model has dims 'n'");
+        assert_eq!(
+            error.to_string(),
+            "dimension \"q\" not found; the model's only symbolic dimension is n (x, axis 0); did you mean n?"
+        );
         for error in [model.fold(&Options::new()).unwrap_err(), model.to_bytes().unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::Usage);
         }

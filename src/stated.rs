@@ -63,7 +63,7 @@ impl Said {
             }
             Shapes::Auto | Shapes::Lean if !infers_only => {
                 let left_out = if options.exact {
-                    let reason = "kernels that runtimes choose by shapes give other last bits".to_string();
+                    let reason = "runtimes select kernels by shapes, and these differ in the last bits".to_string();
                     (self.restore(model, inner(model)), reason)
                 } else {
                     let Fused { sums, values } = fused_by_shapes(model, facts, &|value| self.says(model, value));
@@ -74,7 +74,7 @@ impl Said {
                         1 => "a sum with the normalization after it".to_string(),
                         sums => format!("{sums} sums with the normalizations after them"),
                     };
-                    let reason = format!("with them ONNX Runtime fuses {sums}, which takes longer on a CPU");
+                    let reason = format!("with these shapes, ONNX Runtime fuses {sums}, which is slower on CPUs");
                     (self.restore(model, values), reason)
                 };
                 if let Some(limit) = limit.filter(|_| options.shapes == Shapes::Lean) {

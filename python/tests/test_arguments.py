@@ -30,7 +30,7 @@ from test_docs import ROOT
         ({"dims": {"batch": True}}, TypeError, r"dims\['batch'\] must be a number or a range"),
         ({"dims": {"batch": -1}}, ValueError, r"dims\['batch'\] is -1; it must be at least 0"),
         ({"dims": {3: 1}}, TypeError, "the keys of dims must be names, not int 3"),
-        ({"dims": {"bath": 1}}, osf.AssumptionError, "the model has dims 'batch'.*did you mean 'batch'"),
+        ({"dims": {"bath": 1}}, osf.AssumptionError, "not found; .*batch.*did you mean batch"),
         ({"input_shapes": ["x:1,4,6"]}, TypeError, r'write input_shapes=\{"x": \[1, 4, 6\]\}'),
         ({"input_shapes": {"x": "1,4,6"}}, TypeError, r"input_shapes\['x'\] must be a list of sizes, not str; write \[1, 4, 6\]"),
         ({"input_shapes": {"x": [1.5, 4, 6]}}, TypeError, "must be a number, a name or None, not float 1.5"),

@@ -48,7 +48,7 @@ pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &L
                 wrong_shape = statements.wrong(model, value, data);
             }
             if Instant::now() > limits.until {
-                return Err(Decline::OverBudget("the time is spent".to_string()));
+                return Err(Decline::OverBudget("the time limit is reached".to_string()));
             }
             Ok(())
         }),

@@ -96,18 +96,18 @@ impl fmt::Display for Checked {
             return match &self.culprit {
                 Some(culprit) => write!(f, "{culprit}"),
                 None => f.write_str(
-                    "it differs before any edit is made, so the shapes that are stated or the conversion to another operator set are at \
-                     fault",
+                    "the difference exists before the first edit, so the written shapes or the conversion to another operator set cause \
+                     it",
                 ),
             };
         }
         write!(f, "checked: equal on {} of {} inputs in {:.1} s", self.agreed, self.asked, self.seconds)?;
         let (memory, seconds) = (MOST_BYTES >> 20, MOST_TIME.as_secs());
-        write!(f, " (limits: {memory} MiB of results a run, {seconds} s in all)")?;
+        write!(f, " (limits: {memory} MiB of results per run, {seconds} s in total)")?;
         if let Some((compared, all)) = self.passes {
-            write!(f, "\nequal as well after {compared} of {all} passes that changed something")?;
+            write!(f, "\nalso equal after {compared} of {all} passes with edits")?;
             if compared < all {
-                f.write_str("; for the others the time was spent")?;
+                f.write_str("; the time limit prevented the others")?;
             }
         }
         for border in &self.borders {
@@ -142,12 +142,12 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
     let mut ran = Ran::default();
     for number in 0..asked {
         if begin.elapsed() > MOST_TIME {
-            *checked.unchecked.entry("the time is spent".to_string()).or_default() += asked - number;
+            *checked.unchecked.entry("the time limit is reached".to_string()).or_default() += asked - number;
             break;
         }
         let came = match trial.given.get(number) {
             Some(case) if !draw.allows(case) => {
-                Err(format!("what is assumed does not allow the {}", case.told(original)))
+                Err(format!("the assumptions exclude the inputs {}", case.told(original)))
             }
             Some(case) => both(case).map(|(difference, _)| difference),
             None => drawn(&draw, number - trial.given.len(), &mut ran, until, &both),
@@ -177,9 +177,9 @@ fn check_borders(
     both: &dyn Fn(&Case) -> Result<(Option<Difference>, Told), String>,
 ) {
     for (name, size) in borders {
-        let told = format!("{name} = {size}, where an assumption about sizes ends");
+        let told = format!("{name} = {size}, the limit of an assumption about sizes");
         let Some(case) = draw.case_at(name, *size).filter(|_| Instant::now() < until) else {
-            *checked.unchecked.entry(format!("{told}: the inputs would be too large")).or_default() += 1;
+            *checked.unchecked.entry(format!("{told}: the inputs are too large")).or_default() += 1;
             continue;
         };
         match both(&case) {

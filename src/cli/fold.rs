@@ -24,7 +24,8 @@ pub(super) struct Fold {
     /// patterns.
     #[arg(value_name = "MODEL [RESULT]", required = true)]
     names: Vec<PathBuf>,
-    /// Path of the result; the default for model.onnx is model.folded.onnx. `-` is standard output, /dev/null a dry run.
+    /// Path of the result; the default for model.onnx is model.folded.onnx. `-` is standard output, /dev/null a dry run. With --report html, a
+    /// path that ends with .html is the path of the report.
     #[arg(short, long, value_name = "FILE", conflicts_with = "out_dir", help_heading = "Output")]
     output: Option<PathBuf>,
     /// Directory for the results, which have the names of their models.
@@ -58,6 +59,12 @@ pub(super) struct Fold {
     /// read shapes from external data.
     #[arg(long, value_name = "SIZE", default_value = "1024", value_parser = super::sizes::bytes, help_heading = "External data")]
     external_data_threshold: usize,
+    /// The command line, for the HTML report.
+    #[arg(skip)]
+    pub(super) command: String,
+    /// The file for the HTML report.
+    #[arg(skip)]
+    page: Option<PathBuf>,
     #[command(flatten)]
     passes: Passes,
     #[command(flatten)]
@@ -100,7 +107,7 @@ enum Format {
     Text,
     /// A JSON object per model, on one line; docs/report.md describes the schema.
     Json,
-    /// A self-contained HTML page for one model.
+    /// A self-contained HTML page for one model, written to -o FILE.html or to standard output.
     Html,
 }
 
@@ -115,6 +122,15 @@ impl Fold {
     }
 
     pub(super) fn run(mut self) -> anyhow::Result<()> {
+        if let Some(file) = self.output.take_if(|path| is_page(path)) {
+            if self.report != Format::Html {
+                let file = file.display();
+                return Err(Usage::error(format!(
+                    "'{file}' is the name of an HTML page, and the result is an ONNX model; for an HTML report, add --report html"
+                )));
+            }
+            self.page = Some(file);
+        }
         let (names, checks) = self.named();
         self.check = self.check.or(checks);
         let wanted = Wanted { names, output: self.output.clone(), folder: self.out_dir.clone() };
@@ -128,6 +144,15 @@ impl Fold {
         let Some(job) = jobs.pop() else { return Ok(()) };
         if job.target == Target::Stream && std::io::stdout().is_terminal() {
             return Err(Usage::error("refusing to write a model to a terminal; name the result with -o FILE"));
+        }
+        let is_shown = match job.target {
+            Target::Stream => std::io::stderr().is_terminal(),
+            _ => std::io::stdout().is_terminal(),
+        };
+        if self.report == Format::Html && self.page.is_none() && is_shown {
+            return Err(Usage::error(
+                "refusing to write an HTML report to a terminal; name its file with --report html -o FILE.html, or redirect it: --report html > FILE.html",
+            ));
         }
         let progress = Progress::start(self.common.is_quiet());
         let done = self.fold(&job, &|what| progress.say(what))?;
@@ -156,7 +181,8 @@ impl Fold {
         watch("reading the model");
         // The process ends with this; taking a large model apart piece by piece would only take time.
         let mut model = ManuallyDrop::new(self.passes.open(&job.model)?);
-        let options = self.passes.options().measure_memory(self.timings).detailed(self.report != Format::Text);
+        let options = self.passes.options().measure_memory(self.timings).detailed(self.report == Format::Json);
+        let options = options.page(self.report == Format::Html);
         let given =
             self.check_input.iter().map(|path| super::arrays::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
         let (mut report, checked) = match self.check {
@@ -187,6 +213,10 @@ impl Fold {
                 report.bytes_after = Some(bytes.len() as u64);
                 stream = Some(bytes);
             }
+            // The page compares the sizes of the files.
+            Target::Nowhere if self.report == Format::Html => {
+                report.bytes_after = Some(model.to_bytes()?.len() as u64);
+            }
             Target::Nowhere => {}
         }
         let wrote = match &job.target {
@@ -216,13 +246,20 @@ impl Fold {
     /// Prints the report about one model, and writes the result if its target is standard output.
     fn tell(&self, done: &Done) -> anyhow::Result<()> {
         let mut told = String::new();
+        let page = || done.report.page(&done.model.to_string_lossy(), &self.command).unwrap_or_default();
+        if let Some(file) = &self.page {
+            std::fs::write(file, page()).with_context(|| format!("cannot write '{}'", file.display()))?;
+        }
         match self.report {
             Format::Json => told = done.json(),
-            Format::Html => told = done.report.page(&done.model.to_string_lossy()).unwrap_or_default(),
-            Format::Text if self.common.is_quiet() => {}
-            Format::Text => {
+            Format::Html if self.page.is_none() => told = page(),
+            _ if self.common.is_quiet() => {}
+            _ => {
                 told.push_str(&format!("{}\n{} in {:.0} ms\n", done.report, done.wrote, done.milliseconds));
                 told.push_str(&done.files);
+                if let Some(file) = &self.page {
+                    told.push_str(&format!("wrote {}: the report\n", file.display()));
+                }
                 told.push_str(&left(&done.report));
                 if self.timings || self.common.verbose > 1 {
                     told.push_str(&format!("\n{}", done.report.timings()));
@@ -343,6 +380,12 @@ impl Fold {
             }
         }
     }
+}
+
+/// Returns `true` if a path names an HTML page.
+fn is_page(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm"))
 }
 
 /// Summarizes the findings that `explain` describes in detail.

@@ -214,7 +214,10 @@ fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u
         .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
         .map_err(|error| error.format(&mut program))
     {
-        Ok(cli) => Ok(Ok((cli, notes))),
+        Ok(mut cli) => {
+            cli.fold.command = written(&arguments);
+            Ok(Ok((cli, notes)))
+        }
         Err(mut error) => {
             // "use '-- --foo'" is for names that begin so, which models do not have.
             if error.kind() == ClapErrorKind::UnknownArgument && error.get(ContextKind::SuggestedArg).is_none() {
@@ -224,6 +227,12 @@ fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u
             Ok(Err(u8::try_from(error.exit_code()).unwrap_or(BAD_USAGE)))
         }
     }
+}
+
+/// Returns arguments as a command line for a shell.
+fn written(arguments: &[OsString]) -> String {
+    let words = arguments.iter().skip(1).map(|word| onnx_slice_fold::shell_word(&word.to_string_lossy()));
+    std::iter::once("onnx-slice-fold".to_string()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// `help --help` asks for help, too.

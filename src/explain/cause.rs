@@ -1,12 +1,13 @@
 //! Why a node that is left is left.
 
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, ValueId};
 use crate::ops::{EventKind, operator_of, slice_cuts};
 use crate::slicing::Bound;
 
 use super::Folded;
 use super::reach::{Kind, Reach, Reaches, integers, is_unknown};
+use super::supposition::thresholds;
 
 /// Expressions with more letters are cut.
 const LONG: usize = 60;
@@ -51,14 +52,14 @@ impl CauseKind {
     /// What sort it is, in a clause about nodes.
     pub fn title(self) -> &'static str {
         match self {
-            CauseKind::Values => "Computes with values of the inputs",
-            CauseKind::Moves => "Takes or moves parts of values of the inputs",
-            CauseKind::Sizes => "Computes with sizes that only a run decides",
-            CauseKind::Operator => "Waits for an operator that is not known",
-            CauseKind::Random => "Computes with random numbers",
-            CauseKind::Quantized => "Keeps constants quantized",
-            CauseKind::Declined => "Could have been folded, and was not",
-            CauseKind::Untouched => "Left as it is, because it cannot work or is in dispute",
+            CauseKind::Values => "Depend on input values",
+            CauseKind::Moves => "Select or rearrange input values",
+            CauseKind::Sizes => "Compute sizes that are known only at run time",
+            CauseKind::Operator => "Depend on an unknown operator",
+            CauseKind::Random => "Depend on random numbers",
+            CauseKind::Quantized => "Keep constants quantized",
+            CauseKind::Declined => "Could be folded, but were not",
+            CauseKind::Untouched => "Invalid or disputed, and kept unchanged",
         }
     }
 }
@@ -111,7 +112,7 @@ type Reason = (CauseKind, String, Option<ValueId>);
 
 fn reason(folded: &Folded<'_>, view: &View<'_>, id: NodeId, node: &Node) -> Reason {
     if is_unknown(view.model, node) {
-        return (CauseKind::Operator, format!("the operator '{}' is not known", node.operator()), None);
+        return (CauseKind::Operator, format!("the operator '{}' is unknown", node.operator()), None);
     }
     if view.model.function_of(node).is_some() {
         return (CauseKind::Values, "it calls a function of the model".to_string(), None);
@@ -135,13 +136,11 @@ fn reason(folded: &Folded<'_>, view: &View<'_>, id: NodeId, node: &Node) -> Reas
         (Some((_, _, reason)), Kind::Constant) => (CauseKind::Declined, reason.clone(), from),
         (None, Kind::Constant) => constant(view, node),
         (_, Kind::Random) => match from {
-            None => (CauseKind::Random, "it draws random numbers, other ones in each run".to_string(), None),
+            None => (CauseKind::Random, "it draws random numbers, different ones in each run".to_string(), None),
             Some(_) => (CauseKind::Random, "it computes with random numbers".to_string(), from),
         },
         (_, Kind::Sizes) => sizes(view, node, &results, from),
-        (_, Kind::Opaque) => {
-            (CauseKind::Operator, "it computes with the result of an operator that is not known".to_string(), from)
-        }
+        (_, Kind::Opaque) => (CauseKind::Operator, "it depends on the result of an unknown operator".to_string(), from),
         (_, Kind::Values) => values(view, id, node, from),
     }
 }
@@ -149,53 +148,54 @@ fn reason(folded: &Folded<'_>, view: &View<'_>, id: NodeId, node: &Node) -> Reas
 /// A node whose results are the same in every run.
 fn constant(view: &View<'_>, node: &Node) -> Reason {
     if ["DequantizeLinear", "QuantizeLinear", "DynamicQuantizeLinear"].iter().any(|name| node.is(name)) {
-        let reason = "it keeps a constant quantized, which is what runtimes look for; --fold-dequantize computes it";
+        let reason = "it keeps a constant quantized for the integer kernels of runtimes; --fold-dequantize folds it";
         let reason = if node.is("DequantizeLinear") { reason } else { "it keeps a constant quantized" };
         return (CauseKind::Quantized, reason.to_string(), None);
     }
     let operand = node.inputs().iter().flatten().copied().find_map(|value| view.model.value(value).producer());
     let is_quantized = operand.and_then(|id| view.model.node(id)).is_some_and(|node| node.is("DequantizeLinear"));
     if is_quantized {
-        let reason = "it moves a constant that is kept quantized for the runtime".to_string();
+        let reason = "it rearranges a constant that is kept quantized for the integer kernels of runtimes".to_string();
         return (CauseKind::Quantized, reason, None);
     }
     if operator_of(view.model, node).is_some_and(|operator| operator.eval.is_none()) {
-        return (CauseKind::Declined, "this program does not evaluate its operator".to_string(), None);
+        return (CauseKind::Declined, "this program has no evaluator for its operator".to_string(), None);
     }
     let is_known =
         node.outputs().iter().flatten().any(|&value| view.facts.get(value).is_some_and(|f| f.data().is_some()));
     let reason = match is_known {
-        true => "its result is known, and it stays because of what reads it or because the model would grow",
-        false => "its operands are constants, and it was not evaluated",
+        true => "its result is constant, but a consumer needs the node, or the constant would enlarge the model",
+        false => "its operands are constants, but it was not evaluated",
     };
     (CauseKind::Declined, reason.to_string(), None)
 }
 
 /// A node that computes with sizes alone.
 fn sizes(view: &View<'_>, node: &Node, results: &[ValueId], from: Option<ValueId>) -> Reason {
-    let mut told: Vec<String> = Vec::new();
+    let (mut told, mut limits): (Vec<String>, String) = (Vec::new(), String::new());
     for &value in results {
         let Some(fact) = view.facts.get(value) else { continue };
         let elements = integers(fact);
         let dims = if elements.is_empty() { fact.shape().unwrap_or_default().to_vec() } else { elements };
         told.extend(dims.iter().filter(|dim| dim.as_const().is_none()).take(3).map(|dim| view.size(dim)));
+        limits = view.limits(dims.iter().take(3));
     }
     told.dedup();
     told.truncate(3);
     let what = match (node.is("Shape") || node.is("Size"), told.is_empty()) {
-        (true, false) => format!("it gives {}", told.join(", ")),
+        (true, false) => format!("it returns {}", told.join(", ")),
         (_, true) => "it computes with sizes".to_string(),
         (false, false)
             if results.iter().any(|&value| view.facts.get(value).is_some_and(|f| !integers(f).is_empty())) =>
         {
             format!("it computes {}", told.join(", "))
         }
-        (false, false) => format!("what it makes has sizes {}", told.join(", ")),
+        (false, false) => format!("its result has dims {}", told.join(", ")),
     };
     let names = view.input_sizes(results, node);
-    let known = if names.is_empty() { String::new() } else { format!(", and {} known only in a run", is(&names)) };
+    let known = if names.is_empty() { String::new() } else { format!("; {} known only at run time", is(&names)) };
     let readers = view.readers(results);
-    (CauseKind::Sizes, format!("{what}{known}{readers}"), from)
+    (CauseKind::Sizes, format!("{what}{known}{limits}{readers}"), from)
 }
 
 fn is(names: &[String]) -> String {
@@ -214,20 +214,22 @@ fn values(view: &View<'_>, id: NodeId, node: &Node, from: Option<ValueId>) -> Re
     match node.op_type.as_str() {
         "Slice" => moves(slice(view, id, node)),
         "Shape" | "Size" => {
-            let text = "it gives sizes that depend on values of the inputs".to_string();
+            let text = "it returns sizes that depend on input values".to_string();
             (CauseKind::Sizes, format!("{text}{}", view.readers(&outputs(node))), from)
         }
         "Gather" | "GatherElements" | "GatherND" => match (reach(0), reach(1)) {
             (_, Some((indices, Kind::Values))) => {
-                let text = format!("its indices '{}' are values of {}", view.name(indices), view.root(indices));
+                let text = format!("its indices '{}' depend on values of {}", view.name(indices), view.root(indices));
                 (CauseKind::Moves, text, Some(indices))
             }
             (_, Some((indices, Kind::Sizes))) => moves(format!(
-                "its indices '{}' depend on sizes, and its data are values of {}",
+                "its indices '{}' depend on sizes, and its data on values of {}",
                 view.name(indices),
                 view.root_of(from)
             )),
-            _ => moves(format!("it takes elements of '{}', which are values of {}", name(0), view.root_of(from))),
+            _ => {
+                moves(format!("it selects elements of '{}', which depend on values of {}", name(0), view.root_of(from)))
+            }
         },
         "Expand" => moves(format!("it repeats '{}'{}{}", name(0), view.shapes(node), view.readers(&outputs(node)))),
         "Where" => match reach(0) {
@@ -237,19 +239,19 @@ fn values(view: &View<'_>, id: NodeId, node: &Node, from: Option<ValueId>) -> Re
                 (CauseKind::Moves, text, Some(condition))
             }
             Some((condition, Kind::Sizes)) => moves(format!(
-                "its condition '{}' depends on sizes, and it chooses between values of {}",
+                "its condition '{}' depends on sizes, and it selects between values of {}",
                 view.name(condition),
                 view.root_of(from)
             )),
             _ => moves(format!(
-                "its condition '{}' chooses some of one and some of the other, and these are values of {}",
+                "its condition '{}' is constant but mixed, and it selects between values of {}",
                 name(0),
                 view.root_of(from)
             )),
         },
-        "Range" => moves(format!("where it begins and ends depends on values of {}", view.root_of(from))),
+        "Range" => moves(format!("its limits depend on values of {}", view.root_of(from))),
         "Reshape" | "Transpose" | "Concat" | "Split" | "Squeeze" | "Unsqueeze" | "Identity" | "Pad" | "Tile"
-        | "Flatten" => moves(format!("it moves values of {}{}", view.root_of(from), view.shapes(node))),
+        | "Flatten" => moves(format!("it rearranges values of {}{}", view.root_of(from), view.shapes(node))),
         _ => (CauseKind::Values, format!("it computes with values of {}", view.root_of(from)), from),
     }
 }
@@ -266,18 +268,26 @@ fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
             (1..5).filter_map(|slot| node.input(slot)).find(|&value| view.reaches.get(value).kind > Kind::Constant);
         return match open {
             Some(bound) => format!("its operand '{}' depends on {}", view.name(bound), view.depends(bound)),
-            None => format!("what it takes of '{data}' is not told apart: the shape is not known, or readings differ"),
+            None => {
+                format!("the shape of '{data}' is unknown, or ONNX Runtime and the standard disagree about the slice")
+            }
         };
     };
-    let mut told = Vec::new();
+    let (mut told, mut limits) = (Vec::new(), String::new());
     for (axis, cut) in cuts.cut() {
         let Some(dim) = cuts.dims.get(axis) else { continue };
+        let bounds = [&cut.range.begin, &cut.range.end].into_iter().filter_map(|bound| match bound {
+            Bound::At(dim) => Some(dim),
+            Bound::Open | Bound::Unknown => None,
+        });
+        let exact = cut.exact.iter().flat_map(|(start, len)| [start, len]);
+        limits.push_str(&view.limits(bounds.chain(exact)));
         told.push(match &cut.exact {
             Some((start, len)) => {
                 let never = view.facts.scope().eq(len, dim).is_no();
-                let never = if never { "" } else { ", which is all of it for some sizes and not for others" };
+                let never = if never { "" } else { ", which is the whole axis only for some sizes" };
                 let (start, len, dim) = (view.size(start), view.size(len), view.size(dim));
-                format!("{len} of {dim} on axis {axis}, from {start}{never}")
+                format!("{len} of {dim} elements on axis {axis} from index {start}{never}")
             }
             None => {
                 let bound = |bound: &Bound| match bound {
@@ -286,17 +296,14 @@ fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
                     Bound::Unknown => "?".to_string(),
                 };
                 let range = format!("{}:{}", bound(&cut.range.begin), bound(&cut.range.end));
-                format!(
-                    "[{range}] of {} on axis {axis}, and no expression was found for how much that is",
-                    view.size(dim)
-                )
+                format!("[{range}] of {} elements on axis {axis}, whose number has no known expression", view.size(dim))
             }
         });
     }
     if told.is_empty() {
-        return format!("it takes all of '{data}', and stays because of its name or what reads it");
+        return format!("it selects all of '{data}', but its name or a consumer keeps it");
     }
-    format!("it takes of '{data}' {}", told.join("; "))
+    format!("it selects from '{data}': {}{limits}", told.join("; "))
 }
 
 /// A model with what is known of it, and how its things are called.
@@ -315,9 +322,61 @@ impl View<'_> {
         &self.model.value(value).name
     }
 
-    /// A size as text, cut if it is long.
+    /// Prints a dim, cut if it is long. Integers that a runtime computes in a type are printed as such: `int32(n**2)`.
     pub fn size(&self, dim: &Dim) -> String {
-        self.scope().format_within(dim, LONG)
+        self.with_types(self.scope().format_within(dim, LONG), dim)
+    }
+
+    fn with_types(&self, text: String, dim: &Dim) -> String {
+        let computed = dim.symbols().into_iter().filter_map(|symbol| Some((symbol, self.computed(symbol)?)));
+        computed.fold(text, |text, (symbol, computed)| {
+            let name = self.scope().name(symbol);
+            let is_part = |c: char| c.is_alphanumeric() || c == '_';
+            let mut replaced = String::new();
+            let mut rest = text.as_str();
+            while let Some((before, after)) = rest.split_once(&*name) {
+                let is_whole = !before.ends_with(is_part) && !after.starts_with(is_part);
+                replaced.push_str(before);
+                replaced.push_str(if is_whole { &computed } else { &name });
+                rest = after;
+            }
+            replaced + rest
+        })
+    }
+
+    /// Prints an integer as computed by a runtime in a type: `int32(n**2)`.
+    pub fn computed(&self, symbol: Symbol) -> Option<String> {
+        let (law, operand) = self.scope().computed(symbol)?;
+        Some(format!("{}({})", law.kind().0, self.scope().format_within(&operand, LONG)))
+    }
+
+    /// Describes up to which size a computed integer is exact: `the int32 value of n**2 wraps from n = 46341`.
+    pub fn limit(&self, symbol: Symbol) -> Option<String> {
+        let (law, operand) = self.scope().computed(symbol)?;
+        let (ty, fault) = law.kind();
+        let text = self.scope().format_within(&operand, LONG);
+        let slack = self.scope().sub(&Dim::constant(law.reach), &operand);
+        let symbols = slack.symbols();
+        let only = symbols.first().filter(|_| symbols.len() == 1).copied();
+        let bound = only.and_then(|only| Some((only, thresholds(&slack, only, 1).1?)));
+        Some(match bound {
+            Some((symbol, most)) => {
+                let name = self.scope().name(symbol);
+                format!("the {ty} value of {text} {fault} from {name} = {}", most.saturating_add(1))
+            }
+            None => format!("the {ty} value of {text} {fault} above {}", law.reach),
+        })
+    }
+
+    /// Describes the limits of all computed integers in the dims.
+    pub fn limits<'d>(&self, dims: impl Iterator<Item = &'d Dim>) -> String {
+        let mut limits: Vec<String> = Vec::new();
+        for limit in dims.flat_map(Dim::symbols).filter_map(|symbol| self.limit(symbol)) {
+            if !limits.contains(&limit) {
+                limits.push(limit);
+            }
+        }
+        limits.iter().take(2).map(|limit| format!("; {limit}")).collect()
     }
 
     /// What is at the end of the way from a value: an input, or what computes it.
@@ -325,7 +384,7 @@ impl View<'_> {
         let last = self.reaches.chain(value).last().copied().unwrap_or(value);
         match self.model.value(last).definition() {
             Definition::Input(graph) if graph == self.model.main() => format!("input '{}'", self.name(last)),
-            Definition::Input(_) => format!("'{}', which a loop or body is given", self.name(last)),
+            Definition::Input(_) => format!("'{}', an input of a subgraph", self.name(last)),
             _ => format!("'{}'", self.name(last)),
         }
     }
@@ -337,10 +396,10 @@ impl View<'_> {
     /// What a value depends on, as a noun.
     pub fn depends(&self, value: ValueId) -> String {
         match self.reaches.get(value).kind {
-            Kind::Constant => "nothing but constants".to_string(),
+            Kind::Constant => "constants only".to_string(),
             Kind::Sizes => "sizes of the inputs".to_string(),
             Kind::Random => "random numbers".to_string(),
-            Kind::Opaque => format!("an operator that is not known, by {}", self.root(value)),
+            Kind::Opaque => format!("an unknown operator through {}", self.root(value)),
             Kind::Values => format!("values of {}", self.root(value)),
         }
     }
@@ -350,7 +409,7 @@ impl View<'_> {
         const MOST: usize = 12;
         let chain = self.reaches.chain(value);
         let told = |value: &ValueId| match self.model.value(*value).definition() {
-            Definition::Node(node, _) => format!("'{}' by {}", self.name(*value), self.model.describe(node)),
+            Definition::Node(node, _) => format!("'{}' from {}", self.name(*value), self.model.describe(node)),
             Definition::Input(graph) if graph == self.model.main() => format!("input '{}'", self.name(*value)),
             _ => format!("'{}'", self.name(*value)),
         };
@@ -370,7 +429,7 @@ impl View<'_> {
             Some(format!("[{}]", dims.iter().map(|dim| self.size(dim)).collect::<Vec<_>>().join(", ")))
         };
         match (shape(node.input(0)), shape(node.output(0))) {
-            (Some(before), Some(after)) if before != after => format!(" of {before} to {after}"),
+            (Some(before), Some(after)) if before != after => format!(" from {before} to {after}"),
             _ => String::new(),
         }
     }
@@ -388,10 +447,10 @@ impl View<'_> {
         }
         let is_output = values.iter().any(|&value| self.model.is_output(value));
         match (readers.as_slice(), is_output) {
-            ([], true) => "; it is an output".to_string(),
+            ([], true) => "; it is a model output".to_string(),
             ([], false) => String::new(),
-            ([one], _) => format!("; read by {one}"),
-            ([first, rest @ ..], _) => format!("; read by {first} and {} more", rest.len()),
+            ([one], _) => format!("; consumer: {one}"),
+            ([first, rest @ ..], _) => format!("; consumers: {first} and {} more", rest.len()),
         }
     }
 

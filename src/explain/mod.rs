@@ -34,6 +34,7 @@ pub(crate) use misses::NoAttempt;
 pub use misses::{FailedPremise, RuleAtNode, RuleExplanation};
 pub use search::Suggestion;
 pub use sizes::OpenSize;
+pub use supposition::shell_word;
 
 pub(crate) use misses::explain_rule;
 use place::answers;
@@ -79,7 +80,7 @@ pub(crate) struct Folded<'f> {
 
 /// A name that nothing in the model has.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the model has no node, tensor or size named '{name}'{}", nearest.as_ref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
+#[error("the model has no node, tensor or dim named '{name}'{}", nearest.as_ref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
 pub struct NoPlace {
     /// The name.
     pub name: String,

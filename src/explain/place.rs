@@ -116,9 +116,9 @@ fn of_size(view: &View<'_>, explanation: &Explanation, size: &Size) -> String {
     let mut text = format!("size '{}': axis {axis} of input '{input}'", size.name);
     let (low, high) = view.scope().bounds(&Dim::symbol(size.symbol));
     let range = match (low.filter(|low| *low > 0), high) {
-        (Some(low), Some(high)) => format!("every run that gives a result has it from {low} to {high}"),
-        (Some(low), None) => format!("every run that gives a result has it at least {low}"),
-        (None, Some(high)) => format!("it is at most {high}"),
+        (Some(low), Some(high)) => format!("every valid run has {low} to {high}"),
+        (Some(low), None) => format!("every valid run has at least {low}"),
+        (None, Some(high)) => format!("every valid run has at most {high}"),
         (None, None) => "any size is possible".to_string(),
     };
     let has = |value: ValueId| {
@@ -131,13 +131,13 @@ fn of_size(view: &View<'_>, explanation: &Explanation, size: &Size) -> String {
         .collect();
     let with = results.iter().filter(|&&value| has(value)).count();
     let _ = writeln!(text, "; {range}");
-    let _ = writeln!(text, "  {with} of {} results of nodes have it in their shapes", results.len());
+    let _ = writeln!(text, "  {with} of {} node outputs have it in their shapes", results.len());
     let about: Vec<_> = explanation.suggestions.iter().collect();
     for found in &about {
         let _ = writeln!(text, "  {}", found.told(explanation));
     }
     if about.is_empty() {
-        text.push_str("  nothing that was tried of it lets more be done\n");
+        text.push_str("  no tried assumption about it allows further folding\n");
     }
     text
 }
@@ -150,7 +150,7 @@ fn of_written(folded: &Folded<'_>, view: &View<'_>, name: &str, value: ValueId, 
         .iter()
         .find(|(place, kind, _)| *kind == EventKind::NamedSize && place.contains(&format!("'{name}'")))
     {
-        let _ = writeln!(text, ": a name for what is too long to be written; {reason}");
+        let _ = writeln!(text, ": a name for an expression that is too long to write; {reason}");
     } else {
         text.push('\n');
     }
@@ -163,7 +163,7 @@ fn open_sizes_of(view: &View<'_>, mut symbols: Vec<Symbol>, text: &mut String) {
     symbols.dedup();
     for symbol in symbols.into_iter().take(4) {
         let size = view.open_size(symbol, 0);
-        let _ = writeln!(text, "  its size '{}': {}", size.name.unwrap_or_default(), size.reason);
+        let _ = writeln!(text, "  its dim '{}': {}", size.name.unwrap_or_default(), size.reason);
         chain(text, &size.chain);
     }
 }
@@ -180,8 +180,7 @@ fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: 
     chain(&mut text, &cause.chain);
     let mut open = Vec::new();
     for &value in node.outputs().iter().flatten() {
-        let ty =
-            view.model.value(value).declared.as_ref().map_or_else(|| "nothing is known of it".to_string(), type_text);
+        let ty = view.model.value(value).declared.as_ref().map_or_else(|| "unknown type".to_string(), type_text);
         let _ = writeln!(text, "  result '{}': {ty}", view.name(value));
         let dims = view.facts.get(value).and_then(Fact::shape).into_iter().flatten();
         open.extend(dims.flat_map(|dim| view.reaches.open(dim)));
@@ -190,8 +189,8 @@ fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: 
     let own = key(view.model, node);
     let mut settles = explanation.suggestions.iter().filter(|found| found.gone.contains(&own)).peekable();
     match settles.peek() {
-        Some(_) => settles.for_each(|found| _ = writeln!(text, "  it goes with {}", found.told(explanation))),
-        None if explanation.trials.0 > 0 => text.push_str("  nothing that was tried makes it go\n"),
+        Some(_) => settles.for_each(|found| _ = writeln!(text, "  removed by {}", found.told(explanation))),
+        None if explanation.trials.0 > 0 => text.push_str("  no tried assumption removes it\n"),
         None => {}
     }
     text
@@ -205,7 +204,7 @@ fn of_value(view: &View<'_>, value: ValueId) -> String {
 
 /// What was done at a node that is not left.
 fn of_gone(folded: &Folded<'_>, name: &str, described: &str) -> String {
-    let mut text = format!("{described} is not in the result\n");
+    let mut text = format!("{described} was removed\n");
     let quoted = format!("'{name}'");
     let edits = folded.outcome.edits.iter().filter_map(|edit| Some((edit.name, edit.place.as_ref()?)));
     for (rule, place) in edits.filter(|(_, place)| place.contains(&quoted)).take(6) {

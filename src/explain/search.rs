@@ -100,6 +100,8 @@ impl Measure {
 const LEAST_LOW: i64 = 16;
 /// An upper bound that leaves less is none that anybody would give.
 const LEAST_HIGH: i64 = 32;
+/// An upper bound from here on hardly excludes inputs.
+const WIDE: i64 = 4096;
 /// How often a lower bound is halved.
 const MOST_HALVES: usize = 5;
 
@@ -136,7 +138,12 @@ impl<'f> Search<'f> {
 
     /// What was found, what saves most first.
     pub fn into_suggestions(mut self) -> Vec<Suggestion> {
-        // A number narrows more than a range.
+        // A number narrows more than a range, and is no suggestion where a range does as much.
+        let ranges: Vec<(usize, usize)> =
+            self.found.iter().filter(|found| !found.is_number).map(|found| (found.nodes, found.open)).collect();
+        self.found.retain(|found| {
+            !found.is_number || ranges.iter().all(|(nodes, open)| *nodes > found.nodes || *open > found.open)
+        });
         self.found.sort_by_key(|found| (found.is_number, found.nodes, found.open, found.assumptions.len()));
         self.found
     }
@@ -149,17 +156,21 @@ impl<'f> Search<'f> {
         let mut sorts: Vec<Vec<Supposition>> = Vec::new();
         for size in &asked {
             sorts.push(of(&[size]));
-            sorts.push(at_most(size).into_iter().collect());
+            sorts.push(at_most(size, LEAST_HIGH).into_iter().collect());
             sorts.push(vec![fixed(size)]);
         }
         if asked.is_empty() {
             let labels = Some(&candidates.labels).filter(|labels| !labels.is_empty());
             sorts.extend(labels.map(|labels| vec![Supposition::Labels(labels.clone())]));
+            // Hardly any input exceeds a bound that keeps the sizes within the types that they are computed in.
+            sorts.push(candidates.sizes.iter().filter_map(|size| at_most(size, WIDE)).collect());
             sorts.push(of(&candidates.sizes.iter().collect::<Vec<_>>()));
             let relation = |text: &String| Supposition::Relation(text.clone());
             sorts.push(candidates.equalities.iter().map(relation).collect());
             sorts.push(candidates.relations.iter().take(1).map(relation).collect());
-            sorts.push(candidates.sizes.iter().filter_map(at_most).collect());
+            let is_narrow = |size: &&Size| size.highs.range(LEAST_HIGH..WIDE).next().is_some();
+            sorts
+                .push(candidates.sizes.iter().filter(is_narrow).filter_map(|size| at_most(size, LEAST_HIGH)).collect());
             sorts.extend(candidates.sizes.iter().find(|size| size.place.1 == 0).map(|size| vec![fixed(size)]));
         }
         self.sorts(sorts, candidates);
@@ -229,7 +240,7 @@ impl<'f> Search<'f> {
 
     fn keep(&mut self, suppositions: Vec<Supposition>, measure: Measure) {
         let flags = suppositions.iter().map(Supposition::flag).collect::<Vec<_>>().join(" ");
-        let condition = suppositions.iter().map(Supposition::condition).collect::<Vec<_>>().join(", ");
+        let condition = suppositions.iter().map(Supposition::condition).collect::<Vec<_>>().join(" and ");
         let gone = self.base.left.difference(&measure.left).cloned().collect();
         let assumptions = suppositions.iter().flat_map(Supposition::assumptions).collect();
         let (nodes, open) = (measure.nodes, measure.open);
@@ -255,10 +266,13 @@ impl<'f> Search<'f> {
             }
         }
         self.lower(&mut tried);
-        for _ in 0..2 {
+        for step in 0..3 {
             self.weaken(&mut tried, |suppositions| {
                 changed_of(suppositions, candidates, |range, size| {
-                    let above = |high: i64| size.highs.range(high.saturating_add(1)..).next().copied();
+                    // The weakest bound first, and then the next.
+                    let higher = |high: i64| size.highs.range(high.saturating_add(1)..);
+                    let above = |high: i64| if step == 0 { higher(high).next_back() } else { higher(high).next() };
+                    let above = |high: i64| above(high).copied();
                     range.high = range.high.map(|high| above(high).unwrap_or(high));
                 })
             });
@@ -336,10 +350,9 @@ fn ranges<'s>(sizes: impl Iterator<Item = &'s Size>) -> Vec<Supposition> {
     sizes.filter_map(of).collect()
 }
 
-/// The strongest upper bound that leaves sizes which somebody uses.
-fn at_most(size: &Size) -> Option<Supposition> {
-    let high = size.highs.iter().copied().find(|high| *high >= LEAST_HIGH);
-    let high = Some(high?);
+/// The smallest candidate for an upper bound of a size, from `least` on.
+fn at_most(size: &Size, least: i64) -> Option<Supposition> {
+    let high = Some(size.highs.range(least..).next().copied()?);
     Some(Supposition::Range(size.name.clone(), Range { low: None, high, multiple: None }))
 }
 

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::cause::View;
-use super::reach::{Kind, Reaches, is_unknown};
+use super::reach::{Kind, Reaches, integers, is_unknown};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, Type, ValueId};
 use crate::tensor::DType;
@@ -58,9 +58,14 @@ pub(super) fn open_sizes(model: &Model, facts: &Facts, reaches: &Reaches) -> Vec
 impl View<'_> {
     /// What is said of one size.
     pub fn open_size(&self, symbol: Symbol, tensors: usize) -> OpenSize {
+        if let (name @ Some(_), Some(limit)) = (self.computed(symbol), self.limit(symbol)) {
+            let reason = format!("{limit}, and no assumption excludes that");
+            let tensor = self.reaches.origin(symbol).map_or_else(String::new, |value| self.name(value).to_string());
+            return OpenSize { name, tensor, tensors, reason, chain: Vec::new() };
+        }
         let name = Some(self.scope().name(symbol).to_string());
         let Some(value) = self.reaches.origin(symbol) else {
-            let reason = "it was made on the way, by a node that is not left".to_string();
+            let reason = "it comes from a node that was removed".to_string();
             return OpenSize { name, tensor: String::new(), tensors, reason, chain: Vec::new() };
         };
         let (reason, from) = self.why(value, &Dim::symbol(symbol));
@@ -97,11 +102,13 @@ impl View<'_> {
     fn why_shapeless(&self, value: ValueId) -> (String, Option<ValueId>) {
         match self.model.value(value).definition() {
             Definition::Input(graph) if graph == self.model.main() => {
-                (format!("the model does not say what shape its input '{}' has", self.name(value)), None)
+                (format!("the model declares no shape for its input '{}'", self.name(value)), None)
             }
-            Definition::Input(_) => ("a body is given it, and its shape may be another each time".to_string(), None),
+            Definition::Input(_) => {
+                ("it is an input of a subgraph, and its shape may change between iterations".to_string(), None)
+            }
             Definition::Node(id, _) => self.at_node(id, None),
-            _ => ("nothing is said of its shape".to_string(), None),
+            _ => ("its shape is unknown".to_string(), None),
         }
     }
 
@@ -110,11 +117,12 @@ impl View<'_> {
             Definition::Input(graph) if graph == self.model.main() => {
                 (format!("it is a value of input '{}'", self.name(value)), None)
             }
-            Definition::Input(_) => {
-                (format!("a body is given '{}', whose size may be another each time", self.name(value)), None)
-            }
+            Definition::Input(_) => (
+                format!("'{}' is an input of a subgraph, and its size may change between iterations", self.name(value)),
+                None,
+            ),
             Definition::Node(id, _) => self.at_node(id, Some(size)),
-            _ => ("a constant that is not read has it".to_string(), None),
+            _ => ("it is a dim of a constant without values".to_string(), None),
         }
     }
 
@@ -123,13 +131,12 @@ impl View<'_> {
         let described = self.model.describe(id);
         let Some(node) = self.model.node(id) else { return (described, None) };
         if is_unknown(self.model, node) {
-            let reason =
-                format!("{described}: its operator is not known, so nothing is known of the sizes of its results");
+            let reason = format!("{described}: its operator is unknown, so the shapes of its results are unknown");
             return (reason, None);
         }
         if node.subgraphs().next().is_some() {
             let reason =
-                format!("{described}: its bodies do not always give the same size, or how often they run is not known");
+                format!("{described}: its subgraphs return different sizes, or the number of iterations is unknown");
             return (reason, self.most(node));
         }
         // Operands that say sizes are integers, and come behind what they are said of or are the only ones.
@@ -140,28 +147,33 @@ impl View<'_> {
         };
         let operands = || node.inputs().iter().enumerate().filter_map(|(slot, value)| Some((slot, (*value)?)));
         let on = |from: ValueId| {
-            format!("{described}: it depends on '{}', that is on {}", self.name(from), self.depends(from))
+            format!("{described}: it depends on '{}', and thereby on {}", self.name(from), self.depends(from))
         };
         if let Some((a, b)) = self.unequal(node, size) {
             let (a, b) = (self.size(&a), self.size(&b));
             return (
-                format!("{described}: sizes {a} and {b} of its operands are not proved to be equal"),
+                format!("{described}: the dims {a} and {b} of its operands are not proved equal"),
                 self.most(node),
             );
         }
         if let Some((_, from)) = operands().find(says) {
             return (on(from), Some(from));
         }
+        let elements = operands().filter(|&(slot, _)| slot > 0).filter_map(|(_, value)| self.facts.get(value));
+        let elements: Vec<Dim> = elements.flat_map(integers).collect();
+        if let Some(limits) = self.limits(elements.iter()).strip_prefix("; ") {
+            return (format!("{described}: {limits}"), None);
+        }
         let is_told = |value: ValueId| {
             let dims = self.facts.get(value).and_then(Fact::shape);
             dims.is_some_and(|dims| dims.iter().all(|dim| self.reaches.open(dim).next().is_none()))
         };
         match self.most(node) {
-            None => (format!("{described}: the program does not say what size it gives"), None),
+            None => (format!("{described}: shape inference has no size for its result"), None),
             Some(from) if self.reaches.get(from).kind > Kind::Sizes && operands().all(|(_, value)| is_told(value)) => {
                 (on(from), Some(from))
             }
-            Some(from) => (format!("{described}: no expression in the inputs' sizes was found for it"), Some(from)),
+            Some(from) => (format!("{described}: it has no known expression in the input dims"), Some(from)),
         }
     }
 

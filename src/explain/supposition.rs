@@ -67,7 +67,7 @@ impl Supposition {
             Supposition::Range(name, range) => {
                 let mut told = Vec::new();
                 match (range.low, range.high) {
-                    (Some(low), Some(high)) => told.push(format!("from {low} to {high}")),
+                    (Some(low), Some(high)) => told.push(format!("between {low} and {high}")),
                     (Some(low), None) => told.push(format!("at least {low}")),
                     (None, Some(high)) => told.push(format!("at most {high}")),
                     (None, None) => {}
@@ -95,8 +95,8 @@ impl Range {
     }
 }
 
-/// A word as a shell takes it.
-fn shell_word(text: &str) -> String {
+/// Quotes a word for a POSIX shell, if it needs quotes.
+pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-=:+,/".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_string();
@@ -205,7 +205,7 @@ impl Candidates {
                 let other = if relates { None } else { slack_below(slack, size.symbol, multiple) };
                 let low = low.or(other);
                 size.lows.extend(low.filter(|low| (1..=LARGEST_BOUND).contains(low)));
-                size.highs.extend(high.filter(|high| (2..=LARGEST_BOUND * 16).contains(high)));
+                size.highs.extend(high.filter(|high| *high >= 2));
             }
             return;
         }
@@ -297,17 +297,38 @@ fn slack_below(slack: &Dim, symbol: Symbol, multiple: i64) -> Option<i64> {
 
 /// From where on, and up to where, an expression in one symbol is at least 0 at multiples of `multiple`, if it is not so everywhere. Numbers
 /// are tried; what they tell is a candidate and no proof.
-fn thresholds(slack: &Dim, symbol: Symbol, multiple: i64) -> (Option<i64>, Option<i64>) {
+pub(super) fn thresholds(slack: &Dim, symbol: Symbol, multiple: i64) -> (Option<i64>, Option<i64>) {
     thresholds_of(&|value| slack.evaluate(&|other| (other == symbol).then_some(value)), multiple)
 }
 
 fn thresholds_of(value_at: &dyn Fn(i64) -> Option<i64>, multiple: i64) -> (Option<i64>, Option<i64>) {
-    const SOME: [i64; 14] = [40, 48, 56, 64, 96, 128, 192, 256, 384, 512, 1000, 1024, 4096, 10007];
+    // The last ones are primes, so that nothing holds at all of them that needs a multiple.
+    const SOME: [i64; 20] = [
+        40,
+        48,
+        56,
+        64,
+        96,
+        128,
+        192,
+        256,
+        384,
+        512,
+        1000,
+        1024,
+        4096,
+        10_007,
+        100_003,
+        1_000_003,
+        10_000_019,
+        100_000_007,
+        1_000_000_007,
+        1_000_000_000_039,
+    ];
     let holds = |value: i64| Some(value_at(value.checked_mul(multiple)?)? >= 0);
     let samples: Vec<i64> = (0..=34).chain(SOME).collect();
-    let Some(held) = samples.iter().map(|&value| holds(value)).collect::<Option<Vec<bool>>>() else {
-        return (None, None);
-    };
+    // Beyond some size the expression exceeds 64 bits.
+    let held: Vec<bool> = samples.iter().map_while(|&value| holds(value)).collect();
     let between = |at: usize, rises: bool| {
         let (mut from, mut to) = (*samples.get(at)?, *samples.get(at.checked_add(1)?)?);
         while to - from > 1 {

@@ -15,7 +15,7 @@ impl Suggestion {
         if self.open != of.tensors.1 {
             told.push_str(&format!(", {} -> {} tensors of unknown size", of.tensors.1, self.open));
         }
-        format!("{told}; only for runs in which {}", self.condition)
+        format!("{told}; valid only if {}", self.condition)
     }
 }
 
@@ -24,11 +24,11 @@ impl Explanation {
     pub fn headline(&self) -> String {
         let (before, after) = self.nodes;
         let of = |kind: CauseKind| self.causes.iter().filter(|cause| cause.kind == kind).count();
-        let mut told = format!("{after} of {before} nodes stay");
+        let mut told = format!("{after} of {before} nodes remain");
         let kinds = [
             (of(CauseKind::Sizes), "compute sizes"),
-            (of(CauseKind::Moves), "take or move parts of values"),
-            (of(CauseKind::Operator), "wait for an operator that is not known"),
+            (of(CauseKind::Moves), "select or rearrange values"),
+            (of(CauseKind::Operator), "depend on an unknown operator"),
             (of(CauseKind::Declined), "were not folded"),
         ];
         let kinds: Vec<String> =
@@ -39,7 +39,7 @@ impl Explanation {
         let helps = |found: &&Suggestion| found.nodes < after;
         let best = self.suggestions.iter().filter(helps).min_by_key(|found| (found.is_number, found.nodes));
         if let Some(best) = best {
-            told.push_str(&format!("; with {} {} stay", best.flags, best.nodes));
+            told.push_str(&format!("; {} remain with {}", best.nodes, best.flags));
         }
         told
     }
@@ -49,17 +49,17 @@ impl Explanation {
         if !self.suggestions.is_empty() {
             writeln!(
                 f,
-                "\nWhat would let more be done, each tried by folding again. Each allows fewer inputs than the model does:"
+                "\nAssumptions about the inputs that allow further folding. Each was tried, and excludes inputs that the model accepts:"
             )?;
         }
         for found in &self.suggestions {
             writeln!(f, "  {}", found.told(self))?;
         }
         if self.suggestions.is_empty() && trials > 0 {
-            writeln!(f, "\nNothing that was tried of the inputs' sizes lets more be done ({trials} trials).")?;
+            writeln!(f, "\nNo tried assumption about the input dims removes nodes ({trials} trials).")?;
         }
         if ended {
-            writeln!(f, "  There was more to try after {trials} trials; --trials allows more.")?;
+            writeln!(f, "  Untried assumptions remain after {trials} trials; --trials raises the limit.")?;
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Explanation {
             let more = operators.len().saturating_sub(8);
             let mut list: Vec<String> =
                 operators.iter().take(8).map(|(name, count)| format!("{count} {name}")).collect();
-            list.extend((more > 0).then(|| format!("{more} more operators")));
+            list.extend((more > 0).then(|| format!("{more} other operators")));
             writeln!(f, "\n{}: {} nodes ({})", kind.title(), causes.len(), list.join(", "))?;
             // What the model is for needs no reason for each node.
             if kind == CauseKind::Values {
@@ -89,7 +89,7 @@ impl Explanation {
                 writeln!(f, "  {}: {}", cause.node, cause.reason)?;
             }
             if causes.len() > SHOWN {
-                writeln!(f, "  and {} more; `explain MODEL NAME` tells of one", causes.len() - SHOWN)?;
+                writeln!(f, "  {} more; `explain MODEL NAME` explains a single node", causes.len() - SHOWN)?;
             }
         }
         Ok(())
@@ -100,16 +100,16 @@ impl Explanation {
         if open == 0 {
             return Ok(());
         }
-        writeln!(f, "\nSizes that the inputs' sizes do not tell, in {open} of {all} tensors:")?;
+        writeln!(f, "\nDims that do not follow from the input dims, in {open} of {all} tensors:")?;
         for OpenSize { name, tensor, tensors, reason, .. } in self.sizes.iter().take(SHOWN) {
             match name {
                 Some(name) => writeln!(f, "  '{name}' in {tensors} tensors, first in '{tensor}': {reason}")?,
-                None => writeln!(f, "  the rank of {tensors} tensors, first of '{tensor}': {reason}")?,
+                None => writeln!(f, "  the rank of {tensors} tensors, first '{tensor}': {reason}")?,
             }
         }
         match self.sizes.len().saturating_sub(SHOWN) {
             0 => Ok(()),
-            more => writeln!(f, "  and {more} more"),
+            more => writeln!(f, "  {more} more"),
         }
     }
 }
@@ -121,7 +121,9 @@ impl fmt::Display for Explanation {
                 f.write_str(answer)?;
             }
             return match self.trials.1 {
-                true => writeln!(f, "There was more to try after {} trials; --trials allows more.", self.trials.0),
+                true => {
+                    writeln!(f, "Untried assumptions remain after {} trials; --trials raises the limit.", self.trials.0)
+                }
                 false => Ok(()),
             };
         }

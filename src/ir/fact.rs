@@ -273,7 +273,7 @@ impl Fact {
 
 /// Two sources that say different things of one value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("one source says {0}, another {1}")]
+#[error("two sources contradict each other: {0} and {1}")]
 pub struct Contradiction(pub String, pub String);
 
 /// What is proved, by value.

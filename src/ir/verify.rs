@@ -11,7 +11,7 @@ pub enum Broken {
     #[error("'{0}' is defined twice")]
     DefinedTwice(String),
     /// A value that is read and that nothing defines.
-    #[error("{reader} reads '{value}', which nothing defines")]
+    #[error("{reader} reads '{value}', which has no definition")]
     Undefined {
         /// Who reads it.
         reader: String,
@@ -19,7 +19,7 @@ pub enum Broken {
         value: String,
     },
     /// A value read in a graph that does not see it.
-    #[error("{reader} reads '{value}', which belongs to a graph it does not lie in")]
+    #[error("{reader} reads '{value}', which is not visible in its graph")]
     OutOfScope {
         /// Who reads it.
         reader: String,
@@ -27,13 +27,13 @@ pub enum Broken {
         value: String,
     },
     /// A value read where its name stands for another one.
-    #[error("'{0}' is read where the name stands for another value")]
+    #[error("'{0}' is read where another value has this name")]
     Hidden(String),
     /// Nodes that wait for each other.
     #[error("the graph has a cycle through {0}")]
     Cycle(String),
     /// A value whose producer does not list it, or the like: the tables contradict each other.
-    #[error("the tables disagree about '{0}'")]
+    #[error("the tables of the graph are inconsistent about '{0}'")]
     Inconsistent(String),
     /// Graphs nested too deeply, or a graph inside itself.
     #[error("graphs are nested more than {0} deep")]
@@ -47,7 +47,7 @@ pub enum Broken {
         attribute: &'static str,
     },
     /// A Constant without a value, or with more than one.
-    #[error("{node} has {count} values where there is one")]
+    #[error("{node} has {count} values instead of one")]
     Values {
         /// The node.
         node: String,

@@ -17,7 +17,7 @@ pub enum DecodeError {
     #[error("the file is empty")]
     Empty,
     /// More than protobuf allows one message.
-    #[error("{0} bytes are more than the 2 GiB a protobuf file can hold")]
+    #[error("{0} bytes exceed the protobuf limit of 2 GiB")]
     TooLarge(u64),
     /// The file has another format: its name, and how to get a model.
     #[error("this is {0}")]

@@ -26,7 +26,7 @@ use crate::tensor::threads;
 #[derive(Debug, Error)]
 pub enum EncodeError {
     /// More than protobuf allows one message: payloads must go to external data.
-    #[error("the model takes {0} bytes, over the 2 GiB a protobuf file can hold; its tensors must go to external data")]
+    #[error("the model has {0} bytes, above the protobuf limit of 2 GiB; save its tensors as external data")]
     TooLarge(u64),
     /// The writer failed.
     #[error(transparent)]

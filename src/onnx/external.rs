@@ -53,7 +53,7 @@ impl fmt::Display for ExternalError {
 pub enum ExternalProblem {
     #[error("external data without a location")]
     NoLocation,
-    #[error("external data gives {0} twice")]
+    #[error("the external data entry lists {0} twice")]
     Twice(&'static str),
     #[error("external data has {} for its {key}, not a number of bytes", Quoted(.value))]
     NotANumber { key: &'static str, value: String },
@@ -61,9 +61,9 @@ pub enum ExternalProblem {
     Location { location: String, reason: &'static str },
     #[error("external data file {} {error}", Quoted(.location))]
     File { location: String, error: FileError },
-    #[error("external data file {} has {links} names; its data could be another file's", Quoted(.location))]
+    #[error("external data file {} has {links} hard links, so it may belong to another file", Quoted(.location))]
     HardLink { location: String, links: u64 },
-    #[error("external data file {} has {size} bytes, fewer than offset {offset} and length {length} ask for", Quoted(.location))]
+    #[error("external data file {} has {size} bytes, but offset {offset} and length {length} need more", Quoted(.location))]
     OutOfRange { location: String, size: u64, offset: u64, length: u64 },
     #[error("external data location {} is a symbolic link that leads to {}, outside of {}; \
              if that file is to be read, allow its directory with --external-data-root DIR",
@@ -107,7 +107,7 @@ impl fmt::Display for MissingData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "external data file {} is missing", Quoted(&self.location))?;
         match self.looked_in.as_slice() {
-            [] => f.write_str(" (the model was given without a directory to look in)")?,
+            [] => f.write_str(" (the model was loaded without a directory for external data)")?,
             directories => write!(f, " (looked in {})", Directories(directories))?,
         }
         match self.tensors {

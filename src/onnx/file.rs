@@ -19,7 +19,7 @@ pub enum FileError {
     #[error("is {0}, not a regular file")]
     NotRegular(&'static str),
     /// Somebody wrote, cut or replaced it.
-    #[error("was changed while it was being read")]
+    #[error("changed during reading")]
     Changed,
     /// What the system says.
     #[error("cannot be read: {0}")]

@@ -139,7 +139,7 @@ fn distinct(functions: &[FunctionProto]) -> Result<(), ImportError> {
         let key = names.map(|text| text.as_deref().unwrap_or_default());
         if known.insert(key, function).is_some_and(|other| other != function) {
             let place = format!("function '{}.{}'", key[0], key[1]);
-            return Err(error(&place, "there are two of this name that compute differently; rename or remove one"));
+            return Err(error(&place, "two functions of this name differ; rename or remove one"));
         }
     }
     Ok(())
@@ -519,7 +519,7 @@ impl Import<'_> {
         }
         for (i, attribute) in attributes.iter().enumerate() {
             if attributes.iter().take(i).any(|other| other.name == attribute.name) {
-                return Err(error(place(), format!("attribute '{}' is given twice", attribute.name)));
+                return Err(error(place(), format!("attribute '{}' is listed twice", attribute.name)));
             }
         }
         let node = NewNode {

@@ -18,7 +18,7 @@ pub enum NoMessage {
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// There is no field where one should begin.
-    #[error("bytes that are no field")]
+    #[error("bytes that are not a field")]
     NoField,
 }
 

@@ -33,7 +33,7 @@ pub enum SaveError {
         error: EncodeError,
     },
     /// The model is too large for the bytes of one message, and there is no file beside it for its tensors.
-    #[error("the model takes {0} bytes, over the 2 GiB a protobuf message can hold; it can only be saved as a file")]
+    #[error("the model has {0} bytes, above the protobuf limit of 2 GiB; save it to a file with external data")]
     TooLarge(u64),
     /// The model came from files that changed while it was written.
     #[error(transparent)]

@@ -202,7 +202,7 @@ mod tests {
             File::options().write(true).open(&path).unwrap().set_len(cut as u64).unwrap();
             let read: u64 = source.bytes().iter().map(|byte| u64::from(*byte)).sum();
             assert!(read <= len as u64);
-            assert!(source.verify().unwrap_err().to_string().ends_with("was changed while it was being read"));
+            assert!(source.verify().unwrap_err().to_string().ends_with("changed during reading"));
         }
         // Replacing it is no change: the one that was opened is still what it was.
         std::fs::write(&path, vec![1; len]).unwrap();

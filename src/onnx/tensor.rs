@@ -19,7 +19,7 @@ const MAX_TYPE: i32 = 127;
 #[derive(Debug, Error)]
 pub enum TensorProtoError {
     /// A number that stands for no element type: the one of "undefined", or one the standard is nowhere near.
-    #[error("{0} is no element type")]
+    #[error("{0} is not an element type")]
     NoType(i32),
     /// A dimension below zero.
     #[error("dimension {0} is negative")]
@@ -37,7 +37,7 @@ pub enum TensorProtoError {
     #[error(transparent)]
     External(#[from] ExternalError),
     /// A part of a tensor that is spread over several messages.
-    #[error("it is one segment of a tensor; segmented tensors are not supported")]
+    #[error("it is a segment of a tensor; segmented tensors are not supported")]
     Segment,
     /// A sparse tensor's parts do not fit together.
     #[error("{0}")]

@@ -97,7 +97,7 @@ pub struct WireError {
 pub enum Problem {
     #[error("the tag of a field is truncated")]
     TruncatedTag,
-    #[error("the tag of a field is no tag")]
+    #[error("the tag of a field is invalid")]
     BadTag,
     #[error("{0} is truncated")]
     Truncated(FieldName),
@@ -109,13 +109,13 @@ pub enum Problem {
     PackedLength { field: FieldName, width: u64, len: u64 },
     #[error("{0} is not UTF-8")]
     NotUtf8(FieldName),
-    #[error("the end of group {0} has no beginning")]
+    #[error("group {0} ends without a start")]
     StrayGroupEnd(u32),
     #[error("group {0} does not end")]
     OpenGroup(u32),
     #[error("nested deeper than {0} levels")]
     TooDeep(usize),
-    #[error("{field}: decoding would take over {limit} bytes of memory, out of proportion to {file} bytes of file,")]
+    #[error("{field}: decoding needs more than {limit} bytes of memory for a file of {file} bytes,")]
     TooLarge { field: FieldName, limit: u64, file: u64 },
 }
 

@@ -187,7 +187,7 @@ pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: SliceRule) -> 
         return Ok(None);
     }
     if node.attributes.iter().any(|attribute| matches!(attribute.value, Attribute::Reference { .. })) {
-        return Err(Refusal::unsupported("an attribute is given by the call of the function around it"));
+        return Err(Refusal::unsupported("an attribute refers to an attribute of the enclosing function"));
     }
     let site = Site { model, id, node, version, slice_rule: rule, bindings: &[] };
     let nothing = Fact::unknown();

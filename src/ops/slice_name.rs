@@ -34,10 +34,10 @@ pub enum SliceNameError {
     #[error("'{0}' is not DOMAIN::OP=DIALECT, or OP=DIALECT for the default domain")]
     Syntax(String),
     /// No such dialect.
-    #[error("there is no dialect '{0}'; there are tensorflow, openvino and openvino-slice")]
+    #[error("unknown dialect '{0}'; the dialects are tensorflow, openvino and openvino-slice")]
     NoDialect(String),
     /// The name is that of an operator with a meaning of its own.
-    #[error("{0} is an operator with a meaning of its own")]
+    #[error("the program already defines the operator {0}")]
     Taken(String),
 }
 

@@ -103,7 +103,8 @@ pub fn annotate(
                     keep_shape(&mut ty, declared);
                 }
                 if let (true, Definition::Node(node, _)) = (writer.claims, place.definition()) {
-                    let reason = format!("part of the shape of '{}' is written as claimed, and not proved", place.name);
+                    let reason =
+                        format!("part of the shape of '{}' comes from the file, and is not proved", place.name);
                     told.push((model.describe(node), EventKind::Claimed, reason));
                 }
                 model.declare(value, ty);
@@ -313,9 +314,9 @@ impl<'w> Writer<'w> {
             let is_told_already =
                 |claim: &DimClaim| size_of(self.scope, claim).is_some_and(|size| self.scope.eq(&proved, &size).is_no());
             let (kind, said) = match standing {
-                Standing::Kept if is_told => (EventKind::Declared, "stays; proved is"),
+                Standing::Kept if is_told => (EventKind::Declared, "is kept; the proved size is"),
                 Standing::False if is_told && !is_told_already(&said.claim) => {
-                    (EventKind::FalseClaim, "is false in some runs; written is")
+                    (EventKind::FalseClaim, "is false in some runs; the result declares")
                 }
                 _ => continue,
             };

@@ -38,7 +38,7 @@ pub enum AssumeError {
         expected: &'static str,
     },
     /// The model has no such symbol.
-    #[error("no input of the model has a dim named '{name}'; {known}")]
+    #[error("dimension \"{name}\" not found; {known}")]
     NoSymbol {
         /// The name.
         name: String,
@@ -46,7 +46,7 @@ pub enum AssumeError {
         known: String,
     },
     /// No value of a symbol satisfies both the assumptions and what the graph needs.
-    #[error("'{text}' leaves no size for '{symbol}' beside what else is assumed and what the graph needs")]
+    #[error("'{text}' allows no size for '{symbol}': it contradicts another assumption or a node of the model")]
     Impossible {
         /// The assumptions.
         text: String,
@@ -54,10 +54,10 @@ pub enum AssumeError {
         symbol: String,
     },
     /// A relation that no sizes satisfy.
-    #[error("'{0}' cannot be beside what else is assumed")]
+    #[error("'{0}' contradicts another assumption")]
     False(String),
     /// A node cannot work on the sizes given.
-    #[error("what is assumed does not fit the graph: {node}: {reason}")]
+    #[error("the assumptions make a node invalid: {node}: {reason}")]
     Misfit {
         /// The node.
         node: String,
@@ -73,7 +73,7 @@ pub enum AssumeError {
         known: String,
     },
     /// A shape without a name, and no input it can be meant for.
-    #[error("'{text}' does not say which input it is the shape of; {known}")]
+    #[error("'{text}' names no input, and the model has several; pass INPUT:SHAPE; {known}")]
     WhichInput {
         /// What was given.
         text: String,
@@ -81,10 +81,10 @@ pub enum AssumeError {
         known: String,
     },
     /// What is given is no tensor's.
-    #[error("input '{0}' is no tensor and has no shape")]
+    #[error("input '{0}' is not a tensor and has no shape")]
     NoShape(String),
     /// An input has no such axis.
-    #[error("input '{input}' has {rank} dims, so there is no '{place}'")]
+    #[error("input '{input}' has rank {rank}, so '{place}' is not one of its dims")]
     NoAxis {
         /// The input.
         input: String,
@@ -94,7 +94,7 @@ pub enum AssumeError {
         place: String,
     },
     /// What is assumed contradicts what the model declares.
-    #[error("input '{input}' is declared with shape [{declared}], which [{given}] contradicts")]
+    #[error("the model declares shape [{declared}] for input '{input}', and [{given}] contradicts it")]
     Contradiction {
         /// The input.
         input: String,
@@ -227,48 +227,106 @@ fn shown(dims: &[DimClaim]) -> String {
 /// Which inputs there are, and the one that was most likely meant.
 fn known_inputs(model: &Model, wrong: &str) -> String {
     let names: Vec<String> = inputs(model).into_iter().map(|value| model.value(value).name.to_string()).collect();
-    listed("inputs", "inputs", &names) + &meaning(&names, wrong)
+    listed(&names) + &meaning(&names, wrong)
 }
 
-/// Which names dims of inputs have, which have none, and the name that was most likely meant.
-fn known_dims(model: &Model, wrong: &str) -> String {
-    let mut names: Vec<String> = Vec::new();
-    let mut nameless: Vec<String> = Vec::new();
+/// The number of names that an error lists.
+const LISTED: usize = 12;
+
+/// A symbolic dim of the inputs: its name, the input and axis where it is first, and the number of other places.
+struct Symbolic {
+    name: String,
+    input: String,
+    axis: usize,
+    others: usize,
+}
+
+/// Lists the symbolic dims of the inputs, and the places of dims without a name.
+fn symbolic_dims(model: &Model) -> (Vec<Symbolic>, Vec<String>) {
+    let (mut named, mut nameless): (Vec<Symbolic>, Vec<String>) = (Vec::new(), Vec::new());
     for value in inputs(model) {
         let place = model.value(value);
         let shape = place.declared.as_ref().and_then(DeclaredType::shape);
         for (axis, dim) in shape.into_iter().flatten().enumerate() {
-            match (dim.claim.name(), &dim.claim) {
-                (Some(name), _) if names.iter().any(|known| known == name) => {}
-                (Some(name), _) => names.push(name.to_string()),
-                (None, DimClaim::Value(_)) => {}
-                (None, _) => nameless.push(format!("{}[{axis}]", place.name)),
+            let Some(name) = dim.claim.name() else {
+                nameless.extend((dim.claim == DimClaim::Unknown).then(|| format!("{}[{axis}]", place.name)));
+                continue;
+            };
+            match named.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.others = known.others.saturating_add(1),
+                None => {
+                    let (name, input) = (name.to_string(), place.name.to_string());
+                    named.push(Symbolic { name, input, axis, others: 0 });
+                }
             }
         }
     }
-    let mut text = listed("dims", "named dims", &names);
-    if let Some(first) = nameless.first() {
-        let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
-        text.push_str(&format!("; '{first}'{more} has no name, and '{first}=NAME' gives it one"));
-    }
-    if names.iter().any(|name| !is_word(name)) {
-        text.push_str("; in a relation, put names with other characters than letters and digits in double quotes");
-    }
-    text + &meaning(&names, wrong)
+    (named, nameless)
 }
 
-/// How many names an error lists.
-const LISTED: usize = 12;
+/// Lists the symbolic dims of the inputs with their places, and suggests the one that a wrong name most likely means.
+fn known_dims(model: &Model, wrong: &str) -> String {
+    let (named, nameless) = symbolic_dims(model);
+    let spelled = |name: &str| if is_word(name) { name.to_string() } else { quoted(name).to_string() };
+    let mut shown: Vec<String> = named
+        .iter()
+        .take(LISTED)
+        .map(|Symbolic { name, input, axis, others }| {
+            let others = if *others > 0 { format!(", {others} more") } else { String::new() };
+            format!("{} ({input}, axis {axis}{others})", spelled(name))
+        })
+        .collect();
+    let more = named.len().saturating_sub(LISTED);
+    shown.extend((more > 0).then(|| format!("{more} more")));
+    let mut text = match shown.as_slice() {
+        [] => "the model's inputs have no symbolic dimensions".to_string(),
+        [one] => format!("the model's only symbolic dimension is {one}"),
+        [rest @ .., last] => format!("the model's symbolic dimensions are {} and {last}", rest.join(", ")),
+    };
+    if let Some(first) = nameless.first() {
+        let more = nameless.len().saturating_sub(1);
+        let more = if more > 0 { format!(" and {more} more have") } else { " has".to_string() };
+        text.push_str(&format!("; {first}{more} no name, which --dim '{first}=NAME' gives"));
+    }
+    if named.iter().any(|dim| !is_word(&dim.name)) {
+        text.push_str("; --assume needs the double quotes, --dim does not");
+    }
+    let meant = meant(wrong, named.iter().map(|dim| dim.name.as_str())).or_else(|| by_convention(&named, wrong));
+    text + &meant.map_or_else(String::new, |name| format!("; did you mean {}?", spelled(name)))
+}
 
-/// Says which names there are, `none` if there are none.
-fn listed(what: &str, none: &str, names: &[String]) -> String {
+/// Returns the axis that dims with such a name conventionally have.
+fn usual_axis(name: &str) -> Option<usize> {
+    const AXES: [(&[&str], usize); 4] = [
+        (&["batch", "bs", "b", "n"], 0),
+        (&["seq", "sequence", "length", "len", "tokens", "s", "t"], 1),
+        (&["height", "h"], 2),
+        (&["width", "w"], 3),
+    ];
+    let small = name.to_lowercase();
+    // The letters of `s33` are no abbreviation.
+    let mut words = small.split(|c: char| !c.is_alphanumeric());
+    words.find_map(|word| AXES.iter().find(|(names, _)| names.contains(&word))).map(|(_, axis)| *axis)
+}
+
+/// Returns the first symbolic dim on the axis that a name conventionally has, or the only symbolic dim.
+fn by_convention<'n>(named: &'n [Symbolic], wrong: &str) -> Option<&'n str> {
+    let axis = usual_axis(wrong);
+    let may_be =
+        |dim: &&Symbolic| Some(dim.axis) == axis && usual_axis(&dim.name).is_none_or(|usual| usual == dim.axis);
+    let by_axis = named.iter().find(may_be);
+    by_axis.or_else(|| named.first().filter(|_| named.len() == 1)).map(|dim| dim.name.as_str())
+}
+
+/// Lists names of inputs.
+fn listed(names: &[String]) -> String {
     if names.is_empty() {
-        return format!("the model has no {none}");
+        return "the model has no inputs".to_string();
     }
     let shown: Vec<String> = names.iter().take(LISTED).map(|name| format!("'{name}'")).collect();
     let more = names.len().checked_sub(LISTED).filter(|more| *more > 0);
     let more = more.map_or_else(String::new, |more| format!(" and {more} more"));
-    format!("the model has {what} {}{more}", shown.join(", "))
+    format!("the model has inputs {}{more}", shown.join(", "))
 }
 
 /// Which name a wrong one was most likely meant to be, if any.

@@ -79,7 +79,7 @@ pub fn unlike_their_defaults(model: &Model) -> impl Iterator<Item = (String, Str
             || shape.is_some_and(|dims| dims.len() != tensor.rank() || dims.iter().zip(tensor.shape()).any(is_other));
         let is = shown(tensor.shape().iter().map(usize::to_string));
         wrong.then(|| {
-            let reason = format!("its default is {}{is}, which is not what is declared", tensor.dtype().name());
+            let reason = format!("its default is {}{is}, which contradicts the declaration", tensor.dtype().name());
             (format!("input '{}'", place.name), reason)
         })
     })
@@ -114,8 +114,9 @@ pub fn contradictions(model: &Model, proved: &Facts, names: bool) -> Vec<(String
             let claimed_type = declared.dtype().map_or("?", |dtype| dtype.name());
             let stated_type = tensor.dtype.map_or("?", |dtype| dtype.name());
             let name = &place.name;
-            let reason =
-                format!("'{name}' is declared {claimed_type}{claimed}; proved, and written, is {stated_type}{stated}");
+            let reason = format!(
+                "'{name}' is declared {claimed_type}{claimed}, but is proved to be {stated_type}{stated}, which the result declares"
+            );
             let whose = match place.definition() {
                 Definition::Node(node, _) => model.describe(node),
                 Definition::Initializer(_) => format!("initializer '{name}'"),

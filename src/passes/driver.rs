@@ -256,7 +256,7 @@ mod tests {
         let options = Options::new().verify_each(true);
         let (result, _) = settled(&passes, &options);
         let said = result.map_err(|error| error.to_string());
-        let expected = "pass 'bad' broke the model, the last edit is cut-off at the first node: Neg node 'x' reads 'a', which nothing defines";
+        let expected = "pass 'bad' made the model invalid, the last edit was cut-off at the first node: Neg node 'x' reads 'a', which has no definition";
         assert_eq!(said, Err(expected.to_string()));
         // Without the check nobody notices here, and with fewer edits nothing is wrong.
         assert!(settled(&passes, &Options::default()).0.is_ok());

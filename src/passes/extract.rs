@@ -21,16 +21,16 @@ pub enum ExtractError {
         meant: Option<String>,
     },
     /// A value given twice.
-    #[error("'{0}' is given twice")]
+    #[error("'{0}' is listed twice")]
     Twice(String),
     /// A constant cannot be an input.
     #[error("'{0}' is a constant and cannot become an input")]
     Constant(String),
     /// A value whose type is not known cannot be an input.
-    #[error("the type of '{0}' is not known, so it cannot become an input")]
+    #[error("the type of '{0}' is unknown, so it cannot become an input")]
     NoType(String),
     /// An output depends on something that is no input.
-    #[error("output '{output}' needs input '{input}', which is not among the inputs that are asked for")]
+    #[error("output '{output}' needs input '{input}', which is not among the requested inputs")]
     Needs {
         /// The output.
         output: String,
@@ -38,7 +38,7 @@ pub enum ExtractError {
         input: String,
     },
     /// Nothing would be left.
-    #[error("the model would have no output left")]
+    #[error("the model would have no output")]
     Nothing,
     /// A defect of this program.
     #[error(transparent)]

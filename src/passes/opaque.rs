@@ -15,7 +15,8 @@ const DISPUTED: &str =
     "the model has another function or an operator of this name; which one counts is up to the runtime";
 
 /// The reason to keep a node whose body returns one of its inputs, or one value twice.
-const MISGIVEN: &str = "its body gives away what it took, or one value twice, which ONNX Runtime does not hand on";
+const MISGIVEN: &str =
+    "its subgraph returns one of its inputs, or one value twice, which ONNX Runtime does not support";
 
 /// What the domains of nodes begin with that were made opaque; empty if none was.
 #[derive(Default)]

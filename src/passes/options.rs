@@ -72,7 +72,7 @@ macro_rules! options {
                     $((stringify!($each), format!("{:?}", self.$each), format!("{:?}", usual.$each)),)*
                 ];
                 // What is told of a run changes nothing of the result.
-                let of_reports = ["measure_memory", "detailed", "verify_each"];
+                let of_reports = ["measure_memory", "detailed", "page", "verify_each"];
                 let other = options.iter().filter(|(name, own, usual)| own != usual && !of_reports.contains(name));
                 other.map(|(name, own, _)| format!("{name}={own}")).collect::<Vec<_>>().join(" ")
             }
@@ -134,6 +134,9 @@ options! {
     measure_memory: bool = false;
     /// Whether the report tells every edit with its place, every node and type before and after, and what each Slice takes.
     detailed: bool = false;
+    /// Whether the report has everything that its page of HTML shows: besides all that `detailed` gives, the properties of the model before and
+    /// after, and suggestions, for which the model is folded again up to ten times.
+    page: bool = false;
     /// Whether declared shapes of results are premises like what is proved. They are often wrong.
     trust_declared_shapes: bool = false;
     /// Whether labels of inputs' dims are parsed as expressions: `past + seq` is the sum of the dims `past` and `seq`. Otherwise a label is an

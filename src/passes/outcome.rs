@@ -38,7 +38,7 @@ pub enum RunError {
     #[error(transparent)]
     Broken(#[from] Broken),
     /// A pass made the model inconsistent: a defect of this program.
-    #[error("pass '{pass}' broke the model{}: {broken}", last_edit.as_ref().map(|edit| format!(", the last edit is {edit}")).unwrap_or_default())]
+    #[error("pass '{pass}' made the model invalid{}: {broken}", last_edit.as_ref().map(|edit| format!(", the last edit was {edit}")).unwrap_or_default())]
     Defect {
         /// The pass.
         pass: &'static str,
@@ -60,7 +60,7 @@ pub enum RunError {
     #[error(transparent)]
     Opset(#[from] OpsetError),
     /// Every run needs a node that can work at no size.
-    #[error("no run of the model can succeed: {node}: {reason}")]
+    #[error("every run of the model fails: {node}: {reason}")]
     Impossible {
         /// The node.
         node: String,
@@ -68,7 +68,7 @@ pub enum RunError {
         reason: String,
     },
     /// What the file declares of its tensors is false, or nothing can be computed of tensors like that.
-    #[error("the model contradicts itself: {place}: {reason}")]
+    #[error("the model is inconsistent: {place}: {reason}")]
     Contradiction {
         /// The node or tensor.
         place: String,
@@ -81,7 +81,7 @@ pub enum RunError {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpsetError {
     /// There is no such operator set.
-    #[error("there is no operator set {asked}; this program knows 1 to {newest}")]
+    #[error("unknown operator set {asked}; the supported ones are 1 to {newest}")]
     NoSuch {
         /// The version asked for.
         asked: i64,

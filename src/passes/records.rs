@@ -26,18 +26,20 @@ pub fn record(name: &str) -> Result<&'static Rule, NoRule> {
 pub const RECORDS: &[Rule] = &[
     Rule {
         name: "common-subexpression",
-        law: "f(x) computed twice is f(x) computed once",
+        law: "two nodes f(x) compute the same value",
         sentence: "Merges nodes that compute the same value, and equal initializers.",
         premises: &[
             ("same-node", "operator, operator set, attributes, operands and number of results are the same"),
             ("deterministic", "equal operands give equal results"),
             (
                 "not-taken",
-                "no Loop or Scan takes a result or an operand that may be a sequence, an optional or strings: it leaves nothing for \
-                    later readers",
+                "no Loop or Scan consumes a result or operand that may be a sequence, an optional or strings, because these move the value",
             ),
-            ("one-name", "not both results are graph outputs"),
-            ("own-scales", "what quantizations in a body read is in the body: ONNX Runtime looks for it there alone"),
+            ("one-name", "at most one of the results is a graph output"),
+            (
+                "own-scales",
+                "operands of quantizations in a subgraph are in the subgraph, because ONNX Runtime only looks for them there",
+            ),
             (
                 "not-turned",
                 "no result is a graph output where another is transposed and quantized: ONNX Runtime shows that quantized",
@@ -49,11 +51,11 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "value-numbering",
-        law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
+        law: "integer tensors of one type and shape are equal if their elements are the same expressions in dims",
         sentence: "Merges integer tensors that are proved to be equal.",
         premises: &[
             ("same-content", "type, shape and elements are proved to be the same"),
-            ("no-output", "the replaced value is no graph output"),
+            ("no-output", "the replaced value is not a graph output"),
         ],
         exact: true,
         operators: &[],
@@ -65,7 +67,7 @@ pub const RECORDS: &[Rule] = &[
         sentence: "Replaces a computed vector of dims by the Shape of a tensor with these dims in a row.",
         premises: &[
             ("a-row", "the sizes are proved to be those of some tensor's axes in a row"),
-            ("range-of-axes", "Shape of the operator set in force takes a range of axes"),
+            ("range-of-axes", "Shape supports a range of axes in this operator set"),
         ],
         exact: true,
         operators: &[],
@@ -74,9 +76,9 @@ pub const RECORDS: &[Rule] = &[
     Rule {
         name: "shape-behind-function",
         law: "Shape(x) = Shape(f(x)) where f(x) has the shape of x",
-        sentence: "Reads a shape after a function that a runtime fuses with its operand.",
+        sentence: "Applies Shape to the result of a function instead of its operand, if a runtime fuses both.",
         premises: &[
-            ("one-step", "a runtime computes x together with the function that alone reads its elements"),
+            ("one-step", "a runtime fuses x with the only consumer of its elements"),
             ("same-shape", "x and the result are proved to have the same type and shape"),
             ("computed-before", "the function comes before all that depends on the shape"),
         ],
@@ -98,7 +100,7 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "decided-loop",
-        law: "a body that runs once is its nodes; a body that never runs is the initial values",
+        law: "a Loop with one iteration is its subgraph; a Loop without iterations returns the initial values",
         sentence: "Inlines a Loop or Scan that is proved to run once or never.",
         premises: &[
             ("decided", "how often it runs is proved to be 0 or 1"),
@@ -115,21 +117,21 @@ pub const RECORDS: &[Rule] = &[
         premises: &[
             (
                 "for-nothing",
-                "the body hands the value on as it found it, or neither the condition nor what is read needs it",
+                "the subgraph returns the value unchanged, or neither the condition nor a used result depends on it",
             ),
             (
                 "copied",
-                "the outer value that the body reads instead is proved to be numeric: sequences, optionals and strings are moved into the body",
+                "the outer value that replaces it is proved to be numeric, because sequences, optionals and strings move into the subgraph",
             ),
             (
                 "no-scale",
-                "it scales no quantization in the body: ONNX Runtime looks for constants of these in the body alone",
+                "it is not the scale of a quantization in the subgraph, because ONNX Runtime only looks for such constants there",
             ),
             (
                 "has-rows",
                 "a Loop with scan outputs is proved to run: without iterations, ONNX Runtime derives the shape of the empty output from the inferred shape of one row",
             ),
-            ("carries-something", "a Loop that leaves rows alone has operator set 11"),
+            ("carries-something", "a Loop without scan outputs has operator set 11 or newer"),
         ],
         exact: true,
         operators: &["Loop", "Scan"],
@@ -137,7 +139,7 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "unrolled-loop",
-        law: "a body that runs n times is its nodes n times, each copy reading what the one before carried on",
+        law: "a Loop with n iterations is n copies of its subgraph, each with the carried values of the copy before",
         sentence: "Unrolls a Loop or Scan with few known iterations where this adds no node.",
         premises: &[
             ("few", "how often it runs is proved to be a number from 2 to 16"),
@@ -156,16 +158,19 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "hoisted-node",
-        law: "f(x) in each iteration of a body is f(x) before it, for an x from outside",
+        law: "f(x) in each iteration equals f(x) before the loop, for an x from outside",
         sentence: "Moves loop-invariant nodes out of a Loop or Scan.",
         premises: &[
-            ("invariant", "everything it reads is from outside of the body, or a constant"),
-            ("runs", "the body is proved to run, or the node cannot fail and computes at most 64 elements"),
+            ("invariant", "all its operands come from outside of the subgraph, or are constants"),
+            (
+                "runs",
+                "the loop is proved to have an iteration, or the node cannot fail and computes at most 64 elements",
+            ),
             (
                 "alike",
                 "the operator is known and deterministic, and no quantization, which runtimes expect next to its consumer",
             ),
-            ("not-given", "the body does not give the result away: it must compute that itself"),
+            ("not-given", "the result is not an output of the subgraph, which must compute its outputs itself"),
         ],
         exact: true,
         operators: &[],
@@ -173,16 +178,16 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "size-chain",
-        law: "integer tensors of one type and shape are equal where each element is the same expression in sizes",
+        law: "integer tensors of one type and shape are equal if their elements are the same expressions in dims",
         sentence: "Replans all shape arithmetic of a graph with the fewest nodes.",
-        premises: &[("fewer", "fewer nodes compute what is proved to be made of expressions in sizes than there are")],
+        premises: &[("fewer", "the expressions in dims need fewer nodes than the current ones")],
         exact: true,
         operators: &[],
         apply: as_pass,
     },
     Rule {
         name: "inline-function",
-        law: "a call of a function is its body",
+        law: "a call of a function equals its subgraph",
         sentence: "Inlines calls of model-local functions.",
         premises: &[
             ("fewer", "the model then has fewer nodes"),
@@ -194,8 +199,8 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "fold-function",
-        law: "the body of a function is what its nodes compute under what holds at every call",
-        sentence: "Folds the bodies of the remaining functions.",
+        law: "facts that hold at every call of a function hold in its subgraph",
+        sentence: "Folds the subgraphs of the remaining functions.",
         premises: &[("at-every-call", "the facts that a folding relies on hold at every call")],
         exact: true,
         operators: &[],
@@ -206,11 +211,14 @@ pub const RECORDS: &[Rule] = &[
         law: "Constant(value = c) = c",
         sentence: "Writes a folded constant that is added before a normalization as a Constant node: optimizers fuse no initializer there.",
         premises: &[
-            ("folded", "the constant is no initializer of the file"),
-            ("normalized", "a normalization reads the sum"),
-            ("normalized-once", "no second normalization reads the result of the first"),
+            ("folded", "the constant is not an initializer of the file"),
+            ("normalized", "a normalization consumes the sum"),
+            ("normalized-once", "the result of the first normalization is not an operand of a second one"),
             ("same-shape", "the constant has the shape of the other addend, or of one element of its batch"),
-            ("no-lookup", "the other addend is not the result of a Gather: optimizers take that for an embedding"),
+            (
+                "no-lookup",
+                "the other addend is not the result of a Gather, because optimizers match that as an embedding",
+            ),
         ],
         exact: true,
         operators: &["Add"],
@@ -221,11 +229,11 @@ pub const RECORDS: &[Rule] = &[
         law: "Shape(x, start = 1, end = 2) = Unsqueeze(Gather(Shape(x), 1), [0])",
         sentence: "Reads the number of positions of an embedding by Shape, Gather and Unsqueeze, which optimizers look for.",
         premises: &[
-            ("three-tables", "rows of three constant tables are looked up and added"),
+            ("three-tables", "the sum adds rows of three constant tables"),
             ("first-positions", "the positions are the first elements of a constant row"),
             ("of-words", "the number of positions is the second dim of the words"),
-            ("normalized", "a normalization reads the sum"),
-            ("attended", "three products and a sum read what follows"),
+            ("normalized", "a normalization consumes the sum"),
+            ("attended", "three products and a sum consume the normalized value"),
         ],
         exact: true,
         operators: &["Shape", "Gather"],

@@ -7,7 +7,7 @@
 //! This takes what needs no search, in every round; what is left of the sizes is planned by [`super::chains`].
 //!
 //! Law: `Shape(x) = Shape(f(x))` where `f(x)` has the shape of `x`. A product or convolution and the function behind it are one kernel only
-//! where nothing else reads what is between them, so the shape is read of the last such value.
+//! where the values between them have no other consumer, so the shape is read of the last such value.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

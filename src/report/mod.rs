@@ -16,7 +16,7 @@ mod timings;
 pub use census::{Census, Port};
 pub(crate) use census::{Interface, author_names, input_names};
 pub(crate) use cuts::slices_taken;
-pub use cuts::{AxisTaken, SliceTaken};
+pub use cuts::{AxisTaken, SliceTaken, Span};
 pub(crate) use diff::diff;
 pub use drawing::{Drawing, DrawingForm, DrawnNode, NotDrawn};
 pub use inspect::{
@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
-use crate::explain::Cause;
+use crate::explain::{Cause, Suggestion};
 use crate::onnx::MissingData;
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun, peak_memory, record};
@@ -112,8 +112,12 @@ pub struct Detail {
     pub slices_before: Vec<SliceTaken>,
     /// The same for those that are left.
     pub slices_after: Vec<SliceTaken>,
-    /// Why each node that is left is left.
+    /// The reason for each remaining node.
     pub causes: Vec<Cause>,
+    /// Assumptions about the inputs that allow further folding, collected with [`Options::page`](crate::Options).
+    pub suggestions: Vec<Suggestion>,
+    /// The properties of the model before and after folding, likewise.
+    pub inspected: Option<(Inspection, Inspection)>,
 }
 
 /// A rule or pass that made edits.

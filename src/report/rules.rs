@@ -28,7 +28,7 @@ type Stage = (String, &'static str, Vec<&'static Rule>);
 
 fn stages() -> Vec<Stage> {
     let records = |families: &[&'static [Rule]]| families.iter().flat_map(|family| family.iter()).collect();
-    let first = "The program tries these rules at every node, in this order, until nothing changes.";
+    let first = "The program tries these rules at every node, in this order, until no rule applies.";
     let later = "The program tries these rules when no rule of an earlier stage applies. After an edit, it starts again with the first stage.";
     let mut stages: Vec<Stage> = vec![("Rules".to_string(), first, records(RULES))];
     for (stage, families) in (2..).zip(LATE_RULES) {

@@ -13,8 +13,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "Squeeze(part i of Split(x), a) = Gather(x, i; axis = a)",
     sentence: "Replaces an output of a Split with a removed axis of size 1 by a Gather.",
     premises: &[
-        ("one-element", "the part has one element, at a place that is a number"),
-        ("all-squeezed", "every part that is read loses this axis, and no other"),
+        ("one-element", "the part is one element at a constant index"),
+        ("all-squeezed", "every used part loses this axis, and no other"),
         ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
     ],
     exact: true,

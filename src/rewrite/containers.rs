@@ -16,13 +16,10 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "decided-places",
-                "the sizes of the parts and the index are constants, and there is such a part among those named",
+                "the sizes of the parts and the index are constants, and the output of this part is present",
             ),
             ("keeps-axis", "keepdims is 1, or the sizes are a vector, which makes keepdims irrelevant"),
-            (
-                "is-there",
-                "the axis is proved to reach as far: where it does not, there is no such part, and a slice takes less",
-            ),
+            ("is-there", "the axis is proved to have these elements, because otherwise a part is missing or shorter"),
         ],
         exact: true,
         operators: &["SequenceAt"],
@@ -34,8 +31,8 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Replaces SequenceInsert into a sequence of known tensors by a new SequenceConstruct.",
         premises: &[
             ("known-elements", "the sequence is made of at most 256 tensors, or of none"),
-            ("decided-place", "the place is a constant within the sequence, or left out: at the end"),
-            ("one-reader", "nothing else reads the sequence"),
+            ("decided-place", "the position is a constant within the sequence, or omitted, which means the end"),
+            ("one-reader", "the sequence has no other consumer"),
         ],
         exact: true,
         operators: &["SequenceInsert"],

@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("counts", "a loop-carried integer begins at 0 and increases by 1"),
             ("same-limit", "the initial and the computed condition compare this integer with the same limit"),
-            ("no-fewer", "a number of iterations that is given is proved to be at most that integer"),
+            ("no-fewer", "the number of iterations, if present, is proved to be at most that integer"),
             ("one-number", "the integer is of 32 or 64 bits and has no axes"),
         ],
         exact: true,
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
                 "told",
                 "the Loop has no initial condition or a constant true, and a number of iterations that is proved to be at most the limit",
             ),
-            ("for-nothing-else", "the body gives the result away as its condition, and nothing else reads it"),
+            ("for-nothing-else", "the result is the condition output of the subgraph, and has no other consumer"),
         ],
         exact: true,
         operators: &["Less", "Greater"],

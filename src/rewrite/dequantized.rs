@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     sentence: "Moves data movement of a dequantized constant to the quantized constant.",
     premises: &[
         ("constant", "x and the other operands of f are constants"),
-        ("one-reader", "nothing else reads x or its dequantization: it would be kept twice"),
+        ("one-reader", "neither x nor its dequantization has another consumer, because two copies would remain"),
         ("scale-follows", "one scale is for all, or f keeps the axis whose indices have one each, whole and in order"),
     ],
     exact: true,

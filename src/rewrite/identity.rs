@@ -19,17 +19,17 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "name-is-free",
-                "the result is no graph output, or the node of the operand can compute it under that name",
+                "the result is not a graph output, or the node of the operand can compute it under that name",
             ),
             (
                 "not-taken",
-                "neither is a sequence, an optional or strings that a Loop or Scan takes: it leaves nothing for other readers",
+                "neither is a sequence, an optional or strings that a Loop or Scan consumes, because these move the value",
             ),
             (
                 "inference",
                 "a Dropout does not train: is_test is set before operator set 7, training_mode is absent or false since 12",
             ),
-            ("mask-unread", "nothing reads the mask of a Dropout"),
+            ("mask-unread", "the mask has no consumer of a Dropout"),
             ("axes-in-order", "the permutation of a Transpose leaves every axis where it is"),
             ("pads-zero", "every pad of a Pad is known to be 0"),
             ("one-part", "a Split has one output"),
@@ -49,13 +49,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "same-shape",
-        law: "f(x) = x where f(x) has the shape of x, for f that lay out, spread or repeat",
+        law: "f(x) = x where f(x) has the shape of x, for f that reshape, broadcast or repeat",
         sentence: "Removes a Reshape, Expand, Tile, Squeeze, Unsqueeze or Flatten that does not change the shape.",
         premises: &[
             ("same-shape", "operand and result are proved to have the same shape, size for size"),
             (
                 "read-right",
-                "the operand is no reduction, with axes counted from the end, of a tensor that may be empty: ONNX Runtime computes another shape for it",
+                "the operand is not a reduction over negative axes of a tensor that may be empty, for which ONNX Runtime computes another shape",
             ),
         ],
         exact: true,

@@ -28,10 +28,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("by-element", "the functions are element-wise, on values, scalars and broadcast constants"),
         (
             "same-axes",
-            "whatever else reads a value on the way puts in and drops the same axes, or computes by element what does",
+            "all other consumers of values in between insert and remove the same axes, or are element-wise before such nodes",
         ),
-        ("no-sizes", "no values of it are sizes: those are planned together"),
-        ("no-output", "nothing on the way is a graph output"),
+        ("no-sizes", "none of its elements is a dim, because dims are planned together"),
+        ("no-output", "no value in between is a graph output"),
         (
             "pays",
             "the rewrite removes more nodes than it adds: lookups of single elements and other layouts create the axes themselves",

@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("one-place", "the last axis of each value has size 1, or is added just before, or is flattened just before"),
         ("by-element", "the function is element-wise on floats, because integers may be dims"),
         ("alike", "the chains consist of the same operators, with equal operands or operands of one shape"),
-        ("read-together", "nothing else reads what is computed of single columns, so that nothing is computed twice"),
+        ("read-together", "the values of single columns have no other consumer, so that no value is computed twice"),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,

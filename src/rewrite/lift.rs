@@ -25,10 +25,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("row-bias", "the addend is a scalar, or has one element for each column"),
         (
             "own-weights",
-            "weights that the product transposes are constant, and nothing else reads them: they would be \
+            "weights that the product transposes are constant, and they have no other consumer: they would be \
                     stored twice",
         ),
-        ("one-reader", "nothing else reads the product"),
+        ("one-reader", "the product has no other consumer"),
     ],
     exact: false,
     operators: &["Reshape"],
@@ -152,7 +152,7 @@ fn of_matmul((id, node): (NodeId, &Node), added: Option<(NodeId, ValueId)>) -> O
     })
 }
 
-/// Constant weights with their axes swapped, if nothing else reads them: they would be stored twice otherwise.
+/// Constant weights with their axes swapped, if they have no other consumer: they would be stored twice otherwise.
 fn transposed(place: &Place<'_>, weights: ValueId) -> Option<Tensor> {
     if !place.has_one_reader(weights) || !place.model.value(weights).is_constant() {
         return None;

@@ -46,7 +46,10 @@ pub(super) const RULES: &[Rule] = &[
         name: "concat-concat",
         law: "Concat(…, Concat(a, b), …) = Concat(…, a, b, …)",
         sentence: "Merges a Concat into a Concat along the same axis.",
-        premises: &[("same-axis", "both are along the same axis"), ("one-reader", "nothing else reads the inner one")],
+        premises: &[
+            ("same-axis", "both are along the same axis"),
+            ("one-reader", "the inner node has no other consumer"),
+        ],
         exact: true,
         operators: &["Concat"],
         apply: concat_concat,

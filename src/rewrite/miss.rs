@@ -29,7 +29,7 @@ pub struct Miss {
 
 /// Premises of every rule, in addition to those of its record.
 pub const SHARED: &[(&str, &str)] = &[
-    ("name-is-free", "the result is no graph output, or another node can compute it under that name"),
+    ("name-is-free", "the result is not a graph output, or another node can compute it under that name"),
     ("results-unread", "no consumer reads the other results of a node that the edit removes"),
     ("one-reader", "no remaining node reads a value that the edit removes"),
     ("no-larger", "the new constants take no more bytes than the removed nodes and constants"),

@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Replaces the product of all dims of a tensor by Size.",
         premises: &[
             ("all-sizes", "the shape has every axis, and all of it is reduced to one number"),
-            ("one-reader", "nothing else reads the shape"),
+            ("one-reader", "the shape has no other consumer"),
         ],
         exact: true,
         operators: &["ReduceProd"],

@@ -14,17 +14,16 @@ pub(super) const RULES: &[Rule] = &[
         law: "f(Split(x)[i]) = Split(f(x))[i]",
         sentence: "Moves a Split after operators that are applied to each of its outputs.",
         premises: &[
-            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
             ("alike-along-axis", "the operators compute the same bits at all positions of the axis"),
             (
                 "operand-alike",
                 "each other operand is constant along the axis, or a constant per part (a short one if it has other consumers)",
             ),
-            ("known-sizes", "the sizes of the parts are numbers"),
+            ("known-sizes", "the sizes of the parts are constants"),
             (
                 "no-residual",
-                "no result is spread over that of a Conv in a sum: OpenCV takes what is computed before the Conv for a residual of \
-                    its shape, and fails",
+                "no result broadcasts over a Conv in a sum, because OpenCV assumes that such an addend has the shape of the Conv, and fails",
             ),
         ],
         exact: true,
@@ -36,9 +35,9 @@ pub(super) const RULES: &[Rule] = &[
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
         sentence: "Moves a Split after functions that are applied to each of its outputs.",
         premises: &[
-            ("all-parts", "every part is read by one such node with the same attributes, and by nothing else"),
+            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
             ("alike-along-axis", "the functions treat all positions of the axis identically"),
-            ("known-sizes", "the sizes of the parts are numbers"),
+            ("known-sizes", "the sizes of the parts are constants"),
         ],
         exact: false,
         operators: &["Split"],

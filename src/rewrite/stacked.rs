@@ -22,13 +22,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "f(xᵢ, yᵢ) = Split(f(X, Y))[i] for elements or equal parts xᵢ of X, and yᵢ of Y, or of a Concat",
     sentence: "Vectorizes a function of every element along an axis: applies it once to the whole.",
     premises: &[
-        ("all-steps", "the elements or parts are all of the axis, in order, and each is read by one such node"),
+        ("all-steps", "the elements or parts cover the axis in order, and each has one such consumer"),
         ("by-element", "the function is element-wise on floats, because integers may be dims"),
         (
             "other-operand",
             "the other operand is the same for all, or a step each of a value, or a value each of one shape",
         ),
-        ("apart", "no step needs what another one computes"),
+        ("apart", "no iteration depends on another one"),
         ("known-sizes", "how many elements each result has along the axis is a number"),
         (
             "bounded",

@@ -16,7 +16,7 @@ pub enum SliceError {
     AxisOutOfRange { axis: i64, rank: usize },
 
     /// Two entries name one axis.
-    #[error("axis {axis} is named twice")]
+    #[error("axis {axis} is listed twice")]
     RepeatedAxis { axis: usize },
 
     /// The dialect does not slice scalars.
@@ -44,11 +44,11 @@ pub enum SliceError {
     TooManyEntries { entries: usize, rank: usize },
 
     /// TensorFlow's masks have bits for so many entries only, and no tensor has very many axes.
-    #[error("{entries} entries are more than the {limit} there may be")]
+    #[error("{entries} entries exceed the limit of {limit}")]
     EntryLimit { entries: usize, limit: usize },
 
     /// At most one entry may be an ellipsis.
-    #[error("more than one entry is an ellipsis")]
+    #[error("several entries are ellipses")]
     Ellipses,
 
     /// A single index is checked, never clamped.
@@ -64,7 +64,7 @@ pub enum SliceError {
     IndexStride { stride: i64 },
 
     /// A mask is something else than the dialect's mask.
-    #[error("'{mask}' is no mask: {reason}")]
+    #[error("'{mask}' is not a mask: {reason}")]
     Mask { mask: &'static str, reason: &'static str },
 
     /// The readings of the operator that [`SliceRule::Agree`](super::SliceRule::Agree) wants to agree do not.

@@ -208,7 +208,7 @@ impl SliceSpec {
     /// Entries that go through the axes in order.
     ///
     /// # Errors
-    /// [`SliceError::Ellipses`] when more than one entry is an ellipsis.
+    /// [`SliceError::Ellipses`] when several entries are ellipses.
     pub fn in_order(reading: Reading, entries: Vec<Entry>) -> Result<SliceSpec, SliceError> {
         if entries.iter().filter(|entry| matches!(entry, Entry::Ellipsis)).count() > 1 {
             return Err(SliceError::Ellipses);

@@ -124,7 +124,7 @@ fn element_types_are_types() {
         [(Vec::new(), "0"), (number(2, 0), "0"), (number(2, -1), "-1"), (number(2, i32::MAX), "2147483647")]
     {
         let said = opened(PLAIN, &weight(&dtype)).expect_err("it is refused");
-        assert!(said.contains(&format!("initializer 'w': {shown} is no element type")), "{said}");
+        assert!(said.contains(&format!("initializer 'w': {shown} is not an element type")), "{said}");
     }
 }
 
@@ -227,7 +227,7 @@ fn functions_of_one_name_compute_the_same() {
     };
     assert_eq!(opened(&model("Neg"), &[]).err(), None);
     let said = opened(&model("Abs"), &[]).err().unwrap_or_default();
-    assert!(said.contains("function 'f.A': there are two of this name that compute differently"), "{said}");
+    assert!(said.contains("function 'f.A': two functions of this name differ"), "{said}");
 }
 
 #[test]

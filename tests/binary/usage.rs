@@ -58,7 +58,7 @@ fn what_follows_an_overwritten_size_must_fit() {
     );
     let done = run(&folder, &["m.onnx", "-o", "/dev/null", "--overwrite-input-shape", "4,3"]);
     assert_eq!(done.status.code(), Some(1));
-    assert!(text(&done.stderr).contains("what is assumed does not fit the graph"), "{}", text(&done.stderr));
+    assert!(text(&done.stderr).contains("the assumptions make a node invalid"), "{}", text(&done.stderr));
     // The default of an input has the size it has.
     let done = {
         write(
@@ -85,6 +85,55 @@ fn a_dim_is_told_by_its_place() {
         let shown = shown(&folder, said);
         assert!(shown.contains(expected), "{said:?}: {shown}");
     }
+}
+
+#[test]
+fn a_wrong_dim_is_answered_with_the_dims_that_the_inputs_have() {
+    let refused = |inputs: &str, flags: [&str; 2]| {
+        let folder =
+            folder(&format!(r#"<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (y) {{ y = Neg (x) }}"#));
+        let done = run(&folder, &["m.onnx", "-o", "/dev/null", flags[0], flags[1]]);
+        assert_eq!(done.status.code(), Some(1), "{flags:?}");
+        text(&done.stderr).trim_end().to_string()
+    };
+    let ids = "int64[s33,s50] x, int64[s33,s50] mask";
+    let known = "the model's symbolic dimensions are s33 (x, axis 0, 1 more) and s50 (x, axis 1, 1 more)";
+    for (inputs, flags, expected) in [
+        // Alike in letters, then by what names of axes usually mean.
+        (ids, ["--dim", "s34=1"], format!("error: dimension \"s34\" not found; {known}; did you mean s33?")),
+        (ids, ["--dim", "batch=1"], format!("error: dimension \"batch\" not found; {known}; did you mean s33?")),
+        (ids, ["--dim", "seq_len=1..8"], format!("error: dimension \"seq_len\" not found; {known}; did you mean s50?")),
+        (ids, ["--assume", "s33 <= heads"], format!("error: dimension \"heads\" not found; {known}")),
+        (
+            "float[n,4] x",
+            ["--dim", "rows=1"],
+            "error: dimension \"rows\" not found; the model's only symbolic dimension is n (x, axis 0); did you mean n?".to_string(),
+        ),
+        (
+            "float[n,\"past + 1\"] x",
+            ["--dim", "past=1"],
+            "error: dimension \"past\" not found; the model's symbolic dimensions are n (x, axis 0) and \"past + 1\" (x, axis 1); \
+             --assume needs the double quotes, --dim does not"
+                .to_string(),
+        ),
+        (
+            "float[1,4] x",
+            ["--dim", "batch=1"],
+            "error: dimension \"batch\" not found; the model's inputs have no symbolic dimensions".to_string(),
+        ),
+        (
+            "float[?,4] x",
+            ["--dim", "batch=1"],
+            "error: dimension \"batch\" not found; the model's inputs have no symbolic dimensions; x[0] has no name, which \
+             --dim 'x[0]=NAME' gives"
+                .to_string(),
+        ),
+    ] {
+        assert_eq!(refused(inputs, flags), expected, "{flags:?}");
+    }
+    let many: Vec<String> = (10..40).map(|at| format!("d{at}")).collect();
+    let said = refused(&format!("float[{}] x", many.join(",")), ["--dim", "nothing=1"]);
+    assert!(said.contains("d21 (x, axis 11) and 18 more") && !said.contains("d22"), "{said}");
 }
 
 #[test]

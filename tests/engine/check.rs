@@ -246,7 +246,7 @@ fn given_values_are_compared_as_well() {
     let (_, checked) = document.fold_checked_on(&Options::new().dim("n=2"), 0, given, &mut |_| {}).unwrap();
     let told = checked.to_string();
     assert!(
-        checked.agreed == 0 && told.contains("what is assumed does not allow the n = 1, values of 'a.npz'"),
+        checked.agreed == 0 && told.contains("the assumptions exclude the inputs n = 1, values of 'a.npz'"),
         "{told}"
     );
     // What the model has no input for is refused before anything is folded.
@@ -273,5 +273,5 @@ fn each_pass_is_compared_where_that_is_asked_for() {
     let count = report.pass_ends.len();
     assert!(count >= 2, "{:?}", report.pass_ends);
     assert_eq!((checked.passes, checked.difference.as_ref()), (Some((count, count)), None));
-    assert!(checked.to_string().contains(&format!("equal as well after {count} of {count} passes")), "{checked}");
+    assert!(checked.to_string().contains(&format!("also equal after {count} of {count} passes")), "{checked}");
 }

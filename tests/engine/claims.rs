@@ -59,7 +59,10 @@ fn a_name_of_an_input_is_a_claim_that_fills_a_gap() {
         }"#,
     );
     assert_eq!(shape(&model, "at"), "1,n");
-    assert_eq!(notes(&report, EventKind::Claimed), ["part of the shape of 'at' is written as claimed, and not proved"]);
+    assert_eq!(
+        notes(&report, EventKind::Claimed),
+        ["part of the shape of 'at' comes from the file, and is not proved"]
+    );
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn a_false_claim_is_reported_and_the_proof_is_written() {
     assert_eq!(shape(&model, "y"), "n,4");
     assert_eq!(
         notes(&report, EventKind::FalseClaim),
-        ["'y' is declared float[n,5]; proved, and written, is float[n,4]"]
+        ["'y' is declared float[n,5], but is proved to be float[n,4], which the result declares"]
     );
 }
 
@@ -93,7 +96,10 @@ fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
             z = Sub (e, a)
         }"#;
     let (_, report) = folded_unrun(source, &Options::new());
-    assert_eq!(notes(&report, EventKind::FalseClaim), ["'b' is declared float[3]; proved, and written, is float[2]"]);
+    assert_eq!(
+        notes(&report, EventKind::FalseClaim),
+        ["'b' is declared float[3], but is proved to be float[2], which the result declares"]
+    );
     assert_eq!(report.passes[0].name, "common-subexpression");
     assert_eq!(report.after.nodes(), 4);
 }
@@ -158,7 +164,10 @@ fn where_a_default_is_not_as_declared_only_what_both_say_is_known() {
     };
     let (model, report) = inferred(&source("float[3, 1, 1]"));
     assert!(!shape(&model, "y").contains(['2', '3']), "{}", shape(&model, "y"));
-    assert_eq!(notes(&report, EventKind::FalseClaim), ["its default is float[2,1,1], which is not what is declared"]);
+    assert_eq!(
+        notes(&report, EventKind::FalseClaim),
+        ["its default is float[2,1,1], which contradicts the declaration"]
+    );
     let (model, report) = inferred(&source("float[2, 1, one]"));
     assert_eq!(shape(&model, "y"), "n,2,h - one + 1");
     assert_eq!(notes(&report, EventKind::FalseClaim), [""; 0]);
@@ -539,5 +548,5 @@ fn an_empty_run_renames_no_size() {
     // Inner tensors of this size have the output's label.
     assert_eq!((shape(&model, "s"), shape(&model, "y")), ("n,t,4".to_string(), "n,t,4".to_string()));
     let [note] = notes(&report, EventKind::Declared).try_into().expect("one note");
-    assert!(note.starts_with("axis 1 is declared t, which stays; proved is"), "{note}");
+    assert!(note.starts_with("axis 1 is declared t, which is kept; the proved size is"), "{note}");
 }

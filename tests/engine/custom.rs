@@ -68,7 +68,7 @@ fn what_cannot_be_believed_is_told_and_not_stated() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>
         g (float[n] x) => (y) { h = com.example.Odd (x)  y = Neg (h) }"#;
     for (size, wrong) in
-        [("n - 1", "may be negative"), ("rows", "no expression"), ("n +", "no expression"), ("-2", "negative")]
+        [("n - 1", "may be negative"), ("rows", "not an expression"), ("n +", "not an expression"), ("-2", "negative")]
     {
         let mut model = opened(source);
         let odd = CustomOperator::new("com.example", "Odd", move |_| Ok(vec![CustomType::new(DType::Float, [size])]));
@@ -106,7 +106,7 @@ fn operators_that_are_known_keep_their_meaning() {
     let mut model = opened(r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (y) { y = Neg (x) }"#);
     for domain in ["", "ai.onnx"] {
         let error = model.register(CustomOperator::new(domain, "Neg", |_| Ok(Vec::new()))).expect_err("it is known");
-        assert_eq!(error.to_string(), "Neg is an operator with a meaning of its own: it cannot be registered");
+        assert_eq!(error.to_string(), "the program already defines the operator Neg, so it cannot be registered");
     }
     let mut own = opened(
         r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]> g (int64[n] x) => (y) { y = com.example.Grow (x) }

@@ -52,6 +52,28 @@ fn a_flag_that_is_told_does_what_is_said() {
     }
 }
 
+/// A product in int32 wraps, so what depends on it is kept. The bound that excludes that is suggested, and the product is named as such.
+#[test]
+fn a_type_that_may_be_too_small_is_named_with_the_bound_that_removes_the_doubt() {
+    let source = "g (float[n] x, float[n,m] z) => (y, u) <int64[1] zero = {0}, int64[1] most = {2147483647}> {
+        size = Shape (x)
+        small = Cast <to = 6> (size)
+        square = Mul (small, small)
+        end = Cast <to = 7> (square)
+        y = Slice (x, zero, end)
+        least = Min (end, most)
+        part = Slice (z, zero, least)
+        u = Neg (part)
+    }";
+    let told = explained(source, &[]);
+    let text = told.to_string();
+    assert!(text.contains("int32(n**2)") && text.contains("the int32 value of n**2 wraps from n = 46341"), "{text}");
+    assert!(!text.contains("wrapped__"), "{text}");
+    let best = told.suggestions.first().map(|found| found.flags.as_str());
+    assert_eq!(best, Some("--dim n=..46340"), "{text}");
+    assert!(told.suggestions.iter().all(|found| !found.flags.contains("n=1")), "{text}");
+}
+
 #[test]
 fn nothing_is_told_that_was_not_tried() {
     let (_, told) = model(FIRST).explain(&Options::new(), &[], 0).expect("it is explained");
@@ -87,10 +109,10 @@ fn every_node_that_stays_has_a_reason() {
     assert_eq!(told.causes.len(), told.nodes.1);
     let text = told.to_string();
     for reason in [
-        "its indices 'i' are values of input 'i'",
-        "4 of 8 on axis 1, from 0",
-        "NonZero node 'z': it depends on 'x', that is on values of input 'x'",
-        "the rank of 1 tensors, first of 'u'",
+        "its indices 'i' depend on values of input 'i'",
+        "4 of 8 elements on axis 1 from index 0",
+        "NonZero node 'z': it depends on 'x', and thereby on values of input 'x'",
+        "the rank of 1 tensors, first 'u'",
     ] {
         assert!(text.contains(reason), "{reason} is not in\n{text}");
     }
@@ -99,16 +121,16 @@ fn every_node_that_stays_has_a_reason() {
 #[test]
 fn a_name_is_answered() {
     let told = explained(FIRST, &["part"]).to_string();
-    assert!(told.contains("it goes with --dim n=..100: 2 -> 1 nodes"), "{told}");
+    assert!(told.contains("removed by --dim n=..100: 2 -> 1 nodes"), "{told}");
     let told = explained(FIRST, &["n"]).to_string();
     assert!(told.starts_with("size 'n': axis 0 of input 'x'; any size is possible"), "{told}");
-    assert!(told.contains("--dim n=..100: 2 -> 1 nodes; only for runs in which n is at most 100"), "{told}");
+    assert!(told.contains("--dim n=..100: 2 -> 1 nodes; valid only if n is at most 100"), "{told}");
     let gone = "g (float[n] x) => (y) { [nothing] a = Identity (x) y = Neg (a) }";
     let told = explained(gone, &["nothing"]).to_string();
-    assert!(told.contains("Identity node 'nothing' is not in the result\n  "), "{told}");
+    assert!(told.contains("Identity node 'nothing' was removed\n  "), "{told}");
     let told = explained(PAIRS, &["half"]).to_string();
-    assert!(told.contains("Div node 'half': it computes floor(n/2), and n is known only in a run"), "{told}");
+    assert!(told.contains("Div node 'half': it computes floor(n/2); n is known only at run time"), "{told}");
     let error = model(FIRST).explain(&Options::new(), &["parts".to_string()], 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Extraction);
-    assert_eq!(error.to_string(), "the model has no node, tensor or size named 'parts'; did you mean 'part'?");
+    assert_eq!(error.to_string(), "the model has no node, tensor or dim named 'parts'; did you mean 'part'?");
 }

@@ -132,12 +132,12 @@ fn a_name_that_is_none_is_told_with_the_nearest() {
         document.fold(&options).expect_err("there is no such name").to_string()
     };
     assert!(
-        told(Options::new().dim("n +1=8")).contains("did you mean 'n + 1'?"),
+        told(Options::new().dim("n +1=8")).contains("did you mean \"n + 1\"?"),
         "{}",
         told(Options::new().dim("n +1=8"))
     );
     let relation = told(Options::new().assume("'n +1' <= 8"));
-    assert!(relation.contains("did you mean 'n + 1'?") && relation.contains("in double quotes"), "{relation}");
+    assert!(relation.contains("did you mean \"n + 1\"?") && relation.contains("double quotes"), "{relation}");
 }
 
 #[test]

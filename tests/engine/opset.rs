@@ -170,7 +170,7 @@ fn functions_go_down_as_well() {
     insta::assert_snapshot!(shown(source, 13));
     // The types of two calls differ, and so would the constants.
     let other = source.replace("float[M, 4] z", "double[M, 4] z");
-    assert!(converted(&other, 13).expect_err("calls differ").contains("the element type of operand 0 is not known"));
+    assert!(converted(&other, 13).expect_err("calls differ").contains("the element type of operand 0 is unknown"));
 }
 
 /// Sizes that the user knows not to be 0 need no form that keeps them.

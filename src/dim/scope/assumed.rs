@@ -22,6 +22,23 @@ pub struct Law {
     pub reach: i64,
 }
 
+impl Law {
+    /// Returns the type in which the integer is computed, and what happens to it beyond the reach.
+    pub fn kind(&self) -> (&'static str, &'static str) {
+        const INT32: i64 = i32::MAX as i64;
+        const UINT32: i64 = u32::MAX as i64;
+        match (self.name, self.reach) {
+            ("wrapped", INT32) => ("int32", "wraps"),
+            ("wrapped", UINT32) => ("uint32", "wraps"),
+            ("wrapped", _) => ("int64", "wraps"),
+            ("cast", INT32) => ("int32", "is undefined"),
+            ("cast", UINT32) => ("uint32", "is undefined"),
+            ("cast", _) => ("int64", "is undefined"),
+            _ => ("float", "is rounded"),
+        }
+    }
+}
+
 impl Scope {
     /// The symbol for what `law` makes of `operands`, within `low` and `high`, both included.
     pub fn assumed(
@@ -58,6 +75,16 @@ impl Scope {
             symbol
         });
         self.resolve(&Dim::symbol(symbol))
+    }
+
+    /// The law whose result a symbol is, and the nominal value of its first operand.
+    pub fn computed(&self, symbol: Symbol) -> Option<(Law, Dim)> {
+        let (law, operand) = {
+            let table = self.table.borrow();
+            let ((law, operands), _) = table.assumed.iter().find(|(_, known)| **known == symbol)?;
+            (*law, operands.first()?.clone())
+        };
+        Some((law, self.nominal(&operand)))
     }
 
     /// The law whose result a symbol is.

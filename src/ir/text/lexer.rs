@@ -92,7 +92,7 @@ impl<'a> Lexer<'a> {
                 self.at += sign.len();
                 Ok((start, Token::Sign(sign)))
             }
-            None => Err(self.error(start, format!("{first:?} begins nothing the syntax knows"))),
+            None => Err(self.error(start, format!("{first:?} does not begin any token"))),
         }
     }
 

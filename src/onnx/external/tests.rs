@@ -92,7 +92,7 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
         ("0", "1125899906842624"),
     ] {
         let error = place.read(&at("w.bin", offset, length)).unwrap_err();
-        assert!(error.contains("'w.bin' has 256 bytes, fewer than offset"), "{error}");
+        assert!(error.contains("'w.bin' has 256 bytes, but offset"), "{error}");
     }
     // Without a length, an offset past the end is no empty tensor.
     assert!(place.read(&entries(&[("location", "w.bin"), ("offset", "257")])).is_err());
@@ -102,9 +102,9 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
 fn what_readers_understand_differently_is_refused() {
     let mut place = Directory::new();
     let twice = [("location", "w.bin"), ("offset", "0"), ("location", "../secret")];
-    assert!(place.read(&entries(&twice)).unwrap_err().contains("gives location twice"));
+    assert!(place.read(&entries(&twice)).unwrap_err().contains("lists location twice"));
     let twice = [("location", "w.bin"), ("offset", "0"), ("offset", "0")];
-    assert!(place.read(&entries(&twice)).unwrap_err().contains("gives offset twice"));
+    assert!(place.read(&entries(&twice)).unwrap_err().contains("lists offset twice"));
     assert!(place.read(&[]).unwrap_err().contains("without a location"));
     assert!(place.read(&entries(&[("offset", "0")])).unwrap_err().contains("without a location"));
 }
@@ -178,8 +178,8 @@ fn links_are_followed_to_files_beneath_a_root() {
     // A file with two names is refused, whether or not a link leads to it.
     std::fs::hard_link(place.root.path().join("secret"), dir.join("hard")).unwrap();
     symlink("hard", dir.join("to_hard")).unwrap();
-    place.refused("hard", "has 2 names");
-    place.refused("to_hard", "has 2 names");
+    place.refused("hard", "has 2 hard links");
+    place.refused("to_hard", "has 2 hard links");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn without_a_directory_all_data_are_missing() {
     let mut files = DataFiles::default();
     assert_eq!(files.read("w", &at("w.bin", "0", "1")).unwrap(), None);
     let told = files.missing().next().unwrap().to_string();
-    let expected = "external data file 'w.bin' is missing (the model was given without a directory to look in): tensor 'w' has no values";
+    let expected = "external data file 'w.bin' is missing (the model was loaded without a directory for external data): tensor 'w' has no values";
     assert_eq!(told, expected);
 }
 
@@ -341,7 +341,7 @@ fn a_data_file_that_changes_is_noticed() {
         change(&path);
         assert!(bytes.iter().all(|byte| *byte <= 1));
         let error = place.files.verify().expect_err(what).to_string();
-        assert_eq!(error, format!("external data file '{location}' was changed while it was being read"));
+        assert_eq!(error, format!("external data file '{location}' changed during reading"));
     }
     // What was read rather than mapped is ours.
     let mut place = Directory::new();

@@ -175,12 +175,12 @@ fn errors_name_the_message_and_the_byte() {
     let model = ld(7, &graph);
     let at = model.len() - 5;
     assert_eq!(refused(model), format!("graph.node[1].attribute[0].t: field 9 (raw_data) is truncated at byte {at}"));
-    assert_eq!(refused(vec![0]), "model: the tag of a field is no tag at byte 0");
+    assert_eq!(refused(vec![0]), "model: the tag of a field is invalid at byte 0");
     assert_eq!(refused(vf(7, 1)), "model: field 7 (graph) has wire type 0, which does not fit its type at byte 0");
     assert_eq!(refused(ld(7, &ld(2, b"\xff"))), "graph: field 2 (name) is not UTF-8 at byte 2");
-    assert_eq!(refused(tag(100, 4)), "model: the end of group 100 has no beginning at byte 0");
+    assert_eq!(refused(tag(100, 4)), "model: group 100 ends without a start at byte 0");
     assert_eq!(refused([tag(100, 3), vf(1, 1)].concat()), "model: group 100 does not end at byte 2");
-    assert_eq!(refused([tag(100, 3), tag(101, 4)].concat()), "model: the end of group 101 has no beginning at byte 2");
+    assert_eq!(refused([tag(100, 3), tag(101, 4)].concat()), "model: group 101 ends without a start at byte 2");
     assert_eq!(
         refused([vec![0x08], vec![0x80; 10], vec![1]].concat()),
         "model: field 1 (ir_version) has a varint of more than 64 bits at byte 0"
@@ -194,8 +194,8 @@ fn errors_name_the_message_and_the_byte() {
         "graph.initializer[0]: field 4 (float_data) packs elements of 4 bytes into 6 bytes at byte 4"
     );
     // A tag with more than 29 bits of number; one with a wire type there is none of.
-    assert_eq!(refused(varint(1 << 32)), "model: the tag of a field is no tag at byte 0");
-    assert_eq!(refused(vec![0x1e, 0]), "model: the tag of a field is no tag at byte 0");
+    assert_eq!(refused(varint(1 << 32)), "model: the tag of a field is invalid at byte 0");
+    assert_eq!(refused(vec![0x1e, 0]), "model: the tag of a field is invalid at byte 0");
     assert_eq!(refused(vec![0x88]), "model: the tag of a field is truncated at byte 0");
     // A length that wraps around.
     let wraps = [tag(7, 2), varint(u64::MAX)].concat();
@@ -243,8 +243,8 @@ fn nesting_stops_where_prost_does() {
 fn memory_out_of_proportion_is_refused_by_name() {
     let nodes = ld(7, &ld(1, b"").repeat(2_000_000));
     let error = refused(nodes);
-    assert!(error.starts_with("graph: field 1 (node): decoding would take over "), "{error}");
-    assert!(error.contains("out of proportion to 4000005 bytes of file"), "{error}");
+    assert!(error.starts_with("graph: field 1 (node): decoding needs more than "), "{error}");
+    assert!(error.contains("for a file of 4000005 bytes"), "{error}");
     let attributes = ld(7, &ld(1, &ld(5, b"").repeat(1_000_000)));
     assert!(refused(attributes).starts_with("graph.node[0]: field 5 (attribute)"));
     let names = ld(7, &ld(1, &ld(1, b"").repeat(300_000)));

@@ -74,7 +74,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         && k_layout.size == q_layout.size
         && [v_layout.heads, v_layout.sequence] == [k_layout.heads, k_layout.sequence];
     if !fits {
-        return Err(Decline::invalid("the dims of Q, K and V do not go together"));
+        return Err(Decline::invalid("the dims of Q, K and V do not match"));
     }
     let scale = match cx.attr_float("scale")? {
         Some(scale) => f64::from(scale),
@@ -102,7 +102,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let fits =
         largest(&q) * largest(&k) * q_layout.size as f64 * scale.abs() <= precise && largest(&v) * keys as f64 <= most;
     if !fits {
-        return Err(Decline::unsupported("rounding decides what a query attends to"));
+        return Err(Decline::unsupported("rounding decides which keys a query attends to"));
     }
     let group = q_layout.heads / k_layout.heads;
     let source =
@@ -155,7 +155,7 @@ fn modified(cx: &EvalCx<'_>, name: &str, tensor: Tensor) -> Result<Vec<f64>, Dec
             _ => return Err(Decline::invalid(format!("subgraph '{name}' does not keep type and shape"))),
         },
     };
-    tensor.to_f64s().ok_or_else(|| Decline::invalid("scores that are no numbers"))
+    tensor.to_f64s().ok_or_else(|| Decline::invalid("the scores are not numbers"))
 }
 
 /// `Q·Kᵀ` of one head: one row for each query, one column for each key.

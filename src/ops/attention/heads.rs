@@ -49,7 +49,7 @@ impl<T: Lane> Heads<T> {
     /// The sizes other than the length differ, or there are too many elements.
     pub fn after(self, cx: &EvalCx<'_>, past: Heads<T>) -> Result<Self, Decline> {
         if (past.batch, past.heads, past.size) != (self.batch, self.heads, self.size) {
-            return Err(Decline::invalid("the past differs from what comes in more than in its length"));
+            return Err(Decline::invalid("the past and the new states differ in more than their length"));
         }
         let length = past.length.checked_add(self.length).ok_or_else(|| Decline::invalid("too long a sequence"))?;
         let joined = Heads { length, values: Vec::new(), ..self };

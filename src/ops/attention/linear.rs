@@ -65,7 +65,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let [q_heads, kv_heads] = read_both(cx)?;
     let [gated, delta] = read_rule(cx)?;
     if cx.has_input(4) != gated || cx.has_input(5) != delta {
-        return Err(Refusal::invalid("the rule and the operands 'decay' and 'beta' do not go together"));
+        return Err(Refusal::invalid("the update rule does not match the operands 'decay' and 'beta'"));
     }
     if [(3, 4), (4, 3), (5, 3)].iter().any(|&(at, rank)| cx.rank(at).is_some_and(|given| given != rank)) {
         return Err(Refusal::invalid("the state is not of rank 4, or 'decay' or 'beta' not of rank 3"));
@@ -111,7 +111,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let [q, k, v] = [cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?];
     let (past, decay, beta) = (cx.optional_tensor(3)?, cx.optional_tensor(4)?, cx.optional_tensor(5)?);
     if decay.is_some() != gated || beta.is_some() != delta {
-        return Err(Decline::invalid("the rule and the operands 'decay' and 'beta' do not go together"));
+        return Err(Decline::invalid("the update rule does not match the operands 'decay' and 'beta'"));
     }
     if [q, k, v].iter().any(|operand| operand.rank() != 3) {
         return Err(Decline::invalid("an operand is not of rank 3"));
@@ -122,12 +122,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let Layout { batch, sequence: steps, size, .. } = q_layout;
     let alike = |other: &Layout| other.batch == batch && other.sequence == steps;
     if !alike(&k_layout) || !alike(&v_layout) || k_layout.size != size {
-        return Err(Decline::invalid("the dims of query, key and value do not go together"));
+        return Err(Decline::invalid("the dims of query, key and value do not match"));
     }
     let heads = k_layout.heads;
     let state_shape = [batch, heads, size, v_layout.size];
     if past.is_some_and(|past| past.shape() != state_shape) {
-        return Err(Decline::invalid("the state does not go with the operands"));
+        return Err(Decline::invalid("the dims of the state and the operands do not match"));
     }
     let last = |operand: Option<&Tensor>, widths: [usize; 2]| match operand.map(Tensor::shape) {
         None => Ok(0),

@@ -59,7 +59,7 @@ impl<T: Lane> Given<T> {
             None if mask.dtype() == dtype => {
                 let values = read::<T>(mask)?.into_owned();
                 if values.iter().any(|value| value.to_f64().is_nan() || value.to_f64() == f64::INFINITY) {
-                    return Err(Decline::unsupported("a mask of what is not a number, or ∞"));
+                    return Err(Decline::unsupported("the mask has NaN or ∞"));
                 }
                 values
             }
@@ -115,12 +115,12 @@ impl<T: Lane> Bias<T> {
         if let Some(valid) = &valid
             && (past.is_some() || valid.len() != batch)
         {
-            return Err(Decline::invalid("nonpad_kv_seqlen goes with no past and has one entry for each of the batch"));
+            return Err(Decline::invalid("nonpad_kv_seqlen excludes a past, and needs one entry per batch element"));
         }
         let hides = window.causal && past.is_some_and(|past| keys > past.saturating_add(1));
         if hides && queries == 1 {
             return Err(Decline::unsupported(
-                "runtimes differ on whether a single query behind a past sees later keys",
+                "runtimes differ on whether a single query after a past attends to later keys",
             ));
         }
         Ok(Bias { mask, window, past: past.unwrap_or(0), valid, queries, keys })

@@ -36,7 +36,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         dim => usize::try_from(dim).unwrap_or(usize::MAX),
     };
     if turned > layout.size || !turned.is_multiple_of(2) {
-        return Err(Decline::invalid(format!("{turned} of {} elements cannot be turned in pairs", layout.size)));
+        return Err(Decline::invalid(format!("{turned} of {} elements cannot be rotated in pairs", layout.size)));
     }
     let half = turned / 2;
     let rows = rows(cx, &layout, half, [cos, sin])?;

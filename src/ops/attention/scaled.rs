@@ -34,7 +34,7 @@ fn rounding(dtype: DType) -> Result<fn(f64) -> f64, Decline> {
         DType::Float => |value| f64::from(value as f32),
         DType::Float16 => |value| nearest_f16(value).to_f64(),
         DType::Bfloat16 => |value| nearest_bf16(value).to_f64(),
-        other => return Err(Decline::invalid(format!("{other} is no precision to compute with"))),
+        other => return Err(Decline::invalid(format!("{other} is not a supported precision"))),
     })
 }
 
@@ -120,7 +120,7 @@ fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline
     let root = rounding(dtype)?(scale.sqrt());
     // The standard's own function rounds it to float, whatever the element type is; what is computed of its text is not.
     if root != f64::from(root as f32) && dtype == DType::Double {
-        return Err(Decline::unsupported("the square root of the scale is no number in float"));
+        return Err(Decline::unsupported("the square root of the scale is not a finite float"));
     }
     Ok(root)
 }
@@ -152,7 +152,9 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let apart = query.rank() == 4;
     let said = ["q_num_heads", "kv_num_heads"].iter().any(|name| cx.attribute(name).is_some());
     if apart && said && cx.version >= 25 {
-        return Err(Decline::invalid("the number of heads is said of operands that have an axis for it"));
+        return Err(Decline::invalid(
+            "the number of heads is an attribute, but the operands already have an axis for it",
+        ));
     }
     let heads = |name: &'static str| {
         move || usize::try_from(head_count(cx, name)?).map_err(|_| Decline::invalid(format!("{name} is out of range")))
@@ -170,7 +172,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
             past = Some(keys.length);
             (k, v) = (k.after(cx, keys)?, v.after(cx, values)?);
         }
-        _ => return Err(Decline::invalid("past_key and past_value go together and have rank 4")),
+        _ => return Err(Decline::invalid("past_key and past_value must both be present and have rank 4")),
     }
     let fits = q.batch == k.batch
         && k.batch == v.batch
@@ -179,7 +181,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         && q.size == k.size
         && q.heads.checked_rem(k.heads) == Some(0);
     if !fits {
-        return Err(Decline::invalid("the sizes of Q, K and V do not go together"));
+        return Err(Decline::invalid("the dims of Q, K and V do not match"));
     }
     // Without keys all is 0, as the products are that the standard makes it of. Without a size there is no scale.
     if q.size == 0 {
@@ -204,13 +206,13 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
     let terms = [most_q * most_k * q.size as f64, most_v * k.length as f64];
     if !terms.into_iter().all(|term| term <= most) {
-        return Err(Decline::unsupported("kernels overflow on the way to the result"));
+        return Err(Decline::unsupported("kernels overflow during the computation"));
     }
     let root = root_scale(cx, dtype, q.size)?;
     // A score is off by as much as the rounding of its terms, and a weight by that as a share.
     let precise = if dtype == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     if most_q * most_k * q.size as f64 * root * root > precise {
-        return Err(Decline::unsupported("rounding decides what a query attends to"));
+        return Err(Decline::unsupported("rounding decides which keys a query attends to"));
     }
     let scale = T::of(root);
     for values in [&mut q.values, &mut k.values] {
@@ -264,7 +266,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         }
     }
     if rule.mode == 2 && shown.iter().any(|score: &T| score.to_f64() <= rule.lowest) {
-        return Err(Decline::unsupported("runtimes differ on what a hidden score is"));
+        return Err(Decline::unsupported("runtimes differ on the value of a masked score"));
     }
     let mut outputs: Vec<Data> = vec![T::write(dtype, shape, result)?.into(), present.0.into(), present.1.into()];
     if keeps {

@@ -92,7 +92,9 @@ fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal
     }
     let counts = ["q_num_heads", "kv_num_heads"];
     if rank == Some(4) && counts.iter().any(|name| cx.attribute(name).is_some()) {
-        return Err(Refusal::invalid("the number of heads is said of operands that have an axis for it"));
+        return Err(Refusal::invalid(
+            "the number of heads is an attribute, but the operands already have an axis for it",
+        ));
     }
     if cx.has_input(PAST_KEY) != cx.has_input(PAST_VALUE) {
         return Err(Refusal::invalid("past_key and past_value go together"));
@@ -101,7 +103,7 @@ fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal
         return Err(Refusal::invalid("present_key and present_value go together"));
     }
     if cx.has_input(PAST_KEY) && cx.has_input(LENGTHS) {
-        return Err(Refusal::invalid("nonpad_kv_seqlen is for caches that are held elsewhere"));
+        return Err(Refusal::invalid("nonpad_kv_seqlen requires an external cache"));
     }
     Ok(())
 }

@@ -72,10 +72,10 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
     let body = cx.model.graph(run.body);
     if body.inputs().len() != given {
         let wanted = body.inputs().len();
-        return Err(Refusal::invalid(format!("the body has {wanted} inputs, the node gives it {given}")));
+        return Err(Refusal::invalid(format!("the subgraph has {wanted} inputs, but the node passes {given}")));
     }
     if body.outputs().len() < run.initial.len() {
-        return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
+        return Err(Refusal::invalid("the subgraph has fewer outputs than carried values"));
     }
     let mut join = Join::carried(&scope, &stem, run.number.as_ref(), run.mark);
     let mut carried = run.initial.clone();
@@ -286,7 +286,7 @@ impl Found {
             if let Some((said, given)) = said.as_deref().zip(tensor.shape.as_deref()) {
                 if said.len() != given.len() || said.iter().zip(given).any(|(a, b)| self.scope.eq(a, b).is_no()) {
                     return Err(Refusal::invalid(
-                        "the body declares rows of another shape than it gives, and there are none",
+                        "the declared shape of the scan outputs differs from the inferred one, and there are no iterations",
                     ));
                 }
                 let is_open = |(said, given): (&Dim, &Dim)| said.as_const().is_none() && given.as_const().is_some();
@@ -442,7 +442,7 @@ impl Meter {
     /// # Errors
     /// The node or the whole run has spent what it may.
     pub(super) fn iteration(&mut self, cx: &EvalCx<'_>) -> Result<(), Decline> {
-        let over = || Decline::OverBudget("the iterations take more work than a node may".into());
+        let over = || Decline::OverBudget("the iterations exceed the limit of work for a node".into());
         self.left = self.left.checked_sub(self.each).ok_or_else(over)?;
         cx.budget().take_work(self.each)
     }

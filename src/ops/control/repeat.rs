@@ -194,11 +194,11 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let mut running = cx.optional_tensor(1)?.map(|tensor| single(tensor, "condition")).transpose()? != Some(0);
     let conditional = cx.data(1).is_some();
     let carried = carried(cx.inputs()).iter().cloned().collect::<Option<Vec<Data>>>();
-    let mut carried = carried.ok_or_else(|| Decline::invalid("an initial value is left out"))?;
+    let mut carried = carried.ok_or_else(|| Decline::invalid("an initial value is missing"))?;
     let given = cx.model.graph(body).inputs().len();
     let made = cx.model.graph(body).outputs().len();
     if given != carried.len() + 2 || made <= carried.len() {
-        return Err(Decline::invalid("the body does not take and give what the node does"));
+        return Err(Decline::invalid("the inputs or outputs of the subgraph do not match the node"));
     }
     let mut scans: Vec<Vec<Tensor>> = vec![Vec::new(); made - carried.len() - 1];
     let vector = [1];
@@ -221,18 +221,18 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let next = next.as_ref().and_then(Data::tensor).and_then(Tensor::bools);
         running = match next.as_deref() {
             Some([next]) => *next,
-            _ => return Err(Decline::invalid("the body's condition is not a single bool")),
+            _ => return Err(Decline::invalid("the condition of the subgraph is not a single bool")),
         };
         if !running && !conditional && limit.is_none_or(|limit| number + 1 < limit) {
             return Err(Decline::unsupported(
-                "the condition turns false though its operand is left out: the standard ignores it, runtimes stop",
+                "the condition becomes false, but its operand is missing: the standard ignores it, and runtimes stop",
             ));
         }
         carried.extend(outputs.by_ref().take(given - 2));
         for (scan, output) in scans.iter_mut().zip(outputs) {
             match output {
                 Data::Tensor(tensor) => scan.push(tensor),
-                _ => return Err(Decline::invalid("a scan output is no tensor")),
+                _ => return Err(Decline::invalid("a scan output is not a tensor")),
             }
         }
         number += 1;

@@ -33,7 +33,7 @@ impl ScanLayout {
         let batched = site.version < 9;
         let first = usize::from(batched);
         let states = operands.checked_sub(first).and_then(|rest| rest.checked_sub(scans));
-        let states = states.ok_or_else(|| Refusal::invalid("there are fewer operands than scanned ones"))?;
+        let states = states.ok_or_else(|| Refusal::invalid("the node has fewer operands than scan inputs"))?;
         let ints = |name: &str| Ok::<_, Refusal>(site.attr_ints(name)?.unwrap_or_default().to_vec());
         let flags = |name: &str| Ok::<_, Refusal>(ints(name)?.into_iter().map(|flag| flag != 0).collect::<Vec<_>>());
         let for_each_scan = |len: usize, name: &str| match len {
@@ -175,11 +175,14 @@ fn once(cx: &mut InferCx<'_>, layout: &ScanLayout, starts: Vec<Fact>, slices: Ve
     let mut inputs = starts;
     inputs.extend(slices);
     if inputs.len() != wanted {
-        return Err(Refusal::invalid(format!("the body has {wanted} inputs, the node gives it {}", inputs.len())));
+        return Err(Refusal::invalid(format!(
+            "the subgraph has {wanted} inputs, but the node passes {}",
+            inputs.len()
+        )));
     }
     let mut results = cx.infer_graph(layout.body, inputs)?;
     if results.len() < layout.states {
-        return Err(Refusal::invalid("the body has fewer outputs than values to carry"));
+        return Err(Refusal::invalid("the subgraph has fewer outputs than carried values"));
     }
     for (scan, left) in results.iter_mut().skip(layout.states).enumerate() {
         let Some(element) = left.shape() else {
@@ -230,7 +233,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     }
     if columns.is_empty() {
-        return Err(Decline::unsupported("the shapes that an empty batch leaves are not known"));
+        return Err(Decline::unsupported("the result shapes of an empty batch are unknown"));
     }
     columns.iter().map(|column| Ok(Data::Tensor(stack(cx, column, 0)?))).collect()
 }
@@ -256,10 +259,10 @@ fn run(
     }
     let made = cx.model.graph(layout.body).outputs().len();
     let Some(extra) = made.checked_sub(states.len()) else {
-        return Err(Decline::invalid("the body has fewer outputs than states"));
+        return Err(Decline::invalid("the subgraph has fewer outputs than state variables"));
     };
     if cx.model.graph(layout.body).inputs().len() != states.len() + scans.len() {
-        return Err(Decline::invalid("the body does not take what the node gives it"));
+        return Err(Decline::invalid("the inputs of the subgraph do not match the operands of the node"));
     }
     let shapes: Vec<Vec<usize>> = states.iter().map(|state| state.shape().to_vec()).collect();
     let mut left: Vec<Vec<Tensor>> = vec![Vec::new(); extra];
@@ -273,7 +276,7 @@ fn run(
         }
         let outputs = cx.evaluate_graph(layout.body, inputs)?.into_iter().map(|output| match output {
             Data::Tensor(tensor) => Ok(tensor),
-            _ => Err(Decline::invalid("an output of the body is no tensor")),
+            _ => Err(Decline::invalid("an output of the subgraph is not a tensor")),
         });
         let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?.into_iter();
         states.extend(outputs.by_ref().take(shapes.len()));

@@ -88,7 +88,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             channels: channels / groups,
         };
         if sampler.offset.iter().any(|offset| !offset.to_f64().is_finite()) {
-            return Err(Decline::unsupported("an offset is no finite number"));
+            return Err(Decline::unsupported("an offset is not finite"));
         }
         let bias = bias.map(read::<T>).transpose()?;
         let values = sampler.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref(), &layout.shape);

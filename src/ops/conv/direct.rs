@@ -61,7 +61,7 @@ pub(super) fn check_bias(cx: &InferCx<'_>, result: Option<&[Dim]>) -> Result<(),
 /// There are both `pads` and `auto_pad`.
 pub(super) fn check_padding(window: &Window) -> Result<(), Refusal> {
     match window.is_disputed() {
-        true => Err(Refusal::invalid("padding is given by both 'pads' and 'auto_pad'")),
+        true => Err(Refusal::invalid("both 'pads' and 'auto_pad' set the padding")),
         false => Ok(()),
     }
 }

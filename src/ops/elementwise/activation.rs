@@ -186,9 +186,9 @@ fn evaluate_prelu(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => placed_shape(x.rank(), slope.shape(), Some(i64::from(x.rank() > 1)), 1)?,
     };
     let way = Broadcast::new([x.shape(), &placed]);
-    let way = way.ok_or_else(|| Decline::invalid("the slopes do not stretch to the operand"))?;
+    let way = way.ok_or_else(|| Decline::invalid("the slopes do not broadcast to the shape of the operand"))?;
     if way.shape() != x.shape() {
-        return Err(Decline::unsupported("the operand stretches to the slopes"));
+        return Err(Decline::unsupported("the operand broadcasts to the shape of the slopes"));
     }
     let dtype = x.dtype();
     charge(cx, dtype, x.shape(), 1)?;
@@ -247,7 +247,7 @@ fn evaluate_shrink(cx: &mut EvalCx<'_>) -> EvalResult {
         })?
     }, else => return Err(wrong_dtype(x.dtype())));
     if failed.into_inner() {
-        return Err(Decline::unsupported("a shrunk integer leaves its type"));
+        return Err(Decline::unsupported("a converted integer is out of range"));
     }
     single(result)
 }

@@ -399,7 +399,7 @@ fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
             .to_f64s()
             .is_some_and(|values| values.iter().all(|value| *value != 0.0 || value.is_sign_positive()));
     if !zeros_agree {
-        return Err(Decline::unsupported("which zero is left of −0 is not defined"));
+        return Err(Decline::unsupported("the sign of a zero result is not defined"));
     }
     evaluate::<Remainder>(cx)
 }

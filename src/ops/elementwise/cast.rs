@@ -64,12 +64,15 @@ fn target(site: &Site<'_>) -> Result<DType, Refusal> {
         Some(Attribute::String(_)) if site.version < 6 => {
             let name = site.attr_str("to")?.unwrap_or_default();
             let dtype = DType::from_name(&name.to_ascii_lowercase());
-            Some(dtype.ok_or_else(|| Refusal::invalid(format!("attribute 'to' is '{name}', which is no data type")))?)
+            Some(
+                dtype
+                    .ok_or_else(|| Refusal::invalid(format!("attribute 'to' is '{name}', which is not a data type")))?,
+            )
         }
         _ => site.attr_dtype("to")?,
     };
     let dtype = named.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
-    if dtype.is_complex() { Err(Refusal::invalid(format!("nothing is cast to {dtype}"))) } else { Ok(dtype) }
+    if dtype.is_complex() { Err(Refusal::invalid(format!("casts to {dtype} are not evaluated"))) } else { Ok(dtype) }
 }
 
 fn rounding(site: &Site<'_>) -> Result<Rounding, Refusal> {

@@ -45,7 +45,7 @@ pub(super) struct Rounding {
 pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<Tensor, Decline> {
     let from = tensor.dtype();
     if from.is_complex() || to.is_complex() {
-        return Err(Decline::invalid(format!("{from} is not cast to {to}")));
+        return Err(Decline::invalid(format!("casts from {from} to {to} are not supported")));
     }
     if from == to {
         return Ok(tensor.clone());
@@ -99,7 +99,8 @@ pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<
             &|x| smallfloat::encode_e8m0(exact_f32(x)?, saturate, mode),
         ),
         _ => {
-            let format = Format::of(to).ok_or_else(|| Decline::invalid(format!("{from} is not cast to {to}")))?;
+            let format = Format::of(to)
+                .ok_or_else(|| Decline::invalid(format!("casts from {from} to {to} are not supported")))?;
             let encode = |x: f32| format.encode(x, saturate);
             let agreed = |near: f32, odd: f32| encode(near).filter(|&code| encode(odd) == Some(code));
             source
@@ -337,7 +338,7 @@ impl<'a> BlockReader<'a> {
             }
         });
         if failed.into_inner() {
-            return Err(Decline::unsupported("an element has no certain counterpart in the type it is cast to"));
+            return Err(Decline::unsupported("the conversion of an element to the target type is not defined"));
         }
         Ok(values)
     }
@@ -424,7 +425,7 @@ fn write<S: Copy, T: Element>(block: &[S], out: &mut [T], each: &impl Fn(S) -> O
 }
 
 fn undecided(text: &str) -> Decline {
-    Decline::unsupported(format!("how '{text}' is cast is not certain"))
+    Decline::unsupported(format!("the conversion of '{text}' is not defined"))
 }
 
 /// Numbers as strings.

@@ -91,7 +91,7 @@ impl Meeting {
                 Broadcast::new([a, &placed]).filter(|way| way.shape() == a)
             }
         };
-        way.ok_or_else(|| Refusal::invalid(format!("operands of shapes {a:?} and {b:?} do not go together")))
+        way.ok_or_else(|| Refusal::invalid(format!("operands of shapes {a:?} and {b:?} do not broadcast")))
     }
 }
 
@@ -118,7 +118,7 @@ fn equal_shapes<'d>(scope: &Scope, shapes: impl Iterator<Item = &'d [Dim]>) -> R
 /// The shape of an operand that another is stretched to (unidirectional broadcasting): its own, where the other does not know
 /// better.
 fn stretched_shape(scope: &Scope, shape: &[Dim], other: &[Dim]) -> Result<Vec<Dim>, Refusal> {
-    let fails = || Refusal::invalid("an operand does not stretch to the shape of the other");
+    let fails = || Refusal::invalid("the operands do not broadcast");
     let front = shape.len().checked_sub(other.len()).ok_or_else(fails)?;
     let mut result = shape.to_vec();
     for (dim, with) in result.iter_mut().skip(front).zip(other) {

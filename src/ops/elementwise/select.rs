@@ -203,7 +203,7 @@ fn clipped<T: Lane>(x: &Tensor, low: Option<T>, high: Option<T>) -> Result<Tenso
     let reader = Reader::<T>::of(x)?;
     let open = |bound: Option<T>, infinity: f64| bound.is_none() && reader.any(|x| x.to_f64() == infinity);
     if T::FLOAT && (open(low, f64::NEG_INFINITY) || open(high, f64::INFINITY)) {
-        return Err(Decline::unsupported("runtimes differ on infinities that no bound is given for"));
+        return Err(Decline::unsupported("runtimes differ on infinities without a bound"));
     }
     let raise = |x: T| low.filter(|&low| x < low).unwrap_or(x);
     let lower = |x: T| high.filter(|&high| x > high).unwrap_or(x);

@@ -119,11 +119,11 @@ impl<'a> Site<'a> {
     pub fn attr_dtype(&self, name: &str) -> Result<Option<DType>, Refusal> {
         match self.attr_int(name)? {
             None => Ok(None),
-            Some(number) => i32::try_from(number)
-                .ok()
-                .and_then(DType::from_onnx)
-                .map(Some)
-                .ok_or_else(|| Refusal::invalid(format!("attribute '{name}' is {number}, which is no data type"))),
+            Some(number) => {
+                i32::try_from(number).ok().and_then(DType::from_onnx).map(Some).ok_or_else(|| {
+                    Refusal::invalid(format!("attribute '{name}' is {number}, which is not a data type"))
+                })
+            }
         }
     }
 
@@ -336,7 +336,7 @@ impl<'a> EvalCx<'a> {
         let mut beside = shape.iter().filter(|&&dim| dim > 0);
         let all = beside.try_fold(1usize, |all, &dim| all.checked_mul(dim));
         if shape.contains(&0) && all.is_none_or(|all| all > MOST_BESIDE_NOTHING) {
-            return Err(Decline::OverBudget("dims beside a 0 are too large".into()));
+            return Err(Decline::OverBudget("dims next to a 0 are too large".into()));
         }
         let bytes = crate::tensor::product(shape).and_then(|count| match dtype {
             DType::String => count.checked_mul(size_of::<bytes::Bytes>()),

@@ -47,10 +47,10 @@ fn fact(
         match dim {
             Some(dim) if scope.ge(&dim, &Dim::constant(0)).is_yes() => Ok(dim),
             Some(_) => Err(Refusal::unsupported(format!(
-                "inference of {custom:?} gives '{text}' as a size, which may be negative: max(0, …) cannot"
+                "inference of {custom:?} returns the size '{text}', which may be negative; max(0, …) cannot"
             ))),
             None => Err(Refusal::unsupported(format!(
-                "inference of {custom:?} gives '{text}' as a size, which is no expression of sizes of its operands"
+                "inference of {custom:?} returns the size '{text}', which is not an expression in the dims of its operands"
             ))),
         }
     };
@@ -77,7 +77,7 @@ pub(super) fn evaluate(custom: &CustomOperator, site: &Site<'_>, inputs: &[Optio
         .map_err(Decline::unsupported)?;
     let wanted = site.node.outputs().len();
     if results.len() < wanted {
-        let reason = format!("evaluation of {custom:?} gives {} of {wanted} results", results.len());
+        let reason = format!("evaluation of {custom:?} returns {} of {wanted} results", results.len());
         return Err(Decline::unsupported(reason));
     }
     Ok(results.into_iter().map(Data::Tensor).collect())

@@ -199,7 +199,7 @@ fn look_up(environment: &Environment<'_>, values: &FxHashMap<ValueId, Data>, val
 }
 
 fn unknown(name: &str) -> Decline {
-    Decline::unsupported(format!("the elements of '{name}' are not known"))
+    Decline::unsupported(format!("the elements of '{name}' are unknown"))
 }
 
 /// The same decline, with the node it comes from.

@@ -211,7 +211,7 @@ impl Budget {
     /// [`Decline::OverBudget`].
     pub(super) fn may_make(&self, bytes: usize) -> Result<(), Decline> {
         if self.is_over.get() && bytes > 0 {
-            return Err(self.refuse(CONSTANT_MEMORY, "the memory that folding may use is spent".into()));
+            return Err(self.refuse(CONSTANT_MEMORY, "the limit of memory for folding is reached".into()));
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl Budget {
         }
         match take(&self.own_bytes, &self.bytes, bytes as u64) {
             true => Ok(()),
-            false => Err(self.refuse(CONSTANT_MEMORY, "the memory that folding may use is spent".into())),
+            false => Err(self.refuse(CONSTANT_MEMORY, "the limit of memory for folding is reached".into())),
         }
     }
 
@@ -241,7 +241,7 @@ impl Budget {
         }
         match take(&self.own_work, &self.work, work) {
             true => Ok(()),
-            false => Err(self.refuse(CONSTANT_WORK, "the work that folding may do is spent".into())),
+            false => Err(self.refuse(CONSTANT_WORK, "the limit of work for folding is reached".into())),
         }
     }
 }

@@ -299,7 +299,7 @@ impl Walk {
     ) -> Result<(Vec<Fact>, Option<&'static Operator>), Refusal> {
         if self.visits == 0 && self.own_visits == 0 {
             return Err(Refusal::unsupported(
-                "the model calls its functions and bodies too many times to follow (limit visits)",
+                "the model has too many calls of functions and subgraphs to follow (limit visits)",
             ));
         }
         let bindings = Rc::clone(&self.bindings);

@@ -26,7 +26,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid(format!("matrices of {} rows for {axes} axes", rows.unwrap_or(axes))));
     }
     if theta.is_some_and(|theta| theta.len() != 3) {
-        return Err(Refusal::invalid("the matrices are no tensor of rank 3"));
+        return Err(Refusal::invalid("the matrices are not a tensor of rank 3"));
     }
     let sizes = size.elements().filter(|sizes| sizes.len() == axes + 2);
     let sizes = sizes.unwrap_or_else(|| vec![Scalar::Unknown; axes + 2]);
@@ -49,14 +49,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let size = size.ok_or_else(|| Decline::invalid("a size is negative"))?;
     let (batch, dims) = match size.as_slice() {
         [batch, _, dims @ ..] if (2..=3).contains(&dims.len()) => (*batch, dims),
-        _ => return Err(Decline::invalid(format!("there is no grid of size {size:?}"))),
+        _ => return Err(Decline::invalid(format!("a grid of size {size:?} is invalid"))),
     };
     let axes = dims.len();
     if theta.shape() != [batch, axes, axes + 1] {
         return Err(Decline::invalid(format!("matrices of dims {:?} for a grid of size {size:?}", theta.shape())));
     }
     if align_corners && dims.contains(&1) {
-        return Err(Decline::unsupported("runtimes disagree where a single point is"));
+        return Err(Decline::unsupported("runtimes disagree on the coordinate of a single point"));
     }
     let shape: Vec<usize> = [batch].into_iter().chain(dims.iter().copied()).chain([axes]).collect();
     cx.claim(theta.dtype(), &shape)?;

@@ -29,7 +29,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         (None, None) => return Ok(vec![Fact::tensor(dtype, None)]),
     };
     if rank < 3 || (cx.version < 20 && rank != 4) {
-        return Err(Refusal::invalid(format!("there is no grid over data of rank {rank}")));
+        return Err(Refusal::invalid(format!("data of rank {rank} has no grid")));
     }
     if let Some(points) = grid.and_then(|grid| grid.last()).and_then(Dim::as_const)
         && usize::try_from(points).ok() != rank.checked_sub(2)
@@ -193,14 +193,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let align_corners = cx.attr_flag("align_corners", false)?;
     let (batch, channels, dims) = match data.shape() {
         [batch, channels, dims @ ..] if !dims.is_empty() => (*batch, *channels, dims),
-        shape => return Err(Decline::invalid(format!("there is no grid over data of dims {shape:?}"))),
+        shape => return Err(Decline::invalid(format!("data of dims {shape:?} has no grid"))),
     };
     let out = match grid.shape() {
         [first, out @ .., last] if *first == batch && *last == dims.len() && out.len() == dims.len() => out,
         shape => return Err(Decline::invalid(format!("a grid of dims {shape:?} for data of dims {:?}", data.shape()))),
     };
     if dims.len() > 6 {
-        return Err(Decline::unsupported("a grid of so many axes"));
+        return Err(Decline::unsupported("a grid of this rank"));
     }
     let shape: Vec<usize> = [batch, channels].into_iter().chain(out.iter().copied()).collect();
     cx.claim(data.dtype(), &shape)?;
@@ -208,7 +208,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Ok(vec![Tensor::zeros(data.dtype(), &shape)?.into()]);
     }
     if dims.contains(&0) {
-        return Err(Decline::invalid("there is no data to read"));
+        return Err(Decline::invalid("the data is empty"));
     }
     let axes: Vec<Axis> = dims.iter().map(|&dim| Axis { dim, align_corners, padding }).collect();
     if padding == Padding::Reflection && align_corners && dims.contains(&1) {
@@ -233,7 +233,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         // What weights are off by is a share of the largest element.
         let most = if data.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
         if !values.iter().all(|value| value.to_f64().abs() <= most) {
-            return Err(Decline::unsupported("runtimes disagree on sums of what is not finite"));
+            return Err(Decline::unsupported("runtimes disagree on sums with infinities or NaN"));
         }
         let sums = layout.sums(&values, &axes, mode, &points);
         Ok(vec![<T as Ring>::write(data.dtype(), &shape, sums)?.into()])
@@ -245,7 +245,8 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
     cx.claim(DType::Complex128, grid.shape())?;
     let single = grid.dtype() != DType::Double;
     let floats = matches!(grid.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
-    let given = grid.to_f64s().filter(|_| floats).ok_or_else(|| Decline::invalid("the grid is no tensor of floats"))?;
+    let given =
+        grid.to_f64s().filter(|_| floats).ok_or_else(|| Decline::invalid("the grid is not a tensor of floats"))?;
     let mut points = Vec::with_capacity(given.len());
     for point in given.chunks_exact(axes.len()) {
         for (&axis, &x) in axes.iter().zip(point.iter().rev()) {
@@ -260,7 +261,7 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
             }
             let point = axis.brought_back(whole);
             if mode == Mode::Cubic && axis.padding == Padding::Border && point != whole {
-                return Err(Decline::unsupported("runtimes disagree whether points are brought back to the border"));
+                return Err(Decline::unsupported("runtimes disagree on whether points are clamped to the border"));
             }
             points.push(point);
         }

@@ -155,7 +155,7 @@ impl Filter {
             let sum: f64 = own.iter().sum();
             // Keys' weights add up to 1; the others are made to.
             if sum.abs() < 1e-6 || !sum.is_finite() {
-                return Err(Decline::unsupported("a place is made of nothing"));
+                return Err(Decline::unsupported("a sample has no elements"));
             }
             own.iter_mut().for_each(|weight| *weight /= sum);
         }

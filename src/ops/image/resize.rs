@@ -73,7 +73,7 @@ fn interpolation(site: &Site<'_>) -> Result<Interpolation, Refusal> {
             let a = f64::from(site.attr_float("cubic_coeff_a")?.unwrap_or(-0.75));
             Ok(Interpolation::Weighted { bump: Bump::Cubic(a), antialias, exclude_outside })
         }
-        "bilinear" if site.version < 7 => Err(Refusal::unsupported("Upsample-1 does not say where elements lie")),
+        "bilinear" if site.version < 7 => Err(Refusal::unsupported("Upsample-1 does not define its coordinates")),
         other => Err(Refusal::invalid(format!("mode is '{other}'"))),
     }
 }
@@ -289,7 +289,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Ok(vec![Tensor::zeros(data.dtype(), &shape)?.into()]);
     }
     if data.is_empty() {
-        return Err(Decline::invalid("nothing cannot be resized to something"));
+        return Err(Decline::invalid("an empty axis cannot be resized to a non-empty one"));
     }
     if extents.iter().any(|extent| coordinates.needs_exact_size(extent) && !extent.is_exact()) {
         return Err(Decline::unsupported("runtimes disagree on the coordinates of a size that was rounded"));
@@ -302,10 +302,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let unchanged = extents.iter().all(|extent| extent.input == extent.output);
     if unchanged && extents.iter().any(|extent| extent.scale[0] != extent.scale[1]) {
-        return Err(Decline::unsupported("runtimes copy data whose sizes do not change"));
+        return Err(Decline::unsupported("runtimes copy data if no size changes"));
     }
     if extents.iter().any(|extent| coordinates.is_skipped(extent)) {
-        return Err(Decline::unsupported("runtimes leave an axis alone that keeps its size"));
+        return Err(Decline::unsupported("runtimes copy an axis that keeps its size"));
     }
     let mut places = Vec::with_capacity(extents.len());
     let mut beyond = Beyond { shape: shape.clone(), axes: Vec::with_capacity(extents.len()) };
@@ -329,7 +329,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             _ => Some(false),
         };
         let outside: Option<Vec<bool>> = along.iter().map(outside).collect();
-        beyond.axes.push(outside.ok_or_else(|| Decline::unsupported("rounding decides what is beyond the data"))?);
+        beyond
+            .axes
+            .push(outside.ok_or_else(|| Decline::unsupported("rounding decides which samples lie outside the data"))?);
         places.push(Some(along));
     }
     let result = match interpolation {
@@ -391,7 +393,7 @@ fn weighted_sums<T: Lane>(
     // What weights are off by is a share of the largest element.
     let most = if T::DTYPE == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     if !values.iter().all(|value| value.to_f64().abs() <= most) {
-        return Err(Decline::unsupported("runtimes disagree on sums of what is not finite"));
+        return Err(Decline::unsupported("runtimes disagree on sums with infinities or NaN"));
     }
     let mut current = data.shape().to_vec();
     // Axes that shrink go first, so that the others have less to do. The order is that of the sizes alone.

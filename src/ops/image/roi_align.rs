@@ -98,7 +98,7 @@ impl Span {
         }
         let samples = if pooling.sampling_ratio > 0 { pooling.sampling_ratio as f64 } else { bin.ceil() };
         if samples > 1e6 {
-            return Err(Decline::OverBudget("a region takes too many samples".into()));
+            return Err(Decline::OverBudget("a region needs too many samples".into()));
         }
         Ok(Span { start, bin, samples: samples.max(0.0) as usize })
     }
@@ -140,19 +140,19 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Ok(vec![Tensor::zeros(dtype, &shape)?.into()]);
     }
     if image.is_empty() {
-        return Err(Decline::invalid("a region lies in an image that is empty"));
+        return Err(Decline::invalid("the image of a region is empty"));
     }
     in_lane!(dtype, T => {
         let round: Round = |x| T::of(x).to_f64();
         let (values, regions) = (read::<T>(image)?, read::<T>(regions)?);
         if values.iter().any(|value| !value.to_f64().is_finite()) {
-            return Err(Decline::unsupported("runtimes disagree on samples of what is not finite"));
+            return Err(Decline::unsupported("runtimes disagree on samples of infinities and NaN"));
         }
         let mut result = Vec::with_capacity(crate::tensor::product(&shape).unwrap_or(0));
         let size = height * width;
         for (region, &index) in regions.chunks_exact(4).zip(&indices) {
             let index = usize::try_from(index).ok().filter(|&index| index < batch);
-            let index = index.ok_or_else(|| Decline::invalid("a region lies in an image that is not there"))?;
+            let index = index.ok_or_else(|| Decline::invalid("the batch index of a region is out of range"))?;
             let edge = |at: usize| region.get(at).map_or(0.0, |edge| edge.to_f64());
             let across = Span::new(&pooling, round, edge(0), edge(2), columns)?;
             let down = Span::new(&pooling, round, edge(1), edge(3), rows)?;

@@ -99,7 +99,7 @@ pub(super) fn resized_axes(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, R
     sorted.sort_unstable();
     sorted.dedup();
     if sorted.len() != axes.len() {
-        return Err(Refusal::unsupported("an axis is given twice"));
+        return Err(Refusal::unsupported("an axis is listed twice"));
     }
     Ok(axes)
 }
@@ -136,7 +136,7 @@ impl Asked {
             known.unwrap_or_else(|| vec![Scalar::Unknown; len])
         };
         Ok(match (len(scales), len(sizes)) {
-            (Some(0), Some(0)) => return Err(Refusal::invalid("there are neither scales nor sizes")),
+            (Some(0), Some(0)) => return Err(Refusal::invalid("both scales and sizes are missing")),
             (Some(0), Some(count)) => Asked::Sizes(elements(sizes, count)),
             (Some(count), Some(0)) => Asked::Scales(elements(scales, count)),
             (Some(_), Some(_)) => return Err(Refusal::invalid("there are both scales and sizes")),
@@ -369,11 +369,11 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
         let operand = place.map(|place| cx.optional_tensor(place)).transpose()?.flatten();
         Ok(operand.filter(|operand| !operand.is_empty()))
     };
-    let wrong_count = || Decline::invalid("there are more or fewer numbers than axes to resize");
+    let wrong_count = || Decline::invalid("the number of scales or sizes differs from the number of axes");
     let scales = match (attribute_scales(cx)?, given(places.scales)?) {
         (Some(scales), _) => Some(scales),
         (None, operand) => match operand.map(Tensor::elements::<f32>) {
-            Some(scales) => Some(scales.ok_or_else(|| Decline::invalid("the scales are no floats"))?.into_owned()),
+            Some(scales) => Some(scales.ok_or_else(|| Decline::invalid("the scales are not floats"))?.into_owned()),
             None => None,
         },
     };
@@ -395,23 +395,25 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
                 }
             }
             _ if ignores_policy(cx)? => {
-                return Err(Decline::unsupported("runtimes overlook axes counted from the end"));
+                return Err(Decline::unsupported("runtimes ignore negative axes"));
             }
             policy => {
                 let pairs = axes.iter().zip(&sizes).map(|(&axis, &size)| Ok((size, dim(axis)?)));
                 let common = policy.common(&pairs.collect::<Result<Vec<_>, Decline>>()?);
-                let common = common.ok_or_else(|| Decline::invalid("nothing has no aspect ratio"))?;
+                let common = common.ok_or_else(|| Decline::invalid("an empty tensor has no aspect ratio"))?;
                 for &axis in &axes {
                     resize(axis, fitted(dim(axis)?, common), [common.0 as f64, common.1 as f64])?;
                 }
             }
         },
-        (Some(_), Some(_)) | (None, None) => return Err(Decline::invalid("either scales or sizes must be given")),
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(Decline::invalid("exactly one of scales and sizes must be present"));
+        }
         _ => return Err(wrong_count()),
     }
     if crops {
         let region = given(places.roi)?.and_then(Tensor::to_f64s).filter(|region| region.len() == axes.len() * 2);
-        let region = region.ok_or_else(|| Decline::invalid("there is no region of interest"))?;
+        let region = region.ok_or_else(|| Decline::invalid("the region of interest is missing"))?;
         let (starts, ends) = region.split_at(axes.len());
         for (&axis, (&start, &end)) in axes.iter().zip(starts.iter().zip(ends)) {
             if let Some(extent) = extents.get_mut(axis) {

@@ -95,7 +95,7 @@ fn single<T: Copy>(values: Option<Vec<T>>) -> Result<Option<T>, Decline> {
     match values.as_deref() {
         None | Some([]) => Ok(None),
         Some([value]) => Ok(Some(*value)),
-        Some(_) => Err(Decline::invalid("a threshold is no single number")),
+        Some(_) => Err(Decline::invalid("a threshold is not a single number")),
     }
 }
 
@@ -111,7 +111,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let limit = single(cx.data(2).map(|_| cx.ints(2)).transpose()?)?.unwrap_or(0).max(0);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(*count);
     let threshold = |i: usize| -> Result<Option<f32>, Decline> {
-        let no_float = || Decline::invalid("a threshold is no float");
+        let no_float = || Decline::invalid("a threshold is not a float");
         let values = cx.optional_tensor(i)?.map(|tensor| tensor.elements::<f32>().ok_or_else(no_float)).transpose()?;
         single(values.map(|values| values.into_owned()))
     };

@@ -80,7 +80,7 @@ impl Equation {
     fn read(site: &Site<'_>) -> Result<Equation, Refusal> {
         let text = site.attr_str("equation")?.ok_or_else(|| Refusal::invalid("attribute 'equation' is missing"))?;
         let equation = Equation::parse(text)
-            .ok_or_else(|| Refusal::invalid(format!("'{text}' is no equation of Einstein's convention")))?;
+            .ok_or_else(|| Refusal::invalid(format!("'{text}' is not a valid Einsum equation")))?;
         if equation.operands.len() != site.input_count() {
             let (terms, operands) = (equation.operands.len(), site.input_count());
             return Err(Refusal::invalid(format!("the equation has {terms} terms for {operands} operands")));

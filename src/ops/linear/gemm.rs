@@ -56,7 +56,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         let scope = cx.scope();
         let differs = |(dim, c): (&Dim, &Dim)| scope.eq(c, &Dim::constant(1)).is_no() && scope.eq(dim, c).is_no();
         if c.len() > shape.len() || shape.iter().rev().zip(c.iter().rev()).any(differs) {
-            return Err(Refusal::invalid("C does not stretch to the shape of the product"));
+            return Err(Refusal::invalid("C does not broadcast to the shape of the product"));
         }
     }
     Ok(vec![Fact::tensor(dtype, Some(shape))])

@@ -142,7 +142,7 @@ fn is_bounded(terms: usize, operands: &[&Tensor], room: f64) -> Result<(), Decli
     }
     let is_double = operands.iter().all(|tensor| tensor.dtype() == DType::Double);
     let most = if is_double { f64::MAX } else { f64::from(f32::MAX) } / room;
-    if bound <= most { Ok(()) } else { Err(Decline::unsupported("kernels overflow on the way to the result")) }
+    if bound <= most { Ok(()) } else { Err(Decline::unsupported("kernels overflow during the computation")) }
 }
 
 /// Whether all of some numbers are finite. It looks at all of them, so that it can look at several at once.

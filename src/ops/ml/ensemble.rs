@@ -76,7 +76,7 @@ fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
 const MEMBER: u8 = 6;
 
 fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
-    let broken = || Decline::invalid("the attributes do not make trees");
+    let broken = || Decline::invalid("the attributes do not describe trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
     let (features, modes, values) =
         (ints("nodes_featureids")?, tensor(site, "nodes_modes")?, tensor(site, "nodes_splits")?);
@@ -97,7 +97,7 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
         let value = *values.get(at).ok_or_else(broken)?;
         // A node that tests for membership does not look at it.
         if value.is_nan() && mode as u8 != MEMBER {
-            return Err(Decline::unsupported("runtimes disagree about a comparison with what is not a number"));
+            return Err(Decline::unsupported("runtimes disagree on a comparison with NaN"));
         }
         nodes.push(Node {
             feature: features.get(at).and_then(|&feature| usize::try_from(feature).ok()).ok_or_else(broken)?,
@@ -129,7 +129,7 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = targets(cx)?.and_then(|targets| usize::try_from(targets).ok());
-    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is not given"))?;
+    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is missing"))?;
     let aggregate = match cx.attr_int("aggregate_function")?.unwrap_or(1) {
         0 => Aggregate::Average,
         1 => Aggregate::Sum,

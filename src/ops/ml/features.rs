@@ -87,7 +87,7 @@ fn eval_binarizer(cx: &mut EvalCx<'_>) -> EvalResult {
     let threshold = f64::from(cx.attr_float("threshold")?.unwrap_or(0.0));
     cx.claim(data.dtype(), data.shape())?;
     if numbers(cx, data)?.iter().any(|value| value.is_nan()) {
-        return Err(Decline::unsupported("runtimes disagree whether NaN is above a threshold"));
+        return Err(Decline::unsupported("runtimes disagree on whether NaN exceeds a threshold"));
     }
     dispatch_numeric!(data.dtype(), T => {
         let elements = data.elements::<T>().unwrap_or_default();
@@ -100,7 +100,7 @@ fn infer_vectorizer(cx: &mut InferCx<'_>) -> InferResult {
     let widths = cx.attr_ints("inputdimensions")?.unwrap_or_default();
     let sum = widths.iter().try_fold(0i64, |sum, &width| sum.checked_add(width).filter(|_| width >= 0));
     if widths.len() > cx.input_count() || sum.is_none() {
-        return Err(Refusal::invalid("'inputdimensions' does not go with the operands"));
+        return Err(Refusal::invalid("'inputdimensions' does not match the operands"));
     }
     let mut rows: Option<Dim> = None;
     for operand in 0..cx.input_count() {
@@ -121,7 +121,7 @@ fn infer_vectorizer(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn eval_vectorizer(cx: &mut EvalCx<'_>) -> EvalResult {
-    let broken = || Decline::invalid("'inputdimensions' does not go with the operands");
+    let broken = || Decline::invalid("'inputdimensions' does not match the operands");
     let widths = cx.attr_ints("inputdimensions")?.unwrap_or_default();
     let widths = widths.iter().map(|&width| usize::try_from(width).ok()).collect::<Option<Vec<usize>>>();
     let widths = widths.filter(|widths| widths.len() == cx.input_count()).ok_or_else(broken)?;
@@ -225,7 +225,7 @@ fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
             "MAX" => {
                 let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 if most != magnitude {
-                    return Err(Decline::unsupported("runtimes disagree whether the maximum is one of magnitudes"));
+                    return Err(Decline::unsupported("runtimes disagree on whether the maximum is that of magnitudes"));
                 }
                 most
             }
@@ -274,7 +274,7 @@ fn eval_one_hot(cx: &mut EvalCx<'_>) -> EvalResult {
     let found = match (data.strings(), cx.attr_strings("cats_strings")?.unwrap_or_default()) {
         (Some(strings), categories) if !categories.is_empty() => positions::<Bytes>(categories, strings)?,
         (None, []) => {
-            let beyond = || Decline::unsupported("an element is no integer");
+            let beyond = || Decline::unsupported("an element is not an integer");
             let whole = |x: &f64| <i64 as Number>::from_f64(*x);
             let elements = match data.to_i64s() {
                 Some(elements) => elements,

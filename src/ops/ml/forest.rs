@@ -93,7 +93,7 @@ impl Forest {
                 }
             }
         }
-        Err(Decline::invalid("a tree goes round in circles"))
+        Err(Decline::invalid("a tree has a cycle"))
     }
 
     /// For each observation and score, the votes of all trees together, `base` added; `None` where no tree votes.
@@ -114,7 +114,7 @@ impl Forest {
             let mut own: Vec<Option<f64>> = vec![None; count];
             for &root in &self.roots {
                 for &(score, weight) in self.votes(root, row)? {
-                    let place = own.get_mut(score).ok_or_else(|| Decline::invalid("a vote is for no score"))?;
+                    let place = own.get_mut(score).ok_or_else(|| Decline::invalid("a vote has no score"))?;
                     *place = Some(match (*place, aggregate) {
                         (None, _) => weight,
                         (Some(sum), Aggregate::Sum | Aggregate::Average) => sum + weight,
@@ -125,7 +125,7 @@ impl Forest {
             }
             for (at, voted) in own.into_iter().enumerate() {
                 if voted.is_none() && matches!(aggregate, Aggregate::Min | Aggregate::Max) {
-                    return Err(Decline::unsupported("the extreme of no votes is undefined"));
+                    return Err(Decline::unsupported("the maximum of an empty set of votes is undefined"));
                 }
                 let value = voted.unwrap_or(0.0) / if aggregate == Aggregate::Average { trees } else { 1.0 };
                 scores.push((value + base.get(at).copied().unwrap_or(0.0), voted.is_some()));

@@ -50,7 +50,7 @@ fn infer_encoder(cx: &mut InferCx<'_>) -> InferResult {
     let shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
     let (keys, values) = (listed(cx, "keys")?, listed(cx, "values")?);
     are_parallel(keys.as_ref().map(Tensor::len), values.as_ref().map(Tensor::len), ["keys", "values"])?;
-    let values = values.ok_or_else(|| Refusal::invalid("there are no values to map to"))?;
+    let values = values.ok_or_else(|| Refusal::invalid("the mapping has no values"))?;
     if let Some(default) = cx.attr_tensor("default_tensor")?.filter(|_| cx.version >= 4) {
         let (own, of_values) = (default.dtype(), values.dtype());
         if own != of_values || default.len() != 1 {
@@ -68,9 +68,9 @@ fn are_parallel(first: Option<usize>, second: Option<usize>, names: [&str; 2]) -
     let [left, right] = names;
     match (first, second) {
         (Some(first), Some(second)) if first == second => Ok(()),
-        (Some(first), Some(second)) => {
-            Err(Refusal::invalid(format!("'{left}' lists {first} and '{right}' {second}: they must be as many")))
-        }
+        (Some(first), Some(second)) => Err(Refusal::invalid(format!(
+            "'{left}' has {first} entries and '{right}' has {second}; they must be equal"
+        ))),
         _ => Err(Refusal::invalid(format!("'{left}' and '{right}' are both needed"))),
     }
 }
@@ -93,7 +93,7 @@ fn listed(site: &Site<'_>, name: &str) -> Result<Option<Tensor>, Refusal> {
 fn default(site: &Site<'_>, dtype: DType) -> Result<Tensor, Decline> {
     if let Some(tensor) = site.attr_tensor("default_tensor")?.filter(|_| site.version >= 4) {
         if tensor.dtype() != dtype || tensor.len() != 1 {
-            return Err(Decline::invalid("'default_tensor' is no single value"));
+            return Err(Decline::invalid("'default_tensor' is not a single value"));
         }
         return Ok(tensor.reshape(&[])?);
     }
@@ -108,7 +108,7 @@ fn default(site: &Site<'_>, dtype: DType) -> Result<Tensor, Decline> {
         DType::Double => Tensor::scalar(-0f64),
         DType::Int32 => Tensor::scalar(-1i32),
         DType::Int16 => Tensor::scalar(-1i16),
-        other => return Err(Decline::invalid(format!("{other} is no type of labels"))),
+        other => return Err(Decline::invalid(format!("{other} is not a supported type of labels"))),
     })
 }
 
@@ -120,7 +120,9 @@ fn keys(tensor: &Tensor) -> Result<Vec<Key>, Decline> {
     if let Some(ints) = tensor.to_i64s() {
         return Ok(ints.into_iter().map(Key::Int).collect());
     }
-    let floats = tensor.to_f64s().ok_or_else(|| Decline::invalid(format!("{} is no type of keys", tensor.dtype())))?;
+    let floats = tensor
+        .to_f64s()
+        .ok_or_else(|| Decline::invalid(format!("{} is not a supported type of keys", tensor.dtype())))?;
     // Adding 0 makes −0 a 0.
     let bits = |float: f64| if float.is_nan() { f64::NAN.to_bits() } else { (float + 0.0).to_bits() };
     Ok(floats.into_iter().map(|float| Key::Float(bits(float))).collect())
@@ -144,7 +146,7 @@ impl Key {
 fn mapped(cx: &EvalCx<'_>, list: &Tensor, values: &Tensor, default: &Tensor) -> EvalResult {
     let data = cx.tensor(0)?;
     if list.dtype() != data.dtype() || list.len() != values.len() || values.dtype() != default.dtype() {
-        return Err(Decline::invalid("keys, values and elements do not go together"));
+        return Err(Decline::invalid("the types of keys, values and elements do not match"));
     }
     let cells = data.len().saturating_add(list.len());
     cx.claim(values.dtype(), data.shape())?;
@@ -161,7 +163,7 @@ fn mapped(cx: &EvalCx<'_>, list: &Tensor, values: &Tensor, default: &Tensor) -> 
     }
     let elements = keys(data)?;
     if cx.version == 2 && elements.iter().any(|element| element.is_ambiguous() && places.contains_key(element)) {
-        return Err(Decline::unsupported("runtimes disagree how NaN and zeros are compared"));
+        return Err(Decline::unsupported("runtimes disagree on comparisons of NaN and zeros"));
     }
     let found: Vec<Option<usize>> = elements.iter().map(|element| places.get(element).copied()).collect();
     fn chosen<E: Clone>(values: &[E], default: &[E], found: &[Option<usize>]) -> Vec<E> {
@@ -173,7 +175,7 @@ fn mapped(cx: &EvalCx<'_>, list: &Tensor, values: &Tensor, default: &Tensor) -> 
     dispatch_numeric!(values.dtype(), T => {
         let (values, default) = (values.elements::<T>().unwrap_or_default(), default.elements::<T>().unwrap_or_default());
         Ok(vec![Tensor::from_vec(data.shape(), chosen(&values, &default, &found))?.into()])
-    }, else => Err(Decline::invalid(format!("{} is no type of labels", values.dtype()))))
+    }, else => Err(Decline::invalid(format!("{} is not a supported type of labels", values.dtype()))))
 }
 
 fn eval_mapper(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -87,9 +87,9 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
         0 => coefficients.len() == data.features,
         _ => coefficients.len() == count && Some(vectors.len()) == count.checked_mul(data.features),
     };
-    let &[rho] = rho.as_ref() else { return Err(Decline::invalid("'rho' is no single number")) };
+    let &[rho] = rho.as_ref() else { return Err(Decline::invalid("'rho' is not a single number")) };
     if !fits || data.features == 0 {
-        return Err(Decline::invalid("coefficients, support vectors and features do not go together"));
+        return Err(Decline::invalid("the numbers of coefficients, support vectors and features do not match"));
     }
     cx.claim(DType::Complex128, &[data.rows])?;
     cx.budget().take_work((data.rows as u64).saturating_mul(vectors.len().max(data.features) as u64))?;

@@ -46,7 +46,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     if site.tensor(0)?.dtype() == DType::Double && site.attribute("nodes_values").is_some() {
         return Err(Decline::unsupported("runtimes disagree on comparing doubles with floats"));
     }
-    let broken = || Decline::invalid("the attributes do not make trees");
+    let broken = || Decline::invalid("the attributes do not describe trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
     let (trees, ids) = (ints("nodes_treeids")?, ints("nodes_nodeids")?);
     let (features, values) = (ints("nodes_featureids")?, floats(site, "nodes_values")?);
@@ -59,7 +59,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     let mut places: FxHashMap<(i64, i64), usize> = FxHashMap::default();
     for (at, (&tree, &id)) in trees.iter().zip(ids).enumerate() {
         if places.insert((tree, id), at).is_some() {
-            return Err(Decline::invalid("a tree has two nodes of one number"));
+            return Err(Decline::invalid("two nodes of a tree have the same id"));
         }
     }
     let leaf = |at: usize| modes.get(at).is_some_and(|mode| mode.as_ref() == b"LEAF");
@@ -113,7 +113,7 @@ fn votes(
     let (trees, nodes, ids) = (ints("treeids")?, ints("nodeids")?, ints("ids")?);
     let weights = floats(site, &format!("{prefix}_weights"))?;
     if trees.len() != ids.len() || nodes.len() != ids.len() || weights.len() != ids.len() {
-        return Err(Decline::invalid("the votes are not one each"));
+        return Err(Decline::invalid("the number of votes per leaf is not one"));
     }
     for (((tree, node), &id), &weight) in trees.iter().zip(nodes).zip(ids).zip(weights.iter()) {
         let leaf = places.get(&(*tree, *node)).and_then(|&at| leaves.get_mut(at));
@@ -136,7 +136,7 @@ fn base(site: &Site<'_>, count: usize) -> Result<Vec<f64>, Decline> {
 
 fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = targets(cx)?.and_then(|targets| usize::try_from(targets).ok());
-    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is not given"))?;
+    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is missing"))?;
     let aggregate = match cx.attr_str("aggregate_function")? {
         None | Some("SUM") => Aggregate::Sum,
         Some("AVERAGE") => Aggregate::Average,
@@ -149,7 +149,7 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     let base = base(cx, count)?;
     let scores = forest(cx, "target")?.scores(cx, &data, count, aggregate, &base)?;
     if base.iter().any(|base| *base != 0.0) && scores.iter().any(|(_, voted)| !voted) {
-        return Err(Decline::unsupported("runtimes disagree on targets that nobody votes for"));
+        return Err(Decline::unsupported("runtimes disagree on targets without votes"));
     }
     let mut scores: Vec<f64> = scores.into_iter().map(|(score, _)| score).collect();
     scores.chunks_exact_mut(count).try_for_each(|scores| transform.apply(scores))?;
@@ -168,7 +168,7 @@ fn eval_classifier(cx: &mut EvalCx<'_>) -> EvalResult {
     for own in scores.chunks_exact(count) {
         let best = best(&own.iter().map(|(score, _)| *score).collect::<Vec<f64>>())?;
         if !own.get(best).is_some_and(|(_, voted)| *voted) {
-            return Err(Decline::unsupported("runtimes disagree on classes that nobody votes for"));
+            return Err(Decline::unsupported("runtimes disagree on classes without votes"));
         }
         chosen.push(best);
     }

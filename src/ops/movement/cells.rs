@@ -111,12 +111,12 @@ fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
 
 /// What cannot be: a kernel gave something its operands do not hold.
 fn lost() -> Decline {
-    Decline::unsupported("elements were lost on the way")
+    Decline::unsupported("elements are missing")
 }
 
 /// The bytes of one element of a type whose elements are whole bytes.
 pub(super) fn width(tensor: &Tensor) -> Result<usize, Decline> {
-    tensor.dtype().byte_len(1).ok_or_else(|| Decline::unsupported("strings are not moved as bytes"))
+    tensor.dtype().byte_len(1).ok_or_else(|| Decline::unsupported("strings are not supported here"))
 }
 
 /// A tensor under construction, its elements taken one after another from tensors of the same type.

@@ -123,7 +123,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn summed<T: Number>(data: &Tensor, axes: &[Axis], shape: &[usize]) -> Result<Tensor, Decline> {
-    let fails = || Decline::invalid("an element has no place");
+    let fails = || Decline::invalid("the position of an element is out of range");
     let elements = data.elements::<T>().ok_or_else(fails)?;
     let len = count(shape)?;
     let mut result = vec![T::zero(); len];

@@ -74,7 +74,7 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
                 .or_else(|| first().filter(|_| shapes.len() == operands.len()))
                 .unwrap_or_else(|| cx.fresh_dim())
         } else if along.clone().filter_map(Dim::as_const).try_fold(0i64, i64::checked_add).is_none() {
-            return Err(Refusal::invalid("the dims along the axis add up to more than a size can be"));
+            return Err(Refusal::invalid("the sum of the dims along the axis overflows"));
         } else if shapes.len() == operands.len() {
             cx.scope().sum(along)
         } else {
@@ -203,7 +203,7 @@ fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
         return Ok((outputs, false));
     }
     match site.attr_int("num_outputs")? {
-        None => Err(Refusal::invalid("neither sizes nor 'num_outputs' are given")),
+        None => Err(Refusal::invalid("both the sizes and 'num_outputs' are missing")),
         Some(number) if usize::try_from(number).ok() == Some(outputs) => Ok((outputs, true)),
         Some(number) => Err(Refusal::invalid(format!("'num_outputs' is {number} but there are {outputs} results"))),
     }
@@ -212,7 +212,7 @@ fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
 /// Sizes and a number exclude each other.
 fn check_exclusive(site: &Site<'_>) -> Result<(), Refusal> {
     match site.attr_int("num_outputs")? {
-        Some(_) if site.version >= 18 => Err(Refusal::invalid("sizes and 'num_outputs' are both given")),
+        Some(_) if site.version >= 18 => Err(Refusal::invalid("both sizes and 'num_outputs' are present")),
         _ => Ok(()),
     }
 }
@@ -262,7 +262,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         };
         facts.push(follow(fact, &[data], &|operands| match operands {
             [data] => part(data, axis, start, len),
-            _ => Err(Decline::invalid("one operand is split")),
+            _ => Err(Decline::invalid("the operator needs one data operand")),
         }));
         start = start.saturating_add(len);
     }

@@ -70,7 +70,7 @@ fn given<'a>(site: &Site<'a>) -> Result<Given<'a>, Refusal> {
 fn infer_constant(cx: &mut InferCx<'_>) -> InferResult {
     let opaque = |name: &&str| matches!(cx.attribute(name), Some(Attribute::Opaque(_)));
     if ["value", "sparse_value"].iter().any(opaque) {
-        return Err(Refusal::unsupported("the constant is of a type this program does not know"));
+        return Err(Refusal::unsupported("the constant has an unknown type"));
     }
     Ok(vec![match given(cx)? {
         Given::Dense(tensor) => Fact::constant(tensor),
@@ -183,7 +183,7 @@ fn eval_eye_like(cx: &mut EvalCx<'_>) -> EvalResult {
     });
     let starts: Vec<usize> = ones.collect();
     let zeros = Tensor::zeros(dtype, like.shape())?;
-    let one = one(dtype).ok_or_else(|| Decline::unsupported(format!("EyeLike does not give {dtype}")))?;
+    let one = one(dtype).ok_or_else(|| Decline::unsupported(format!("EyeLike does not support {dtype}")))?;
     let ones = gather(&one, &StridedView::of(&one).broadcast_to(&[starts.len()])?)?;
     Ok(vec![Data::Tensor(overwrite(&zeros, &ones, &starts, 1)?)])
 }

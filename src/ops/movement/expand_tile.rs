@@ -67,7 +67,7 @@ fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
     let Some(shape) = fact.static_shape() else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => Ok(gather(data, &StridedView::of(data).broadcast_to(&shape)?)?),
-        _ => Err(Decline::invalid("one operand is expanded")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
 }
 
@@ -133,7 +133,7 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
     let Some(repeats) = repeats.and_then(|repeats| sizes(&repeats).ok()) else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => tiled(data, &repeats),
-        _ => Err(Decline::invalid("one operand is tiled")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
 }
 

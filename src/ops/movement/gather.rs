@@ -121,7 +121,7 @@ fn eval_gather(cx: &mut EvalCx<'_>) -> EvalResult {
     let places = places(&index_values(indices)?, dim)?;
     let result = moved(&[data], &|operands| match operands {
         [data] => gather_rows(data, axis, &places, &shape),
-        _ => Err(Decline::invalid("data of one kind is gathered")),
+        _ => Err(Decline::invalid("the operator needs data of one type")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }
@@ -289,7 +289,7 @@ fn eval_gather_elements(cx: &mut EvalCx<'_>) -> EvalResult {
     claim(cx, data.dtype(), indices.shape())?;
     let values = index_values(indices)?;
     let result = moved(&[data], &|operands| {
-        let [data] = operands else { return Err(Decline::invalid("data of one kind is gathered")) };
+        let [data] = operands else { return Err(Decline::invalid("the operator needs data of one type")) };
         let mut builder = Builder::new(data, values.len())?;
         element_places(data.shape(), indices.shape(), axis, &values, &mut |row| builder.pick(data, 0, row))?;
         builder.finish(indices.shape())
@@ -360,7 +360,7 @@ pub(super) fn tuple_places(
     let (batch_strides, named_strides) = strides.split_at_checked(batch).ok_or_else(misfit)?;
     let number = count(tuples)?;
     if last == 0 && number > MAX_ELEMENTS {
-        return Err(Decline::unsupported("indices that name nothing are not followed"));
+        return Err(Decline::unsupported("indices out of range are not followed"));
     }
     let tuples_of_batch = tuples.get(batch..).map_or(Ok(1), count)?.max(1);
     let mut batches = crate::tensor::Indices::new(data.get(..batch).unwrap_or_default());
@@ -394,7 +394,7 @@ fn eval_gather_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     let starts = tuple_places(data.shape(), indices.shape(), batch, &index_values(indices)?)?;
     let run = count(rest)?;
     let result = moved(&[data], &|operands| {
-        let [data] = operands else { return Err(Decline::invalid("data of one kind is gathered")) };
+        let [data] = operands else { return Err(Decline::invalid("the operator needs data of one type")) };
         let mut builder = Builder::new(data, count(&shape)?)?;
         if run == 1 {
             builder.pick(data, 0, &starts)?;

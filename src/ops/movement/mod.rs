@@ -97,7 +97,7 @@ fn distinct_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>, Refusal> {
     let mut seen = vec![false; rank];
     for &axis in &axes {
         if seen.get_mut(axis).is_none_or(|seen| std::mem::replace(seen, true)) {
-            return Err(Refusal::invalid(format!("axis {axis} is named twice")));
+            return Err(Refusal::invalid(format!("axis {axis} is listed twice")));
         }
     }
     Ok(axes)

@@ -53,7 +53,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let Ok(starts) = hot(&places, &shape, axis, cx.version) else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[values], &|operands| match operands {
         [values] => one_hot(values, &shape, &starts),
-        _ => Err(Decline::invalid("one pair of values is spread")),
+        _ => Err(Decline::invalid("the operator needs one pair of values")),
     })])
 }
 
@@ -101,7 +101,7 @@ fn whole_indices(indices: &Tensor) -> Result<Vec<i64>, Decline> {
                 .map(|&index| i64::try_from(index).unwrap_or(i64::MAX))
                 .collect());
         }
-        _ => indices.to_f64s().ok_or_else(|| Decline::invalid("the indices are no numbers"))?,
+        _ => indices.to_f64s().ok_or_else(|| Decline::invalid("the indices are not numbers"))?,
     };
     let whole = |value: f64| if value.fract() == 0.0 { Ok(value as i64) } else { Err(()) };
     floats.into_iter().map(whole).collect::<Result<_, _>>().map_err(|()| Decline::unsupported("an index is fractional"))
@@ -127,7 +127,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         if count(&shape)? == 0 { Vec::new() } else { hot(&whole_indices(indices)?, &shape, axis, cx.version)? };
     let result = moved(&[values], &|operands| match operands {
         [values] => one_hot(values, &shape, &starts),
-        _ => Err(Decline::invalid("one pair of values is spread")),
+        _ => Err(Decline::invalid("the operator needs one pair of values")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }

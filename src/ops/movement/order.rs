@@ -33,7 +33,7 @@ pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
         let floats = tensor.to_f64s().ok_or_else(unordered)?;
         floats.into_iter().map(key).collect()
     });
-    if ordered { Ok(keys) } else { Err(Decline::unsupported("there are NaNs, which have no order")) }
+    if ordered { Ok(keys) } else { Err(Decline::unsupported("the operand has NaN, which has no order")) }
 }
 
 /// The bits of a float, which is no NaN, such that they compare as it does.

@@ -82,8 +82,8 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     // ONNX Runtime takes a matrix of one row as long as it computes it, and does not load the model where it is constant.
     match cx.input(1).and_then(Fact::rank).filter(|_| stated.is_none()) {
         None | Some(1) => {}
-        Some(2) => return Err(Refusal::lax("the pads are no vector")),
-        Some(_) => return Err(Refusal::invalid("the pads are no vector")),
+        Some(2) => return Err(Refusal::lax("the pads are not a vector")),
+        Some(_) => return Err(Refusal::invalid("the pads are not a vector")),
     }
     let Some(shape) = data.shape() else {
         let known = if let Some(pads) = stated { Some(pads.len()) } else { cx.input(1).and_then(Fact::static_len) };
@@ -110,14 +110,14 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
         if let (Some(begin), Some(end)) = (begin.as_const_int(), end.as_const_int())
             && [begin, end, dim.as_const().unwrap_or(0)].map(i128::from).iter().sum::<i128>() > i64::MAX.into()
         {
-            return Err(Refusal::invalid("a dim and its pads add up to more than a size can be"));
+            return Err(Refusal::invalid("the sum of a dim and its pads overflows"));
         }
         let size = match (begin, end) {
             (Scalar::Int(begin), Scalar::Int(end)) => scope.add(dim, &scope.add(begin, end)),
             _ => cx.fresh_dim(),
         };
         if size.as_const().is_some_and(|size| size < 0) {
-            return Err(Refusal::invalid(format!("the pads cut more than the dim of {} off", scope.format(dim))));
+            return Err(Refusal::invalid(format!("the pads remove more than the dim of {}", scope.format(dim))));
         }
         dims.push(size);
     }
@@ -153,7 +153,7 @@ fn fill_of(dtype: DType, value: f32) -> Option<Tensor> {
 fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode: Mode) -> Fact {
     follow(fact, &[data, fill], &|operands| match operands {
         [data, fill] => padded(data, fill, &margins(data.shape(), pads, mode)?),
-        _ => Err(Decline::invalid("data and a fill are padded")),
+        _ => Err(Decline::invalid("the operator needs data and a fill value of one type")),
     })
 }
 
@@ -174,7 +174,7 @@ fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {
             match fill {
                 Some(fill) => fill,
                 None if mode != Mode::Constant => Tensor::zeros(data.dtype(), &[])?,
-                None => return Err(Decline::unsupported(format!("{} has nothing to fill with", data.dtype()))),
+                None => return Err(Decline::unsupported(format!("{} has no fill value", data.dtype()))),
             }
         }
     };
@@ -190,7 +190,7 @@ fn pad_by(cx: &EvalCx<'_>, data: &Tensor, fill: &Tensor, pads: &[(i64, i64)], mo
     cx.budget().take_bytes(positions.saturating_mul(size_of::<usize>()))?;
     moved(&[data, fill], &|operands| match operands {
         [data, fill] => padded(data, fill, &margins),
-        _ => Err(Decline::invalid("data and a fill are padded")),
+        _ => Err(Decline::invalid("the operator needs data and a fill value of one type")),
     })
 }
 
@@ -247,7 +247,7 @@ fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Declin
     let wide = i64::try_from(dim).map_err(|_| too_large())?;
     let size = wide.checked_add(begin).and_then(|size| size.checked_add(end)).ok_or_else(too_large)?;
     if size < 0 {
-        return Err(Decline::invalid(format!("pads {begin} and {end} cut more than the dim of {dim} off")));
+        return Err(Decline::invalid(format!("the pads {begin} and {end} remove more than the dim of {dim}")));
     }
     // Cutting may reach over the other end, where the constant fill takes over.
     #[allow(clippy::disallowed_methods, reason = "how much a negative pad cuts off")]
@@ -260,7 +260,7 @@ fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Declin
     let (before, start, kept, after) = (positive(before)?, positive(start)?, positive(kept)?, positive(after)?);
     let repeats = before > 0 || after > 0;
     if repeats && mode != Mode::Constant && kept == 0 {
-        return Err(Decline::invalid(format!("nothing is left of a dim of {dim} to repeat")));
+        return Err(Decline::invalid(format!("no element of a dim of {dim} remains to repeat")));
     }
     if mode == Mode::Reflect && before.max(after) >= kept.max(1) {
         return Err(Decline::unsupported(format!("{} elements are mirrored from {kept}", before.max(after))));
@@ -375,7 +375,7 @@ fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let pads = center_pads(data.shape(), &shape)?;
     let fill = fill_of(data.dtype(), 0.0);
-    let fill = fill.ok_or_else(|| Decline::unsupported(format!("{} has nothing to fill with", data.dtype())))?;
+    let fill = fill.ok_or_else(|| Decline::unsupported(format!("{} has no fill value", data.dtype())))?;
     Ok(vec![Data::Tensor(pad_by(cx, data, &fill, &pads, Mode::Constant)?)])
 }
 

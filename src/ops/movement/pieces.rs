@@ -9,7 +9,8 @@ use crate::tensor::{StridedView, Tensor};
 /// # Errors
 /// There is none, they differ in type or in another dim, or the result is over budget.
 pub(in crate::ops) fn concat(cx: &EvalCx<'_>, tensors: &[Tensor], axis: usize) -> Result<Tensor, Decline> {
-    let first = tensors.first().ok_or_else(|| Decline::unsupported("the type and shape of nothing is not known"))?;
+    let first =
+        tensors.first().ok_or_else(|| Decline::unsupported("the type and shape of an empty sequence are unknown"))?;
     if axis >= first.rank() {
         return Err(Decline::invalid(format!("there is no axis {axis}")));
     }
@@ -23,7 +24,7 @@ pub(in crate::ops) fn concat(cx: &EvalCx<'_>, tensors: &[Tensor], axis: usize) -
 pub(in crate::ops) fn stack(cx: &EvalCx<'_>, tensors: &[Tensor], axis: i64) -> Result<Tensor, Decline> {
     let rank = tensors.first().map_or(0, Tensor::rank);
     if tensors.is_empty() {
-        return Err(Decline::unsupported("the type and shape of nothing is not known"));
+        return Err(Decline::unsupported("the type and shape of an empty sequence are unknown"));
     }
     let axis = axis_in(axis, rank + 1)?;
     let expanded = tensors.iter().map(|tensor| {

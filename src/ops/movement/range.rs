@@ -131,7 +131,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::invalid("the operands should be one element each, of one type"));
     }
     if matches!(dtype, DType::Float16 | DType::Bfloat16) && cx.attr_int("stash_type")?.unwrap_or(1) != 1 {
-        return Err(Decline::unsupported("only float is used to stash"));
+        return Err(Decline::unsupported("only float is supported as stash type"));
     }
     let ints = [start, limit, delta].map(Tensor::to_i64s).map(|ints| ints.and_then(|ints| ints.first().copied()));
     if let [Some(start), Some(limit), Some(delta)] = ints {
@@ -156,7 +156,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(dtype, &[length])?;
     cx.budget().take_work(length as u64)?;
     if !is_sum(start, delta, length, single) {
-        return Err(Decline::unsupported("runtimes add up the steps of a range, and others multiply them"));
+        return Err(Decline::unsupported("some runtimes accumulate the steps of a range, others multiply them"));
     }
     let result = dispatch_numeric!(dtype, T => {
         let values = counted(length, &|base, at| {

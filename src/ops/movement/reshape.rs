@@ -386,7 +386,7 @@ fn rest(scope: &Scope, total: &Dim, others: &[Dim]) -> Result<Option<Dim>, Refus
         return Ok(Some(rest));
     }
     match (total.as_const(), product.as_const()) {
-        (_, Some(0)) => Err(Refusal::invalid("the target has a -1 beside a size of 0")),
+        (_, Some(0)) => Err(Refusal::invalid("the target has both a -1 and a size of 0")),
         (Some(total), Some(product)) => {
             Err(Refusal::invalid(format!("{total} elements do not fill rows of {product} elements each")))
         }

@@ -40,7 +40,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let Some(lengths) = cx.const_ints(1) else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => reversed(data, &lengths, time_first),
-        _ => Err(Decline::invalid("one operand is reversed")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
 }
 
@@ -51,7 +51,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let lengths = cx.ints(1)?;
     let result = moved(&[data], &|operands| match operands {
         [data] => reversed(data, &lengths, time_first),
-        _ => Err(Decline::invalid("one operand is reversed")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }

@@ -77,7 +77,7 @@ fn infer_scattered(
     };
     let (starts, run) = places(&shape, &index_shape, &values)?;
     if starts.len().checked_mul(run) != Some(updates.len()) {
-        return Err(Refusal::invalid("the updates do not have the dims of their places"));
+        return Err(Refusal::invalid("the dims of the updates do not match the indices"));
     }
     let mut written = vec![false; elements.len()];
     let places = starts.iter().flat_map(|&start| start..start.saturating_add(run));
@@ -166,7 +166,7 @@ fn eval_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     let rest = data.shape().get(last..);
     let rest = rest.ok_or_else(|| Decline::invalid(format!("{last} indices point into {} axes", data.rank())))?;
     if updates.shape() != [tuples, rest].concat() {
-        return Err(Decline::invalid(format!("updates of dims {:?} do not fit their places", updates.shape())));
+        return Err(Decline::invalid(format!("updates of dims {:?} do not match their indices", updates.shape())));
     }
     claim(cx, data.dtype(), data.shape())?;
     let starts = tuple_places(data.shape(), indices.shape(), 0, &index_values(indices)?)?;
@@ -186,10 +186,10 @@ fn scattered(data: &Tensor, updates: &Tensor, starts: &[usize], run: usize, how:
     }
     let result = moved(&[data, updates], &|operands| match operands {
         [data, updates] => overwrite(data, updates, starts, run),
-        _ => Err(Decline::invalid("data and updates are scattered")),
+        _ => Err(Decline::invalid("the operator needs data and updates of one type")),
     })?;
     if repeats(starts, run, data.len()) {
-        return Err(Decline::unsupported("a place is written twice, and the standard leaves open which write stands"));
+        return Err(Decline::unsupported("an index occurs twice, and the standard does not define which update wins"));
     }
     Ok(result)
 }
@@ -244,7 +244,7 @@ fn reduced_numbers<T: Number>(
                 Reduction::None => update,
                 Reduction::Max | Reduction::Min => {
                     let order = (*element).partial_cmp(&update);
-                    let order = order.ok_or_else(|| Decline::unsupported("a NaN meets max or min"))?;
+                    let order = order.ok_or_else(|| Decline::unsupported("an operand of max or min is NaN"))?;
                     let keep = if how == Reduction::Max { order.is_ge() } else { order.is_le() };
                     if keep { *element } else { update }
                 }

@@ -41,7 +41,7 @@ fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
             let size = cx.scope().product(shape);
             if shape.is_empty() {
                 // ONNX Runtime, where it knows the shape, infers another than it computes, and the run fails.
-                return Err(Refusal::lax("the text gives no index for a scalar, ONNX Runtime one"));
+                return Err(Refusal::lax("the standard defines no index for a scalar, but ONNX Runtime returns one"));
             }
             let rows = Dim::constant(shape.len() as i64);
             let columns = match filled_with_zero(cx) {
@@ -94,7 +94,7 @@ fn eval_non_zero(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let rank = data.rank();
     if rank == 0 {
-        return Err(Decline::unsupported("the text gives no index for a scalar, ONNX Runtime one"));
+        return Err(Decline::unsupported("the standard defines no index for a scalar, but ONNX Runtime returns one"));
     }
     cx.claim(DType::Bool, data.shape())?;
     let truths = truths(data)?;
@@ -164,7 +164,7 @@ fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
     let condition: Vec<bool> = condition.into_iter().map(|truth| truth != 0).collect();
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => compressed(data, &condition, axis),
-        _ => Err(Decline::invalid("one operand is compressed")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
 }
 
@@ -175,7 +175,7 @@ fn eval_compress(cx: &mut EvalCx<'_>) -> EvalResult {
     claim(cx, data.dtype(), data.shape())?;
     let result = moved(&[data], &|operands| match operands {
         [data] => compressed(data, &condition, axis),
-        _ => Err(Decline::invalid("one operand is compressed")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }
@@ -184,7 +184,7 @@ fn compressed(data: &Tensor, condition: &[bool], axis: Option<usize>) -> Result<
     let dim = axis.map_or(Some(data.len()), |axis| data.shape().get(axis).copied()).unwrap_or(0);
     let places: Vec<usize> = condition.iter().enumerate().filter(|&(_, &truth)| truth).map(|(at, _)| at).collect();
     if places.last().is_some_and(|&last| last >= dim) {
-        return Err(Decline::unsupported(format!("the condition is true beyond a dim of {dim}")));
+        return Err(Decline::unsupported(format!("the condition selects an element beyond a dim of {dim}")));
     }
     picked(data, &places, axis)
 }
@@ -306,7 +306,7 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let values = moved(&[data], &|operands| match operands {
         [data] => picked(data, &firsts, axis),
-        _ => Err(Decline::invalid("one operand is made unique")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })?;
     let vector = |list: Vec<usize>| Tensor::vector(list.into_iter().map(|at| at as i64).collect::<Vec<i64>>());
     Ok([values, vector(firsts), vector(groups), Tensor::vector(counts)].map(Data::Tensor).into())

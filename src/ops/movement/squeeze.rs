@@ -97,7 +97,7 @@ fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn disputed() -> Refusal {
-    Refusal::unsupported("'axes' is given but empty: runtimes squeeze every dim of 1, the text none")
+    Refusal::unsupported("'axes' is empty: runtimes squeeze every dim of 1, the standard none")
 }
 
 fn eval_squeeze(cx: &mut EvalCx<'_>) -> EvalResult {

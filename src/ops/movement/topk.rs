@@ -51,7 +51,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
             && (size.as_const().is_some_and(|size| size < 0) || scope.gt(size, dim).is_yes())
         {
             let (size, dim) = (scope.format(size), scope.format(dim));
-            return Err(Refusal::invalid(format!("the first {size} of a dim of {dim}")));
+            return Err(Refusal::invalid(format!("the first {size} elements of a dim of {dim}")));
         }
         *dim = size.unwrap_or_else(|| super::dim_up_to(cx, dim));
     }
@@ -96,9 +96,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             split.chosen(&sort_keys(data)?, Some)
         }
     };
-    let (places, indices) = found.ok_or_else(|| Decline::unsupported("there are NaNs, which have no order"))?;
+    let (places, indices) = found.ok_or_else(|| Decline::unsupported("the operand has NaN, which has no order"))?;
     let values = moved(&[data], &|operands| {
-        let [data] = operands else { return Err(Decline::invalid("data of one kind is ordered")) };
+        let [data] = operands else { return Err(Decline::invalid("the operator needs data of one type")) };
         let mut builder = Builder::new(data, len)?;
         builder.pick(data, 0, &places)?;
         builder.finish(&shape)

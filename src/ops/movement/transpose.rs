@@ -60,7 +60,7 @@ fn infer_transpose(cx: &mut InferCx<'_>) -> InferResult {
     let fact = Fact::tensor(data.dtype(), Some(dims));
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => transposed(data, &permutation),
-        _ => Err(Decline::invalid("one operand is transposed")),
+        _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
 }
 

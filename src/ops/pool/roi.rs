@@ -71,7 +71,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             let corner = |at: usize| roi.get(at).map_or(f64::NAN, |x| x.to_f64());
             let image = corner(0);
             if !(0.0..images as f64).contains(&image) || roi.iter().any(|x| !x.to_f64().is_finite()) {
-                return Err(Decline::invalid("a region of no image"));
+                return Err(Decline::invalid("a region has no image"));
             }
             let image = image as usize;
             let [x1, y1, x2, y2] = [1, 2, 3, 4].map(|at| (corner(at) as f32 * scale).round());
@@ -104,7 +104,7 @@ fn maximum<T: Lane>(pixels: &[T], width: usize, rows: Range<usize>, columns: Ran
     let mut best: Option<T> = None;
     for &value in cell {
         if !value.to_f64().is_finite() {
-            return Err(Decline::unsupported("runtimes differ on the maximum of what is not finite"));
+            return Err(Decline::unsupported("runtimes differ on the maximum of infinities and NaN"));
         }
         if best.is_none_or(|best| value > best) {
             best = Some(value);

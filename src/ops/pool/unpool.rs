@@ -43,7 +43,7 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     if let (Some(x), Some(places)) = (cx.shape(0), cx.shape(1))
         && (x.len() != places.len() || x.iter().zip(places).any(|(x, places)| cx.scope().eq(x, places).is_no()))
     {
-        return Err(Refusal::invalid("the places have another shape than the maxima"));
+        return Err(Refusal::invalid("the shape of the indices differs from that of the maxima"));
     }
     if cx.has_input(2) {
         let rank = cx.rank(0).or(cx.rank(1));
@@ -81,21 +81,21 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let size =
             i64::try_from(size).ok().and_then(|size| size.checked_sub(1)?.checked_mul(stride)?.checked_add(rest));
         let size = size.and_then(|size| usize::try_from(size).ok());
-        shape.push(size.ok_or_else(|| Decline::invalid("the result has no size"))?);
+        shape.push(size.ok_or_else(|| Decline::invalid("the size of the result is missing"))?);
     }
     let full = match cx.optional_tensor(2)?.and_then(Tensor::to_i64s) {
         None => shape.clone(),
         Some(given) => {
             let given: Option<Vec<usize>> = given.iter().map(|&dim| usize::try_from(dim).ok()).collect();
             let given = given.filter(|given| given.len() == shape.len());
-            given.ok_or_else(|| Decline::invalid("'output_shape' is no shape of this rank"))?
+            given.ok_or_else(|| Decline::invalid("'output_shape' does not have this rank"))?
         }
     };
     if full != shape {
-        return Err(Decline::unsupported("runtimes differ on an 'output_shape' other than what the windows make"));
+        return Err(Decline::unsupported("runtimes differ on an 'output_shape' that the windows do not produce"));
     }
     if places.len() != x.len() {
-        return Err(Decline::invalid("there is not one place for each element"));
+        return Err(Decline::invalid("the number of indices differs from the number of elements"));
     }
     let width = match x.dtype() {
         DType::Float16 | DType::Bfloat16 => 2,
@@ -109,9 +109,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     // Zero is all zero bits, and elements move as they are.
     for (place, element) in places.iter().zip(x.bytes().chunks_exact(width)) {
         let place = usize::try_from(*place).ok().filter(|&place| place < count);
-        let place = place.ok_or_else(|| Decline::invalid("a place lies outside"))?;
+        let place = place.ok_or_else(|| Decline::invalid("an index is out of range"))?;
         let to = payload.get_mut(place * width..(place + 1) * width);
-        to.ok_or_else(|| Decline::invalid("a place lies outside"))?.copy_from_slice(element);
+        to.ok_or_else(|| Decline::invalid("an index is out of range"))?.copy_from_slice(element);
     }
     Ok(vec![Tensor::from_bytes(x.dtype(), &full, payload.into())?.into()])
 }

@@ -141,7 +141,7 @@ impl Pooling {
                 Some(Span { first, count: taps.len(), step: axis.dilation, padded: axis.padded_taps(place) })
             });
             let spans = spans.collect::<Option<Vec<Span>>>();
-            pooling.spans.push(spans.ok_or_else(|| Decline::unsupported("a window holds nothing but padding"))?);
+            pooling.spans.push(spans.ok_or_else(|| Decline::unsupported("a window contains only padding"))?);
             pooling.elements = pooling.elements.saturating_mul(axis.size);
             pooling.places = pooling.places.saturating_mul(axis.places);
         }

@@ -117,7 +117,7 @@ fn zero_points(dtype: DType, zero: &Tensor) -> Result<Option<Vec<i32>>, Decline>
         let decline = || Decline::unsupported("runtimes do not read the zero points of small floats, but one is not 0");
         return if nothing { Ok(None) } else { Err(decline()) };
     }
-    let zeros = zero.to_i64s().ok_or_else(|| Decline::invalid("zero points that are no integers"))?;
+    let zeros = zero.to_i64s().ok_or_else(|| Decline::invalid("the zero points are not integers"))?;
     let zeros: Vec<i32> = zeros.into_iter().map(|zero| zero as i32).collect();
     Ok(zeros.iter().any(|&zero| zero != 0).then_some(zeros))
 }

@@ -38,7 +38,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let high = values.iter().fold(0.0f32, |high, &x| high.max(x));
     let scale = (high - low) / 255.0;
     if !(scale > 0.0 && scale.is_finite()) {
-        return Err(Decline::unsupported("the data have no range, and implementations choose different scales"));
+        return Err(Decline::unsupported(
+            "the range of the data is 0 or too large, and implementations choose different scales",
+        ));
     }
     let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();
     let code = |&x: &f32| ((x / scale).round_ties_even() + zero).clamp(0.0, 255.0) as u8;

@@ -33,7 +33,7 @@ fn result_dtype(site: &Site<'_>, zero: Option<Option<DType>>) -> Result<Option<D
     };
     match (zero, given) {
         (Some(Some(zero)), Some(given)) if zero != given => {
-            Err(Refusal::invalid(format!("attribute 'output_dtype' is {given}, the zero point {zero}")))
+            Err(Refusal::invalid(format!("attribute 'output_dtype' is {given}, but the zero point has type {zero}")))
         }
         (Some(zero), given) => Ok(zero.or(given)),
         (None, given) => Ok(Some(given.unwrap_or(DType::Uint8))),
@@ -110,7 +110,7 @@ impl Target {
             false => (0, (1i32 << bits) - 1),
         };
         let zeros = zero.map_or_else(|| Some(vec![0]), Tensor::to_i64s);
-        let zeros = zeros.ok_or_else(|| Decline::invalid("zero points that are no integers"))?;
+        let zeros = zeros.ok_or_else(|| Decline::invalid("the zero points are not integers"))?;
         let zeros = zeros.into_iter().map(|zero| zero as f32).collect();
         Ok(Target::Integers { low: low as f32, high: high as f32, zeros })
     }
@@ -277,7 +277,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn uncertain() -> Decline {
-    Decline::unsupported("an element is NaN, or rounds differently in the precisions texts and runtimes use")
+    Decline::unsupported("an element is NaN, or its rounding depends on the precision of the runtime")
 }
 
 /// The elements in binary64, exactly.

@@ -90,7 +90,9 @@ pub(in crate::ops) fn sums_alike(operands: [&Tensor; 2], zero: Option<&Tensor>) 
     if a.iter().all(|&one| b.iter().all(|&other| fits(one, other))) {
         return Ok(());
     }
-    Err(Decline::unsupported("two products leave 16 bits, in which some processors add unsigned by signed ones"))
+    Err(Decline::unsupported(
+        "the sum of two products exceeds 16 bits, which overflows in the kernels of some processors",
+    ))
 }
 
 #[cfg(test)]

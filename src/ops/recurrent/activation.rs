@@ -72,7 +72,7 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
         let given = cx.attr_floats(name)?.filter(|given| !given.is_empty());
         let takers = taken.iter().flatten().count();
         if given.is_some_and(|given| given.len() != takers) {
-            return Err(Decline::unsupported(format!("{name} has not one number for each of {takers} functions")));
+            return Err(Decline::unsupported(format!("{name} needs one number for each of {takers} functions")));
         }
         let mut given = given.map(|given| given.iter());
         taken
@@ -80,7 +80,7 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
             .map(|parameter| {
                 let Some(default) = parameter else { return Ok(0.0) };
                 let said = given.as_mut().and_then(Iterator::next).map(|&value| f64::from(value));
-                said.or(default).ok_or_else(|| Decline::unsupported(format!("{name} is not given and has no default")))
+                said.or(default).ok_or_else(|| Decline::unsupported(format!("{name} is missing and has no default")))
             })
             .collect()
     };

@@ -313,12 +313,12 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
     let cells = largest(&p) * largest(&first_c).max(largest(&last_c));
     let precise = if dtype == DType::Double { 1u64 << 47 } else { 1 << 18 } as f64;
     if bound + cells > precise {
-        return Err(Decline::unsupported("rounding decides what goes into an activation"));
+        return Err(Decline::unsupported("rounding decides the operand of an activation"));
     }
     // Kernels bound what they compute an activation of, and so make a number of a NaN.
     let is_nan = |value: &T| value.to_f64().is_nan();
     if met_nan || [&y, &last_h, &last_c].into_iter().any(|values| values.iter().any(is_nan)) {
-        return Err(Decline::unsupported("runtimes disagree about activations of what is not a number"));
+        return Err(Decline::unsupported("runtimes disagree on activations of NaN"));
     }
     let mut outputs = vec![T::write(dtype, &shape, y)?.into(), T::write(dtype, &state, last_h)?.into()];
     if kind == Kind::Lstm {

@@ -38,12 +38,12 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let axis = cx.attr_int("axis")?.unwrap_or(0);
     if data.is_empty() && axis < 0 {
-        return Err(Decline::unsupported("runtimes disagree about axes of nothing that are counted from the end"));
+        return Err(Decline::unsupported("runtimes disagree on negative axes of an empty tensor"));
     }
     let axis = axis_in(axis, data.rank())?;
     let (outer, rest) = data.shape().split_at(axis);
     let Some((&dim, inner)) = rest.split_first() else {
-        return Err(Decline::invalid("there is no axis to search"));
+        return Err(Decline::invalid("the operand has no axis to search"));
     };
     let mut shape = outer.to_vec();
     shape.extend(cx.attr_flag("keepdims", true)?.then_some(1));
@@ -58,7 +58,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::OverBudget(format!("an axis of {dim} elements is not searched")));
     }
     if dim == 0 && product(&shape) != Some(0) {
-        return Err(Decline::invalid("there is nothing to search"));
+        return Err(Decline::invalid("the searched axis is empty"));
     }
     cx.claim(DType::Int64, &shape)?;
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
@@ -66,7 +66,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let elements = T::stored(data).ok_or_else(|| Decline::invalid("the elements are of another type"))?;
         search.over::<T>(elements)
     }, else => return Err(Decline::invalid(format!("{} has no order", data.dtype()))));
-    let found = found.ok_or_else(|| Decline::unsupported("runtimes disagree about where NaN stands in the order"))?;
+    let found = found.ok_or_else(|| Decline::unsupported("runtimes disagree on the order of NaN"))?;
     Ok(vec![Data::Tensor(Tensor::from_vec(&shape, found)?)])
 }
 

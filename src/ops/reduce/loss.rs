@@ -19,7 +19,7 @@ fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
         Some("none") => Ok(Reduction::None),
         Some("sum") => Ok(Reduction::Sum),
         None | Some("mean") => Ok(Reduction::Mean),
-        Some(other) => Err(Refusal::invalid(format!("there is no reduction '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("unknown reduction '{other}'"))),
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let reduction = reduction(cx)?;
     let weights = cx.optional_tensor(2)?.map(|weights| reals(cx, weights)).transpose()?;
     if weights.as_ref().is_some_and(|weights| weights.len() != classes) {
-        return Err(Decline::invalid("there is not a weight for each class"));
+        return Err(Decline::invalid("the number of weights differs from the number of classes"));
     }
     let cross_entropy = cx.node.is("SoftmaxCrossEntropyLoss");
     let mut logs = reals(cx, scores)?;
@@ -95,7 +95,9 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let loss = match reduction {
         Reduction::None => rounded(cx, dtype, &shape, losses)?,
         Reduction::Sum => rounded(cx, dtype, &[], vec![losses.iter().sum()])?,
-        Reduction::Mean if applied == 0.0 => return Err(Decline::unsupported("the mean of nothing is undefined")),
+        Reduction::Mean if applied == 0.0 => {
+            return Err(Decline::unsupported("the mean of an empty tensor is undefined"));
+        }
         Reduction::Mean => rounded(cx, dtype, &[], vec![losses.iter().sum::<f64>() / applied])?,
     };
     let mut results = vec![Data::Tensor(loss)];

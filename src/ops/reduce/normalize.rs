@@ -58,7 +58,7 @@ fn stretches(cx: &InferCx<'_>, parameter: usize) -> Result<(), Refusal> {
     let differs =
         |(dim, spread): (&Dim, &Dim)| scope.eq(spread, &Dim::constant(1)).is_no() && scope.eq(dim, spread).is_no();
     if spread.len() > data.len() || data.iter().rev().zip(spread.iter().rev()).any(differs) {
-        return Err(Refusal::invalid(format!("operand {parameter} does not stretch to the shape of the data")));
+        return Err(Refusal::invalid(format!("operand {parameter} does not broadcast to the shape of the data")));
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ pub(super) fn infer_batch(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let trained = cx.version < 14 || cx.attr_flag("training_mode", false)?;
     if !trained && cx.node.outputs().iter().skip(1).any(Option::is_some) {
-        return Err(Refusal::invalid("statistics are asked for without training"));
+        return Err(Refusal::invalid("the node has outputs for statistics, but is not in training mode"));
     }
     let by_channel = cx.version >= 9 || cx.attr_flag("spatial", true)?;
     let shape = if by_channel { shape_with_channels(cx)? } else { data.shape().map(<[Dim]>::to_vec) };
@@ -170,7 +170,7 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
         14.. => cx.attr_flag("training_mode", false)?,
     };
     if training && cx.version < 14 {
-        return Err(Decline::unsupported("what training saves is left open before version 14"));
+        return Err(Decline::unsupported("the saved statistics are undefined before version 14"));
     }
     let features = cx.version < 9 && !cx.attr_flag("spatial", true)?;
     let layout = Channels::of(data, features)?;
@@ -183,7 +183,8 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
     if training {
         let momentum = f64::from(cx.attr_float("momentum")?.unwrap_or(0.9));
         let population = layout.outer.checked_mul(layout.inner).filter(|&n| n > 0);
-        let population = population.ok_or_else(|| Decline::unsupported("the mean of nothing is undefined"))? as f64;
+        let population =
+            population.ok_or_else(|| Decline::unsupported("the mean of an empty tensor is undefined"))? as f64;
         let (mut means, mut variances) = (vec![0.0; count], vec![0.0; count]);
         let entry = |entries: &mut Vec<f64>, channel: usize, more: f64| {
             if let Some(entry) = entries.get_mut(channel) {
@@ -299,10 +300,10 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
 fn stash_of(number: i64, data: DType) -> Result<DType, Decline> {
     match i32::try_from(number).ok().and_then(DType::from_onnx) {
         Some(DType::Float) if data == DType::Double => {
-            Err(Decline::unsupported("ONNX Runtime computes in double what the text has computed in float"))
+            Err(Decline::unsupported("ONNX Runtime computes in double, the standard in float"))
         }
         Some(dtype @ (DType::Float | DType::Double)) => Ok(dtype),
-        _ => Err(Decline::unsupported(format!("stash_type {number} is not computed with"))),
+        _ => Err(Decline::unsupported(format!("stash_type {number} is not supported"))),
     }
 }
 
@@ -369,7 +370,7 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
     let stash = stash_of(cx.attr_int("stash_type")?.unwrap_or(1), data.dtype())?;
     let epsilon = epsilon(cx)?;
     if size == 0 && product(&saved_shape) != Some(0) {
-        return Err(Decline::unsupported("the mean of nothing is undefined"));
+        return Err(Decline::unsupported("the mean of an empty tensor is undefined"));
     }
     let scale = for_blocks(cx, size, spread(cx, 1, data.shape())?)?;
     let bias = if cx.data(2).is_some() { spread(cx, 2, data.shape())? } else { vec![0.0] };

@@ -16,11 +16,11 @@ use crate::tensor::{DType, Element, Tensor, nearest_bf16, nearest_f16};
 /// The elements are of another kind, or there are too many.
 pub(super) fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     if !matches!(tensor.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16) {
-        return Err(Decline::invalid(format!("{} is no type to compute with here", tensor.dtype())));
+        return Err(Decline::invalid(format!("{} is not a supported element type", tensor.dtype())));
     }
     cx.claim(DType::Double, tensor.shape())?;
     cx.budget().take_work(u64::try_from(tensor.len()).unwrap_or(u64::MAX))?;
-    tensor.to_f64s().ok_or_else(|| Decline::invalid("the elements are no numbers"))
+    tensor.to_f64s().ok_or_else(|| Decline::invalid("the elements are not numbers"))
 }
 
 /// A tensor of these numbers, each rounded to the type once. Takes the memory from the budget.
@@ -34,7 +34,7 @@ pub(super) fn rounded(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], values: Ve
         DType::Float => Tensor::from_vec(shape, values.into_iter().map(|value| value as f32).collect())?,
         DType::Float16 => Tensor::from_vec(shape, values.into_iter().map(nearest_f16).collect())?,
         DType::Bfloat16 => Tensor::from_vec(shape, values.into_iter().map(nearest_bf16).collect())?,
-        other => return Err(Decline::invalid(format!("{other} is no type to compute with here"))),
+        other => return Err(Decline::invalid(format!("{other} is not a supported element type"))),
     })
 }
 
@@ -49,7 +49,7 @@ pub(super) fn fit_on_the_way(dtype: DType, numbers: impl IntoIterator<Item = f64
     if numbers.into_iter().all(|number| number.abs() <= most) {
         return Ok(());
     }
-    Err(Decline::unsupported("kernels overflow on the way to the result"))
+    Err(Decline::unsupported("kernels overflow during the computation"))
 }
 
 /// Fails if one of these sums of squares is positive, but nothing in the type that kernels add in.
@@ -61,7 +61,7 @@ pub(super) fn stay_above_zero(dtype: DType, numbers: impl IntoIterator<Item = f6
     if numbers.into_iter().all(|number| number == 0.0 || number.abs() >= least) {
         return Ok(());
     }
-    Err(Decline::unsupported("kernels lose what is divided by on the way to the result"))
+    Err(Decline::unsupported("rounding in kernels loses the divisor"))
 }
 
 /// Fails if terms of this size may be rounded by more than some thousandth on the way to results of ordinary size.
@@ -73,7 +73,7 @@ pub(super) fn keep_digits(dtype: DType, terms: impl IntoIterator<Item = f64>) ->
     if terms.into_iter().all(|term| term.abs() <= most) {
         return Ok(());
     }
-    Err(Decline::unsupported("rounding on the way decides the result"))
+    Err(Decline::unsupported("rounding of intermediate values decides the result"))
 }
 
 /// The sum of squares of some numbers.
@@ -153,7 +153,7 @@ pub(super) fn by_blocks<S: Send + Clone + Default>(
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
     cx.claim(dtype, data.shape())?;
     let elements =
-        Reals::of(data).ok_or_else(|| Decline::invalid(format!("{} is no type to compute with here", data.dtype())))?;
+        Reals::of(data).ok_or_else(|| Decline::invalid(format!("{} is not a supported element type", data.dtype())))?;
     let blocks = (TASK / size).max(1);
     let answers: Vec<S> = vec![S::default(); data.len() / size];
     let blockwise = Blockwise { data, size, blocks, answers: Mutex::new(answers), failed: Mutex::new(None) };
@@ -166,7 +166,7 @@ pub(super) fn by_blocks<S: Send + Clone + Default>(
         DType::Float => blockwise.tensor(&fill, |values, out: &mut [f32]| narrow(values, out, |value| value as f32)),
         DType::Float16 => blockwise.tensor(&fill, |values, out| narrow(values, out, nearest_f16)),
         DType::Bfloat16 => blockwise.tensor(&fill, |values, out| narrow(values, out, nearest_bf16)),
-        other => Err(Decline::invalid(format!("{other} is no type to compute with here"))),
+        other => Err(Decline::invalid(format!("{other} is not a supported element type"))),
     }?;
     match blockwise.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some((_, decline)) => Err(decline),

@@ -214,17 +214,17 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Some(None) => return Err(Decline::invalid("the axes are not integers")),
     };
     if data.is_empty() && axes::from_the_end(cx, &operand)? {
-        return Err(Decline::unsupported("runtimes disagree about axes of nothing that are counted from the end"));
+        return Err(Decline::unsupported("runtimes disagree on negative axes of an empty tensor"));
     }
     let Axes::Known(reduced) = axes::resolve(cx, &operand, data.rank())? else {
-        return Err(Decline::unsupported("the axes are not known"));
+        return Err(Decline::unsupported("the axes are unknown"));
     };
     let shape = reduced_shape(data.shape(), &reduced, cx.attr_flag("keepdims", true)?, 1);
     let layout = Layout::new(data.shape(), &reduced).ok_or_else(|| Decline::invalid("there are too many elements"))?;
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
     let undefined = kind == Kind::Mean && layout.each == 0 && layout.results > 0;
     if undefined {
-        return Err(Decline::unsupported("the mean of nothing is undefined"));
+        return Err(Decline::unsupported("the mean of an empty tensor is undefined"));
     }
     // One number to hold each result while it grows.
     cx.budget().take_bytes(layout.results.saturating_mul(size_of::<i128>()))?;
@@ -235,7 +235,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         DType::Bfloat16 => of_floats::<bf16>(cx, kind, data, &layout, &shape)?,
         DType::Bool if matches!(kind, Kind::Max | Kind::Min) => return of_bools(cx, kind, data, &layout, &shape),
         dtype if dtype.is_integer() && !dtype.is_packed() => return of_integers(cx, kind, data, &layout, &shape),
-        other => return Err(Decline::invalid(format!("{} does not take {other}", cx.node.op_type))),
+        other => return Err(Decline::invalid(format!("{} does not accept {other}", cx.node.op_type))),
     };
     Ok(vec![Data::Tensor(rounded(cx, data.dtype(), &shape, result)?)])
 }
@@ -351,7 +351,7 @@ fn lesser(least: f64, x: f64) -> f64 {
 /// These extremes, if all elements were numbers.
 fn numbers(extremes: Vec<f64>) -> Result<Vec<f64>, Decline> {
     if extremes.iter().any(|extreme| extreme.is_nan()) {
-        return Err(Decline::unsupported("runtimes disagree about the extremes of numbers and NaN"));
+        return Err(Decline::unsupported("runtimes disagree on the maximum of numbers and NaN"));
     }
     Ok(extremes)
 }
@@ -391,7 +391,7 @@ impl ScaledSum {
 }
 
 fn of_bools(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shape: &[usize]) -> EvalResult {
-    let elements = data.bools().ok_or_else(|| Decline::invalid("the elements are no bools"))?;
+    let elements = data.bools().ok_or_else(|| Decline::invalid("the elements are not bools"))?;
     cx.claim(DType::Bool, shape)?;
     let results = match kind {
         Kind::Max => layout.fold(&elements, false, |a, b| a | b, |a, b| a | b),
@@ -411,7 +411,7 @@ fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shap
     } else {
         data.to_i64s()
     };
-    let bits = bits.ok_or_else(|| Decline::invalid("the elements are no integers"))?;
+    let bits = bits.ok_or_else(|| Decline::invalid("the elements are not integers"))?;
     let value = |bits: i64| if wide { i128::from(bits as u64) } else { i128::from(bits) };
     let (least, most) = range_of(data.dtype());
     let add = |a: i128, b: i128| a.saturating_add(b);
@@ -441,7 +441,7 @@ fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shap
     };
     let result = dispatch_numeric!(data.dtype(), T => {
         Tensor::from_vec(shape, results.into_iter().map(|value| <T as Number>::from_i64(value as i64)).collect::<Vec<T>>())?
-    }, else => return Err(Decline::invalid("the elements are no integers")));
+    }, else => return Err(Decline::invalid("the elements are not integers")));
     Ok(vec![Data::Tensor(result)])
 }
 
@@ -472,7 +472,7 @@ fn agreeing(results: Vec<i128>, of: impl Fn(i128) -> (f64, f64)) -> Result<Vec<i
         (coarse.is_finite() && coarse.trunc() == fine.trunc()).then_some(fine.trunc() as i128)
     };
     let results: Option<Vec<i128>> = results.into_iter().map(whole).collect();
-    results.ok_or_else(|| Decline::unsupported("the result is no integer that runtimes agree about"))
+    results.ok_or_else(|| Decline::unsupported("runtimes disagree on the result"))
 }
 
 /// ReduceLogSumExp of integers: the standard truncates at the end, runtimes every exponential. Folded where that is one.
@@ -491,5 +491,5 @@ fn log_sum_exp(layout: &Layout, bits: &[i64], value: impl Fn(i64) -> i128 + Sync
         (exact.abs() < 9e15 && exact.trunc() as i128 == truncated).then_some(truncated)
     });
     let whole: Option<Vec<i128>> = whole.collect();
-    whole.ok_or_else(|| Decline::unsupported("the result is no integer that runtimes agree about"))
+    whole.ok_or_else(|| Decline::unsupported("runtimes disagree on the result"))
 }

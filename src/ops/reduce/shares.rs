@@ -97,7 +97,7 @@ pub(super) fn eval_mean_variance(cx: &mut EvalCx<'_>) -> EvalResult {
     let axes = axes.map_err(|refusal| Decline::unsupported(refusal.to_string()))?;
     let (layout, targets) = targets(cx, data.shape(), |at| axes.is_empty() || axes.contains(&at))?;
     if layout.each == 0 && layout.results > 0 {
-        return Err(Decline::unsupported("the mean of nothing is undefined"));
+        return Err(Decline::unsupported("the mean of an empty tensor is undefined"));
     }
     let mut values = reals(cx, data)?;
     let count = layout.each as f64;

@@ -67,7 +67,7 @@ fn outside(position: i64, len: usize) -> String {
 
 pub(super) fn infer_construct(cx: &mut InferCx<'_>) -> InferResult {
     if cx.inputs().is_empty() {
-        return Err(Refusal::invalid("there is nothing to make a sequence of"));
+        return Err(Refusal::invalid("a sequence needs at least one operand"));
     }
     let dtypes: Vec<DType> = cx.inputs().iter().flatten().filter_map(Fact::dtype).collect();
     if dtypes.windows(2).any(|pair| matches!(pair, [a, b] if a != b)) {

@@ -26,7 +26,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     });
     let given: Vec<Fact> = given.collect();
     if cx.model.graph(body).inputs().len() != given.len() {
-        return Err(Refusal::invalid("the body does not take as many inputs as the node"));
+        return Err(Refusal::invalid("the number of inputs of the subgraph differs from that of the node"));
     }
     let results = cx.infer_graph(body, given)?;
     let sequence = |result: Fact| match result.ty {
@@ -35,7 +35,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         Some(ty @ Type::Tensor(_)) => {
             Ok(Fact::of(Type::Sequence(Some(Box::new(element_of(cx.scope(), &stem_of(cx), &ty))))))
         }
-        Some(_) => Err(Refusal::invalid("the body gives something else than a tensor")),
+        Some(_) => Err(Refusal::invalid("an output of the subgraph is not a tensor")),
     };
     results.into_iter().map(sequence).collect()
 }
@@ -44,7 +44,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let body = body_of(cx)?;
     let len = sequence(cx, 0)?.len();
     if cx.model.graph(body).inputs().len() != cx.inputs().len() {
-        return Err(Decline::invalid("the body does not take as many inputs as the node"));
+        return Err(Decline::invalid("the number of inputs of the subgraph differs from that of the node"));
     }
     let mut results: Vec<Vec<Data>> = vec![Vec::new(); cx.model.graph(body).outputs().len()];
     for index in 0..len {
@@ -55,10 +55,10 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             other => Ok(other.clone()),
         });
         let given = given.collect::<Result<Option<Vec<Data>>, _>>()?;
-        let given = given.ok_or_else(|| Decline::invalid("an operand is left out"))?;
+        let given = given.ok_or_else(|| Decline::invalid("an operand is missing"))?;
         for (column, result) in results.iter_mut().zip(cx.evaluate_graph(body, given)?) {
             if result.tensor().is_none() {
-                return Err(Decline::invalid("the body gives something else than a tensor"));
+                return Err(Decline::invalid("an output of the subgraph is not a tensor"));
             }
             column.push(result);
         }

@@ -11,18 +11,18 @@ pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
     let inner = match (cx.input(0), cx.attr_type("type")?) {
         // Nesting would have no end.
         (Some(Fact { ty: Some(Type::Optional(_)), .. }), _) => {
-            return Err(Refusal::invalid("an optional is put into an optional"));
+            return Err(Refusal::invalid("an optional contains an optional"));
         }
         (Some(fact), _) => fact.ty.clone(),
         (None, Some(declared)) => declared_fact(cx.scope(), declared, &|_| None).ty,
-        (None, None) => return Err(Refusal::invalid("there is neither a value nor the type of one")),
+        (None, None) => return Err(Refusal::invalid("both the value and its type are missing")),
     };
     Ok(vec![Fact::of(Type::Optional(inner.map(Box::new)))])
 }
 
 pub(super) fn eval_optional(cx: &mut EvalCx<'_>) -> EvalResult {
     if let Some(Data::Optional(_)) = cx.data(0) {
-        return Err(Decline::invalid("an optional is put into an optional"));
+        return Err(Decline::invalid("an optional contains an optional"));
     }
     Ok(vec![Data::Optional(cx.data(0).cloned().map(Arc::new))])
 }

@@ -95,7 +95,7 @@ pub(super) fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => return Err(Decline::invalid("the sizes of the parts are neither a scalar nor a vector")),
     };
     if keeps_axis(cx.attr_flag("keepdims", true)?, Some(&Fact::constant(sizes.clone()))).is_none() {
-        return Err(Decline::unsupported("runtimes do not agree whether parts of a scalar size keep their axis"));
+        return Err(Decline::unsupported("runtimes disagree on whether parts of a scalar size keep their axis"));
     }
     if lens.iter().try_fold(0usize, |sum, &len| sum.checked_add(len)) != Some(dim) {
         return Err(Decline::invalid("the sizes of the parts do not add up to the axis"));
@@ -201,7 +201,7 @@ fn joined_size(cx: &InferCx<'_>, at: usize) -> Dim {
 pub(super) fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
     let items = sequence(cx, 0)?;
     let tensors = items.iter().map(|item| item.tensor().cloned()).collect::<Option<Vec<Tensor>>>();
-    let tensors = tensors.ok_or_else(|| Decline::invalid("an element is no tensor"))?;
+    let tensors = tensors.ok_or_else(|| Decline::invalid("an element is not a tensor"))?;
     let axis = cx.attr_int("axis")?.ok_or_else(|| Decline::invalid("attribute 'axis' is missing"))?;
     let joined = if cx.attr_flag("new_axis", false)? {
         stack(cx, &tensors, axis)?

@@ -118,7 +118,7 @@ pub fn broadcast_static(shapes: &[&[usize]]) -> Option<Vec<usize>> {
 /// # Errors
 /// The axis is out of range, or the shape reaches beyond the first operand's.
 pub fn placed_shape<T: Clone>(rank: usize, shape: &[T], axis: Option<i64>, one: T) -> Result<Vec<T>, Refusal> {
-    let beyond = || Refusal::invalid("the second operand has more axes than the first has from 'axis' on");
+    let beyond = || Refusal::invalid("the second operand has more axes than the first one from 'axis' on");
     let start = match axis {
         None => rank.checked_sub(shape.len()).ok_or_else(beyond)?,
         // An operand of rank 0 may stand behind the last axis.

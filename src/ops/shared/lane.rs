@@ -197,9 +197,7 @@ pub(in crate::ops) fn read<T: Ring>(tensor: &Tensor) -> Result<Cow<'_, [T]>, Dec
 pub(in crate::ops) fn same_dtype(dtype: DType, operands: &[&Tensor]) -> Result<(), Decline> {
     match operands.iter().find(|operand| operand.dtype() != dtype) {
         None => Ok(()),
-        Some(other) => {
-            Err(Decline::invalid(format!("operands of types {dtype} and {} do not go together", other.dtype())))
-        }
+        Some(other) => Err(Decline::invalid(format!("the operand types {dtype} and {} do not match", other.dtype()))),
     }
 }
 

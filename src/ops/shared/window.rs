@@ -189,10 +189,10 @@ impl Window {
     /// The places are disputed, a window does not fit, SAME padding would be negative, or numbers overflow.
     pub fn over(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<AxisWindows>, Decline> {
         if sizes.len() != self.strides.len() || kernel.len() != self.strides.len() {
-            return Err(Decline::invalid("the kernel has another number of axes than the operand"));
+            return Err(Decline::invalid("the rank of the kernel does not match the operand"));
         }
         if self.is_disputed() {
-            return Err(Decline::unsupported("padding is given by both 'pads' and 'auto_pad'"));
+            return Err(Decline::unsupported("both 'pads' and 'auto_pad' set the padding"));
         }
         (0..sizes.len())
             .map(|at| {
@@ -203,7 +203,7 @@ impl Window {
                 })?;
                 if matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && axis.leaves_out() {
                     return Err(Decline::unsupported(
-                        "runtimes differ on SAME padding of windows that need less than there is",
+                        "runtimes differ on SAME padding of windows that are smaller than the stride",
                     ));
                 }
                 Ok(axis)

@@ -44,7 +44,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let kind = Kind::of(cx)?;
     let dtype = cx.required(0)?.dtype();
     let Some(data) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
-    let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis of numbers")) };
+    let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis of elements")) };
     let last = Dim::constant(if kind.is_real() { 1 } else { 2 });
     // A runtime that computes such an axis takes it, and does not load the model where it is constant.
     if cx.version >= 20 && cx.input(2).and_then(Fact::rank).is_some_and(|rank| rank > 0) {
@@ -63,7 +63,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Ok(vec![Fact::tensor(dtype, Some(shape))]);
     };
     let axis = axis_in(axis, data.len())?;
-    let Some(dim) = signal.get(axis) else { return Err(Refusal::invalid("the axis of numbers is no signal")) };
+    let Some(dim) = signal.get(axis) else {
+        return Err(Refusal::invalid("the last axis holds real or complex numbers, and is not a signal axis"));
+    };
     let scope = cx.scope();
     let length = match (cx.has_input(1), kind.is_real()) {
         (true, _) => {
@@ -90,7 +92,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let kind = Kind::of(cx)?;
     let [signal @ .., parts @ 1..=2] = data.shape() else {
-        return Err(Decline::invalid(format!("numbers are no real or complex ones in dims {:?}", data.shape())));
+        return Err(Decline::invalid(format!(
+            "the last dim of {:?} is neither real (1) nor complex (2)",
+            data.shape()
+        )));
     };
     let axis = match cx.version {
         ..20 => cx.attr_int("axis")?.unwrap_or(1),
@@ -98,7 +103,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => scalar(cx, 2)?,
     };
     let axis = axis_in(axis, data.rank())?;
-    let dim = *signal.get(axis).ok_or_else(|| Decline::invalid("the axis of numbers is no signal"))?;
+    let dim = *signal
+        .get(axis)
+        .ok_or_else(|| Decline::invalid("the last axis holds real or complex numbers, and is not a signal axis"))?;
     if kind.one_sided && (*parts == 2) != kind.inverse {
         return Err(Decline::invalid("a one-sided transform is between real data and complex frequencies"));
     }
@@ -111,7 +118,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::invalid("a transform of length 0"));
     }
     if kind.is_real() && dim != size / 2 + 1 {
-        return Err(Decline::unsupported("runtimes disagree on frequencies that are too many or too few"));
+        return Err(Decline::unsupported("runtimes disagree on a wrong number of frequencies"));
     }
     let places = if kind.one_sided && !kind.inverse { size / 2 + 1 } else { size };
     let mut shape = data.shape().to_vec();

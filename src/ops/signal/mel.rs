@@ -37,7 +37,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let (low, high) = (edge(3)?, edge(4)?);
     if rate <= 0 || high < low {
-        return Err(Decline::invalid("there is no range of frequencies"));
+        return Err(Decline::invalid("the range of frequencies is empty"));
     }
     let shape = [size / 2 + 1, bins];
     cx.claim(dtype, &shape)?;

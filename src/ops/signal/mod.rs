@@ -41,7 +41,7 @@ fn number(cx: &InferCx<'_>, i: usize) -> Option<Dim> {
 fn scalar(cx: &EvalCx<'_>, i: usize) -> Result<i64, Decline> {
     match cx.ints(i)?.as_slice() {
         &[number] => Ok(number),
-        _ => Err(Decline::invalid(format!("operand {i} is no single number"))),
+        _ => Err(Decline::invalid(format!("operand {i} is not a single number"))),
     }
 }
 
@@ -73,5 +73,9 @@ fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     // No number on the way is larger than this sum, and results are off by its rounding in kernels that compute in the type itself.
     let most = if tensor.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     let sum: f64 = signal.iter().map(|value| value.abs()).sum();
-    if sum <= most { Ok(signal) } else { Err(Decline::unsupported("rounding on the way decides the result")) }
+    if sum <= most {
+        Ok(signal)
+    } else {
+        Err(Decline::unsupported("rounding of intermediate values decides the result"))
+    }
 }

@@ -29,7 +29,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let window = match cx.shape(2) {
         Some([length]) => Some(length.clone()),
-        Some(_) => return Err(Refusal::invalid("the window is no vector")),
+        Some(_) => return Err(Refusal::invalid("the window is not a vector")),
         None => None,
     };
     let given = if cx.has_input(3) { number(cx, 3) } else { None };
@@ -40,7 +40,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let scope = cx.scope();
     let step = number(cx, 1);
     if step.as_ref().and_then(Dim::as_const).is_some_and(|step| step <= 0) {
-        return Err(Refusal::invalid("the step from frame to frame is not positive"));
+        return Err(Refusal::invalid("the frame step is not positive"));
     }
     let frames = match (signal, &frame, step) {
         (Some((_, length)), Some(frame), Some(step)) if scope.ge(&step, &Dim::constant(1)).is_yes() => {

@@ -136,7 +136,8 @@ impl Scanner<'_> {
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let pattern = cx.attr_str("pattern")?.ok_or_else(|| Decline::invalid("attribute 'pattern' is missing"))?;
     let reach = Scanner::reach(pattern);
-    let reach = reach.ok_or_else(|| Decline::unsupported("the pattern is not in the syntax both know"))?;
+    let reach =
+        reach.ok_or_else(|| Decline::unsupported("the pattern is not in the common syntax of RE2 and this program"))?;
     let broken = |error: regex::Error| Decline::unsupported(format!("the pattern is not understood: {error}"));
     // The pattern stands on its own before it is put in brackets.
     Regex::new(pattern).map_err(broken)?;

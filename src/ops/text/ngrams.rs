@@ -163,7 +163,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let indexes = cx.attr_ints("ngram_indexes")?.unwrap_or_default();
     let in_order = indexes.iter().enumerate().all(|(at, &index)| usize::try_from(index).ok() == Some(at));
     if !weights.is_empty() && (!in_order || weights.len() != width) {
-        return Err(Decline::unsupported("it is not clear which weight belongs to which n-gram"));
+        return Err(Decline::unsupported("the assignment of weights to n-grams is ambiguous"));
     }
     cx.claim(DType::Float, &shape)?;
     cx.claim(DType::Uint64, &shape)?;
@@ -175,7 +175,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             let items = data.to_i64s().unwrap_or_default();
             counted(cx, integers, &items, row, width)?
         }
-        _ => return Err(Decline::invalid("the pool and the operand do not go together")),
+        _ => return Err(Decline::invalid("the types of the pool and the operand differ")),
     };
     // A row without items has no n-grams.
     counts.resize(crate::tensor::product(&shape).unwrap_or(0), 0);

@@ -74,7 +74,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
 fn pieces<'s>(string: &'s str, delimiter: &str, splits: usize) -> Result<Vec<&'s str>, Decline> {
     if !delimiter.is_empty() {
         if string.is_empty() {
-            return Err(Decline::unsupported("runtimes disagree on the pieces of nothing"));
+            return Err(Decline::unsupported("runtimes disagree on the pieces of an empty string"));
         }
         return Ok(string.splitn(splits.saturating_add(1), delimiter).collect());
     }
@@ -87,7 +87,7 @@ fn pieces<'s>(string: &'s str, delimiter: &str, splits: usize) -> Result<Vec<&'s
     while !rest.is_empty() {
         if pieces.len() == splits {
             if rest.ends_with(' ') {
-                return Err(Decline::unsupported("runtimes disagree on blanks behind the last piece"));
+                return Err(Decline::unsupported("runtimes disagree on blanks after the last piece"));
             }
             pieces.push(rest);
             break;

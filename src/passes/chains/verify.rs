@@ -30,7 +30,7 @@ pub(super) enum Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mismatch::Step(at) => write!(f, "step {at} of a size plan does not give what it is said to hold"),
+            Mismatch::Step(at) => write!(f, "step {at} of a size plan does not return its recorded value"),
             Mismatch::Demand(at) => write!(f, "demand {at} of a size plan is not met"),
         }
     }

@@ -156,7 +156,7 @@ impl<'a> NodeDraft<'a> {
     /// It is not known.
     pub(super) fn rank(&self, slot: usize) -> Result<usize, String> {
         let rank = self.fact(slot).and_then(Fact::rank);
-        rank.ok_or_else(|| format!("how many axes operand {slot} has is not known; {STATE_SHAPES}"))
+        rank.ok_or_else(|| format!("the rank of operand {slot} is unknown; {STATE_SHAPES}"))
     }
 
     /// The constant that a step before has made operand `slot`.
@@ -182,7 +182,7 @@ impl<'a> NodeDraft<'a> {
     /// # Errors
     /// It is not known.
     pub(super) fn known_dtype(&self, slot: usize) -> Result<DType, String> {
-        self.dtype(slot).ok_or_else(|| format!("the element type of operand {slot} is not known; {STATE_SHAPES}"))
+        self.dtype(slot).ok_or_else(|| format!("the element type of operand {slot} is unknown; {STATE_SHAPES}"))
     }
 
     /// The dims of operand `slot`.
@@ -304,7 +304,7 @@ impl<'a> NodeDraft<'a> {
             function.is_some_and(|function| function.defaults.iter().any(|default| default.name == *outer));
         if !is_always_there {
             return Err(format!(
-                "attribute '{name}' is '{outer}' of the calling node, which may leave it out; give '{outer}' a default, or inline the function"
+                "attribute '{name}' refers to '{outer}' of the calling node, which may omit it; give '{outer}' a default, or inline the function"
             ));
         }
         Ok(self.before(NewNode::new("Constant", []).with(spelled, held), name))
@@ -321,7 +321,7 @@ impl<'a> NodeDraft<'a> {
                 let (data, number) = (self.input(0), self.constant(suffix, Tensor::scalar(number as f32)));
                 Ok(self.before(NewNode::new("CastLike", [Some(number), data]), suffix))
             }
-            None => Err(format!("the element type of operand 0 is not known; {STATE_SHAPES}")),
+            None => Err(format!("the element type of operand 0 is unknown; {STATE_SHAPES}")),
         }
     }
 
@@ -335,7 +335,7 @@ impl<'a> NodeDraft<'a> {
             DType::Double => Tensor::scalar(number),
             DType::Float16 => Tensor::scalar(nearest_f16(number)),
             DType::Bfloat16 => Tensor::scalar(nearest_bf16(number)),
-            other => return Err(format!("the operator takes no elements of type {}", other.name())),
+            other => return Err(format!("the operator does not accept elements of type {}", other.name())),
         };
         Ok(self.constant(suffix, tensor))
     }

@@ -143,7 +143,7 @@ fn can_be_converted(model: &Model, to: i64, newest: i64, versions: &[Option<i64>
     let refuse = |reason: String| Err(OpsetError::Model { to, reason });
     if model.keeps_functions {
         return refuse(
-            "it has graphs of training information, which stay as they are; remove them (training_info)".into(),
+            "it has graphs of training information (training_info), which this conversion does not support; remove them".into(),
         );
     }
     let mut known = Vec::new();
@@ -371,11 +371,11 @@ fn newer(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> 
 /// The version of an operator that is in force in an operator set.
 fn version_of(name: &str, opset: i64) -> Result<i64, String> {
     let known = operator("", name)
-        .ok_or("the standard has no such operator, so nothing is known of its versions; give it a domain of its own")?;
+        .ok_or("the standard has no such operator, so its versions are unknown; move it to a custom domain")?;
     known.read_as(opset).ok_or_else(|| {
         let first = known.versions.first().copied().unwrap_or(0);
         format!(
-            "operator set {opset} has no such operator, it came with {first}; correct the operator set of the model"
+            "operator set {opset} has no such operator, which exists since {first}; correct the operator set of the model"
         )
     })
 }

@@ -164,13 +164,13 @@ fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
         let ty = draft.facts.get(value).and_then(|fact| fact.ty.as_ref());
         let dtype = match ty {
             Some(Type::Tensor(tensor)) => tensor.dtype,
-            Some(_) if step.gained_kinds => return Err("it may not take such values".to_string()),
+            Some(_) if step.gained_kinds => return Err("it does not accept such values".to_string()),
             _ => None,
         };
         match dtype {
             Some(dtype) if step.gains_type(dtype) => return Err(format!("it does not take {}", dtype.name())),
             Some(_) => {}
-            None => return Err(format!("the type of an operand or result is not known; {STATE_SHAPES}")),
+            None => return Err(format!("the type of an operand or result is unknown; {STATE_SHAPES}")),
         }
     }
     Ok(())

@@ -117,7 +117,7 @@ impl VersionStep {
     /// The newer version takes more element types.
     pub(super) const fn gains(mut self, types: &'static str) -> Self {
         if matches!(self.newer, Newer::Same) && self.added.is_empty() {
-            self.law = "what is computed of the element types that both take is the same";
+            self.law = "both versions compute the same for the element types that both accept";
         }
         self.gained = types;
         self
@@ -137,7 +137,7 @@ impl VersionStep {
 
     /// The newer version has more attributes.
     pub(super) const fn adds(mut self, attributes: &'static [(&'static str, Neutral)]) -> Self {
-        self.law = "without the attributes that are new, the newer one does what the older one does";
+        self.law = "without the new attributes, the newer version equals the older one";
         self.added = attributes;
         self
     }
@@ -186,7 +186,7 @@ impl VersionStep {
 
     /// The older version has `consumed_inputs`.
     pub(super) const fn forgets_consumed(mut self) -> Self {
-        self.law = "consumed_inputs tells which operands a result may be written over, and nothing of what it is";
+        self.law = "consumed_inputs allows a result to overwrite operands, and does not change its value";
         self.newer = Newer::ForgetsConsumed;
         self
     }

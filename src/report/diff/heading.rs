@@ -23,7 +23,7 @@ const OF_MODEL: &[(u64, &str)] = &[
 /// The same of its `GraphProto`.
 const OF_GRAPH: &[(u64, &str)] = &[
     (10, "documentation of the main graph"),
-    (13, "declared types of values that the main graph does not have"),
+    (13, "declared types of values that are not in the main graph"),
     (14, "quantization annotations"),
     (16, "metadata of the main graph"),
 ];
@@ -89,8 +89,8 @@ fn kept(text: &mut String, names: &[(u64, &str)], a: &Extra, b: &Extra) {
         }
         let name = names.iter().find(|(known, _)| known == number).map(|(_, name)| *name);
         let _ = match name {
-            Some(name) => writeln!(text, "~ {name}: not the same"),
-            None => writeln!(text, "~ field {number}, which this program does not know: not the same"),
+            Some(name) => writeln!(text, "~ {name}: different"),
+            None => writeln!(text, "~ field {number}, which this program does not know: different"),
         };
     }
 }
@@ -120,7 +120,7 @@ pub(super) fn interface(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>, c
     let (before, after) = (defaults(a), defaults(b));
     for (name, default) in before {
         if after.get(&name).is_some_and(|other| *other != default) {
-            let _ = writeln!(text, "~ default of input {name}: not the same");
+            let _ = writeln!(text, "~ default of input {name}: different");
         }
     }
 }
@@ -151,7 +151,7 @@ pub(super) fn types(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>) {
     }
     lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
     for (sign, count) in counts {
-        let _ = writeln!(text, "{sign} types of {count} results that both compute");
+        let _ = writeln!(text, "{sign} types of {count} common results");
     }
 }
 

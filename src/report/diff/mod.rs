@@ -36,7 +36,7 @@ pub(crate) fn diff(a: &Model, b: &Model) -> String {
     text.push_str(&functions(&a, &b));
     if !text.is_empty() {
         let same = b.nodes_of(mains.1).len() - left((&b, mains.1), (&a, mains.0)).len();
-        let _ = writeln!(text, "{same} nodes compute the same in both");
+        let _ = writeln!(text, "{same} nodes compute the same values in both");
     }
     text
 }
@@ -109,7 +109,7 @@ fn function((a, old): (&Numbered<'_>, &Function), (b, new): (&Numbered<'_>, &Fun
     let bodies = ((a, old.body), (b, new.body));
     for (place, (&x, &y)) in results(bodies.0).iter().zip(results(bodies.1)).enumerate() {
         if a.of(x) != b.of(y) {
-            let _ = writeln!(text, "~ output {place} ({}) is computed in another way", a.model.value(x).name);
+            let _ = writeln!(text, "~ output {place} ({}) is computed differently", a.model.value(x).name);
         }
     }
     text.push_str(&graphs(bodies.0, bodies.1));
@@ -129,7 +129,7 @@ fn outputs(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
     let after = values(b);
     for (name, number) in values(a) {
         if after.get(&name).is_some_and(|other| *other != number) {
-            let _ = writeln!(text, "~ output {name} is computed in another way");
+            let _ = writeln!(text, "~ output {name} is computed differently");
         }
     }
 }
@@ -192,7 +192,7 @@ fn nodes(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
         if operator_key(before, old) != operator_key(after, now) || names(before, old) != names(after, now) {
             let _ = match (node_text(before, old), node_text(after, now)) {
                 (old, now) if old == now => {
-                    writeln!(text, "~ {old}: of another operator set, or an attribute is not the same")
+                    writeln!(text, "~ {old}: the operator set or an attribute differs")
                 }
                 (old, now) => writeln!(text, "- {old}\n+ {now}"),
             };
@@ -208,7 +208,7 @@ fn nodes(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
         let _ = writeln!(text, "+ {}", node_text(after, node));
     }
     if follows > 0 {
-        let _ = writeln!(text, "{follows} nodes are the same and depend, directly or not, on what is different");
+        let _ = writeln!(text, "{follows} nodes are equal, but depend on a difference");
     }
 }
 
@@ -221,7 +221,7 @@ fn bodies((a, old): (&Numbered<'_>, &Node), (b, new): (&Numbered<'_>, &Node)) ->
             let mut lines = graphs((a, x), (b, y));
             for (place, (&u, &v)) in results((a, x)).iter().zip(results((b, y))).enumerate() {
                 if a.of(u) != b.of(v) {
-                    let _ = writeln!(lines, "~ output {place} ({}) is computed in another way", a.model.value(u).name);
+                    let _ = writeln!(lines, "~ output {place} ({}) is computed differently", a.model.value(u).name);
                 }
             }
             section(&mut text, &held.name, &lines);

@@ -52,11 +52,11 @@ main"#,
         ("main (", "other (", "~ name of the main graph: main, now other"),
         ("float[n,4] x", "float[m,4] x", "~ input x: float[n,4], now float[m,4]"),
         ("(float[n,4] y, float[n,4] z)", "(float[n,4] z, float[n,4] y)", "~ outputs are in another order: z, y"),
-        ("scale = {1, 2, 3, 4}", "scale = {1, 2, 3, 5}", "~ default of input scale: not the same"),
-        ("float[4] scale = {1, 2, 3, 4}, ", "", "~ default of input scale: not the same"),
+        ("scale = {1, 2, 3, 4}", "scale = {1, 2, 3, 5}", "~ default of input scale: different"),
+        ("float[4] scale = {1, 2, 3, 4}, ", "", "~ default of input scale: different"),
         ("bias = {5, 6, 7, 8}", "bias = {5, 6, 7, 9}", "+ constant float[4] bias"),
         ("float[n,4] a>", "float[n,5] a>", "~ type of a: float[n,4], now float[n,5]"),
-        (", float[n,4] a>", ">", "- types of 1 results that both compute"),
+        (", float[n,4] a>", ">", "- types of 1 common results"),
         ("f.twice <by = 2.0>", "f.twice <by = 3.0>", "+ b = f.twice <by: float = 3.0> (a)"),
         // Subgraphs: a constant, a node, a node two graphs further in, a captured value.
         ("k = {1, 1, 2, 2}", "k = {1, 1, 2, 3}", "~ inside If node that computes 'z':\n    ~ then_branch:"),
@@ -65,8 +65,8 @@ main"#,
         ("q = Mul (a, k)", "q = Mul (x, k)", "        + q = Mul (x, k)"),
         ("o = Exp (v)", "o = Exp (a)", "+ o = Exp (a)"),
         // Functions: a node, the operator set, defaults, attributes, operands in another order, one that is called, and whole functions.
-        ("w = Tanh (u)", "w = Sin (u)", "~ function f.inner:\n    ~ output 0 (w) is computed in another way"),
-        ("w = Tanh (u)", "w = Sin (u)", "~ output y is computed in another way"),
+        ("w = Tanh (u)", "w = Sin (u)", "~ function f.inner:\n    ~ output 0 (w) is computed differently"),
+        ("w = Tanh (u)", "w = Sin (u)", "~ output y is computed differently"),
         (r#"["" : 17]>"#, r#"["" : 18]>"#, "~ function f.inner:\n    ~ operator set of ai.onnx: 17, now 18"),
         ("eps: float = 0.5", "eps: float = 0.25", "    ~ attribute eps: float = 0.5, now float = 0.25"),
         ("<by, eps: float = 0.5>", "<by, also, eps: float = 0.5>", "    + attribute also: no default"),
@@ -112,7 +112,7 @@ fn what_is_kept_of_the_file_is_compared() {
     }
     let mut other = parsed(SOURCE);
     other.extra = Extra::from_static(b"\xfa\x01\x01x");
-    assert!(diff(&original, &other).contains("~ field 31, which this program does not know: not the same"));
+    assert!(diff(&original, &other).contains("~ field 31, which this program does not know: different"));
     let (mut other, main) = (parsed(SOURCE), original.main());
     other.graph_mut(main).extra = Extra::from_static(b"\x72\x00");
     assert!(diff(&original, &other).contains("~ quantization annotations"));

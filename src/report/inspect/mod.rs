@@ -21,6 +21,7 @@ use crate::dim::{Dim, Symbol};
 use crate::ir::{Facts, Model};
 
 pub use text::inspection_text;
+pub(super) use text::{Units, bytes, count, figure, grouped};
 
 /// The largest number of characters of an expression that is printed.
 const LONGEST: usize = 72;

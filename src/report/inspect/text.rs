@@ -17,7 +17,7 @@ const CELL: usize = 40;
 const ONLY_CELL: usize = 400;
 
 /// A number with separators between thousands.
-fn grouped(number: u64) -> String {
+pub(in crate::report) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -30,7 +30,7 @@ fn grouped(number: u64) -> String {
 }
 
 /// A number of bytes, in the largest unit of which there is at least one.
-fn bytes(number: u64) -> String {
+pub(in crate::report) fn bytes(number: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| number >> shift > 0) {
         Some((shift, unit)) => format!("{:.1} {unit}", number as f64 / (1_u64 << shift) as f64),
@@ -40,7 +40,7 @@ fn bytes(number: u64) -> String {
 }
 
 /// A count, with a multiple of 1000 from a million on.
-fn count(number: u64) -> String {
+pub(in crate::report) fn count(number: u64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
     match units.iter().find(|(unit, _)| number as f64 >= *unit) {
         Some((unit, letter)) => format!("{} ({:.1} {letter})", grouped(number), number as f64 / unit),
@@ -48,7 +48,11 @@ fn count(number: u64) -> String {
     }
 }
 
-fn figure(figure: &Figure, number: impl Fn(u64) -> String, unit: &str) -> String {
+/// The function that prints a number in its units.
+pub(in crate::report) type Units<'f> = &'f dyn Fn(u64) -> String;
+
+/// A number, an expression with its unit, or the dims that the number depends on.
+pub(in crate::report) fn figure(figure: &Figure, number: Units<'_>, unit: &str) -> String {
     match figure {
         Figure::Number(known) => number(*known),
         Figure::Expression(text) => format!("{text}{unit}"),
@@ -175,7 +179,7 @@ pub fn inspection_text(inspected: &[(String, Inspection)]) -> String {
     section(&|own, at, inspection| {
         let macs = &inspection.macs;
         let missed: usize = macs.uncounted.values().sum();
-        let known = figure(&macs.total, count, "");
+        let known = figure(&macs.total, &count, "");
         own.put("multiply-accumulates", at, known);
         if missed > 0 {
             let names: Vec<&str> = macs.uncounted.keys().map(String::as_str).take(3).collect();
@@ -185,7 +189,7 @@ pub fn inspection_text(inspected: &[(String, Inspection)]) -> String {
     });
     section(&|own, at, inspection| {
         let memory = &inspection.memory;
-        own.put("peak activation memory", at, figure(&memory.bytes, bytes, " bytes"));
+        own.put("peak activation memory", at, figure(&memory.bytes, &bytes, " bytes"));
         if let Some(node) = &memory.node {
             own.put("  reached at", at, node.clone());
         }

@@ -27,6 +27,15 @@
     for (const key in attributes || {}) element.setAttribute(key, attributes[key]);
     return element;
   };
+  // Text with places for line breaks at the separators in long words.
+  const named = (element, text) => {
+    for (const word of text.split(/(?<=\s)/)) {
+      const parts = word.length > 20 ? word.split(/(?<=[/._:,;)\]=|])/) : [word];
+      parts.forEach((part, at) => element.append(...(at ? [document.createElement("wbr"), part] : [part])));
+    }
+    element.normalize();
+    return element;
+  };
   const SVG = "http://www.w3.org/2000/svg";
   const draw = (tag, attributes, text) => {
     const element = document.createElementNS(SVG, tag);
@@ -34,7 +43,7 @@
     if (text !== undefined) element.textContent = text;
     return element;
   };
-  const PAGE = 50;
+  const PAGE = 20;
   let page = 0;
 
   // The table of nodes.
@@ -52,11 +61,13 @@
     body.replaceChildren();
     for (const node of nodes.slice(page * PAGE, page * PAGE + PAGE)) {
       const row = make("tr"), cell = make("th", undefined, { scope: "row" });
-      const button = make("button", node.name || node.outputs[0] || "(no name)", { type: "button" });
+      const button = named(make("button", undefined, { type: "button" }), node.name || node.outputs[0] || "(no name)");
       button.addEventListener("click", () => choose(node, find("side").value, true));
       cell.append(button);
-      row.append(make("td", node.operator), cell, make("td", node.inputs.join(", ")));
-      row.append(make("td", node.outputs.map((value, i) => (node.types[i] ? node.types[i] + " " : "") + value).join(", ")), make("td", node.why));
+      const column = (label, text) => named(make("td", undefined, label ? { "data-label": label } : {}), text);
+      const typed = node.outputs.map((value, i) => (node.types[i] ? node.types[i] + " " : "") + value).join(", ");
+      row.append(named(make("td"), node.operator), cell, column("inputs", node.inputs.join(", ")), column("outputs", typed));
+      row.append(node.why ? column("why it is kept", node.why) : make("td"));
       body.append(row);
     }
     const first = nodes.length ? page * PAGE + 1 : 0, last = Math.min(nodes.length, page * PAGE + PAGE);
@@ -65,7 +76,7 @@
     find("next").disabled = last >= nodes.length;
   }
 
-  // The graph around a node: those before it above, those behind it below.
+  // The graph around a node: producers above it, consumers below it.
   function around(side, node) {
     const depth = Number(find("depth").value), most = 40;
     const at = new Map([[node, 0]]);
@@ -83,10 +94,18 @@
     walk(1, (from) => from.outputs.flatMap((value) => side.readers.get(value) || []));
     return at;
   }
+  // Cuts the beginning of a label until it fits its box.
+  function fit(text, room) {
+    let label = text.textContent;
+    while (label.length > 1 && text.getComputedTextLength() > room) {
+      label = label.slice(Math.max(1, Math.ceil(label.length / 20)));
+      text.textContent = "…" + label;
+    }
+  }
   function picture(name, node, isSame) {
     const side = sides[name], place = find("graph-" + name);
     place.replaceChildren();
-    if (!isSame) place.append(make("p", `The model ${name} has no such node.` + (node ? " What is next to it there:" : "")));
+    if (!isSame) place.append(make("p", `The model ${name} folding does not have this node.` + (node ? " The nearest node there:" : "")));
     if (!node) return;
     const at = around(side, node), rows = new Map();
     for (const [other, level] of at) {
@@ -107,13 +126,15 @@
       line.append(draw("title", {}, value));
       svg.append(line);
     }
-    const cut = (text) => (text.length > 26 ? "…" + text.slice(-25) : text);
+    const labels = [];
     for (const [other, [x, y]] of where) {
-      const group = draw("g", { class: other === node ? "node chosen" : "node", tabindex: 0, role: "button", "aria-label": `${other.operator} ${other.name}` });
+      const group = draw("g", { class: other === node ? "node chosen" : "node", tabindex: 0, role: "button" });
       group.append(draw("title", {}, `${other.operator} ${other.name}\n${other.outputs.map((value, i) => `${other.types[i]} ${value}`).join("\n")}`));
       group.append(draw("rect", { x, y, width: 180, height: 44, rx: 4 }));
-      group.append(draw("text", { x: x + 8, y: y + 18, "font-weight": "bold" }, cut(other.operator)));
-      group.append(draw("text", { x: x + 8, y: y + 35 }, cut(other.types[0] || other.name)));
+      const title = draw("text", { x: x + 8, y: y + 18, "font-weight": "bold" }, other.operator);
+      const type = draw("text", { x: x + 8, y: y + 35 }, other.types[0] || other.name);
+      group.append(title, type);
+      labels.push(title, type);
       const pick = () => choose(other, name, false);
       group.addEventListener("click", pick);
       group.addEventListener("keydown", (event) => {
@@ -121,14 +142,19 @@
       });
       svg.append(group);
     }
-    place.append(svg);
+    const frame = make("div", undefined, { class: "drawing" });
+    frame.append(svg);
+    place.append(frame);
+    for (const label of labels) fit(label, 164);
     const told = make("dl");
-    const say = (term, text) => { if (text) told.append(make("dt", term), make("dd", text)); };
+    const say = (term, text) => { if (text) told.append(make("dt", term), named(make("dd"), text)); };
     say("node", `${node.operator} ${node.name}`);
-    say("reads", node.inputs.join(", "));
-    say("gives", node.outputs.map((value, i) => `${node.types[i]} ${value}`).join(", "));
-    say("why it stays", node.why);
+    say("inputs", node.inputs.join(", "));
+    say("outputs", node.outputs.map((value, i) => `${node.types[i]} ${value}`).join(", "));
+    say("why it is kept", node.why);
     place.append(told);
+    const [x] = where.get(node);
+    frame.scrollLeft = Math.max(0, x + 90 - frame.clientWidth / 2);
   }
   function same(side, node) {
     for (const value of node.outputs) if (side.makers.has(value)) return side.makers.get(value);
@@ -154,8 +180,9 @@
     picture(name, node, true);
     const there = same(sides[other], node);
     picture(other, there || near(sides[name], sides[other], node), Boolean(there));
-    find("chosen").textContent = `${node.operator} ${node.name || node.outputs[0] || ""}`;
-    if (moves) { find("graph").scrollIntoView(); find("graph-title").focus(); }
+    find("chosen").replaceChildren();
+    named(find("chosen"), `${node.operator} ${node.name || node.outputs[0] || ""}`);
+    if (moves) { find("graph").scrollIntoView(); find("chosen").focus(); }
   }
 
   find("query").addEventListener("input", () => { page = 0; list(); });
@@ -163,11 +190,22 @@
   find("back").addEventListener("click", () => { page--; list(); });
   find("next").addEventListener("click", () => { page++; list(); });
   find("depth").addEventListener("change", () => { if (chosen) choose(chosen[0], chosen[1], false); });
-  for (const link of document.querySelectorAll("[data-value]")) {
-    link.addEventListener("click", () => {
-      const value = link.getAttribute("data-value"), name = link.getAttribute("data-side");
-      const node = sides[name].makers.get(value);
-      if (node) choose(node, name, true);
+  // Copies a text without the network; old browsers and pages without a secure origin lack the clipboard interface.
+  async function copy(text) {
+    try { return await navigator.clipboard.writeText(text); } catch { /* The other way. */ }
+    const area = make("textarea", text);
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    if (!done) throw new Error("the browser refused");
+  }
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      let word = "Copied";
+      try { await copy(button.dataset.copy); } catch { word = "Not copied"; }
+      button.textContent = word;
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   }
   list();

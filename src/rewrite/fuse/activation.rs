@@ -35,7 +35,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("has-kernel", "runtimes compute the operator in the type"),
         ("same-shape", "the result has the shape of x"),
         ("covered-type", "the type is binary16, binary32 or binary64"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
     ],
     exact: false,
     operators: &["Mul", "Div"],

@@ -27,7 +27,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("spelled", "a decomposed normalization follows, and the operator set has no LayerNormalization"),
             ("runs-together", "each axis of the Reshape's result is a run of axes of x, and one has several"),
             ("sizes-said", "a constant can express the shape"),
-            ("one-reader", "nothing else reads the flattened value"),
+            ("one-reader", "the flattened value has no other consumer"),
         ],
         exact: true,
         operators: &["Transpose"],

@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
             ("no-larger", "the new constants take no more bytes than the removed ones"),
-            ("one-reader", "nothing else reads what is between"),
+            ("one-reader", "the values in between have no other consumer"),
         ],
         exact: false,
         operators: &["Mul", "Div", "Add", "Sub"],
@@ -42,7 +42,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps identically on both sides"),
             ("no-larger", "the new constants take at most 768 bytes more than the removed ones"),
-            ("one-reader", "nothing else reads what is between"),
+            ("one-reader", "the values in between have no other consumer"),
         ],
         exact: true,
         operators: &["Mul", "Add", "Sub"],
@@ -55,7 +55,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             ("zero", "the other operand is 0 everywhere"),
             ("same-shape", "the result has the shape of x"),
-            ("no-divisor", "nothing divides by the result: −0 gives −∞ where −0 + 0 gives ∞"),
+            ("no-divisor", "the result is not a divisor, because 1/−0 is −∞ and 1/(−0 + 0) is ∞"),
         ],
         exact: false,
         operators: &["Add", "Sub"],

@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
     sentence: "Moves a factor into constants before it.",
     premises: &[
-        ("meets-constants", "on every way up it meets a constant that takes it"),
+        ("meets-constants", "every path to the inputs has a constant that absorbs it"),
         (
             "no-attention",
             "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \

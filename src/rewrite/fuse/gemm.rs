@@ -19,13 +19,13 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("matrices", "A and B have two axes"),
         ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
-        ("summed", "there is something to sum, whatever the sizes are: of nothing runtimes make this and that"),
+        ("summed", "the summed axes are proved not to be empty, because runtimes differ on sums of empty axes"),
         ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
         (
             "not-normalized",
-            "A is no Reshape of the result of a layer normalization: a transformer optimizer treats such a Gemm and the following Reshape as a product of the whole tensor, for any Reshape",
+            "A is not a Reshape of the result of a layer normalization: a transformer optimizer treats such a Gemm and the following Reshape as a product of the whole tensor, for any Reshape",
         ),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
     ],
     exact: false,
     operators: &["Add"],

@@ -39,7 +39,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("negative", "l is one negative finite number, and the value for other keys is 0 or 1 − m"),
         (
             "open-sizes",
-            "a size is open, or other keys have 1 − m: where all sizes are numbers, runtimes compute the products in rows",
+            "a dim is dynamic, or other keys have 1 − m, because with fixed dims runtimes compute the products by rows",
         ),
     ],
     exact: false,

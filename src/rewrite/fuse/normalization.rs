@@ -32,7 +32,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("positive-epsilon", "ε is a positive number"),
         ("binary32", "the type is binary32, in which the operators compute means"),
         ("known", "the operator is in the model's operator set: LayerNormalization since 17, RMSNormalization 23"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
     ],
     exact: false,
     operators: &["Mul"],

@@ -25,11 +25,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
                 ordinary size are normal numbers of the type",
         ),
         ("no-sizes", "the product is not computed from dims alone, because its consumers may round it to dims again"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
         (
             "not-dequantized",
-            "x and y are not dequantized: ONNX Runtime makes one kernel of a product and what dequantizes its operands, which refuses \
-                an activation with a scale for each column",
+            "x and y are not dequantized, because ONNX Runtime fuses a product with the DequantizeLinear of its \
+                operands, and the kernel refuses an activation with a scale per column",
         ),
     ],
     exact: false,

@@ -25,17 +25,16 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "Merges products of one operand with several weights into one product and a Split.",
     premises: &[
         ("alike", "the products have the same operator, attributes and first operand"),
-        ("pays", "there are three or more, or what follows can be done to the whole as well"),
+        ("pays", "there are at least three, or the following operation also applies to the whole"),
         ("no-output", "none of the products is a graph output"),
-        ("own-weights", "nothing else reads the weights"),
+        ("own-weights", "the weights have no other consumer"),
         (
             "no-images",
-            "they are no convolutions of images, of which runtimes keep the channels in blocks that a Split cannot take",
+            "they are not convolutions of images, whose channels runtimes store in blocks that a Split does not support",
         ),
         (
             "no-kernels",
-            "they are not two products of rows that an operator of one operand, which works by element, follows differently: a runtime computes \
-                it with the product",
+            "they are not two matrix products with different unary element-wise consumers, which a runtime fuses with the product",
         ),
         ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
     ],

@@ -29,20 +29,16 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "all-numbers",
-            "all sizes of x and of the result are positive numbers, and the operator set has no Attention, which takes whole values",
+            "all dims of x and of the result are positive constants, and the operator set lacks Attention, which needs whole values",
         ),
         ("more-axes", "x has three axes or more"),
         ("weights", "the weights are a constant matrix, the bias a constant row"),
         ("covered-type", "the type is binary16, binary32 or binary64"),
-        (
-            "no-attention",
-            "it is no product of an attention that transformer optimizers know, and none close behind one",
-        ),
-        ("one-reader", "nothing else reads the product"),
+        ("no-attention", "it is not a product of an attention that transformer optimizers match, nor close after one"),
+        ("one-reader", "the product has no other consumer"),
         (
             "pays",
-            "x has rows already or is read by several products or Reshapes, or the sum is reshaped, or element-wise operators lead from it to another \
-                product",
+            "x is already a matrix or has several products or Reshapes as consumers; or a Reshape consumes the sum, or element-wise operators lead from it to another product",
         ),
     ],
     exact: false,

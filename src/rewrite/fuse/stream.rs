@@ -23,7 +23,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "rows(f(x, y)) = f(rows(x), rows(y)) where f computes the vectors along the last axis one by one",
     sentence: "Keeps values between products, sums and normalizations of rows in rows.",
     premises: &[
-        ("from-rows", "it is laid out from rows of floats, all of them, and has four axes or more"),
+        ("from-rows", "it is a Reshape of all rows of a float matrix, and has rank 4 or more"),
         ("all-numbers", "all sizes are positive numbers"),
         (
             "row-by-row",

@@ -24,7 +24,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "constant-addend",
             "the addend is a constant, or a Concat that begins with a constant, with the same number of rows",
         ),
-        ("one-reader", "nothing else reads the rows put together"),
+        ("one-reader", "the concatenated rows have no other consumer"),
         ("float", "they are floats of 32 or 64 bits"),
     ],
     exact: false,

@@ -28,8 +28,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("known-bias", "an existing bias that changes is constant"),
         (
             "takes-shift",
-            "the node before can take a shift: a MatMul does where it can be a Gemm, and does not multiply what a layer \
-                    normalization gives",
+            "the node before can absorb a shift; a MatMul can if it can become a Gemm and its operand is not a layer normalization",
         ),
         (
             "in-range",
@@ -41,8 +40,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
             "signs-of-zero",
             "each factor is positive, or it is negative and the bias is not 0, or all consumers of the result add to it: otherwise 0 could become −0, which a division would show",
         ),
-        ("own-weights", "nothing else reads the weights, if they change"),
-        ("one-reader", "nothing else reads what is between"),
+        ("own-weights", "changed weights have no other consumer"),
+        ("one-reader", "the values in between have no other consumer"),
     ],
     exact: false,
     operators: AFFINE,

@@ -26,7 +26,10 @@ const AS_ONE: Rule = Rule {
     law: "m₁(m₂(… mₙ(x))) = Reshape(Gather(Reshape(x), k)), or with a Transpose, for mᵢ that only move elements",
     sentence: "Replaces a chain of data movement by one Gather or one Transpose.",
     premises: &[
-        ("only-moves", "all nodes lay out, turn, cut, look up by constants, or put together elements of one value"),
+        (
+            "only-moves",
+            "all nodes are Reshape, Transpose, Slice, Gather with constant indices, or Concat, on elements of one value",
+        ),
         ("known-sizes", "all dims are constants, except those before all axes that a node distinguishes"),
         ("few-blocks", "the chain moves at most 16,384 contiguous blocks"),
         (
@@ -34,10 +37,10 @@ const AS_ONE: Rule = Rule {
             "the data has rank 2 or more and is not constant, because the pass size-chain plans vectors of dims",
         ),
         ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
-        ("one-reader", "nothing else reads what is between"),
+        ("one-reader", "the values in between have no other consumer"),
         (
             "of-its-kind",
-            "a lookup takes the place of one or of what cuts, and moves rows of 8 elements or more; so does a Transpose that takes the place of none",
+            "a lookup replaces a Transpose or a slice, and moves rows of at least 8 elements; likewise a Transpose that replaces none",
         ),
         (
             "no-convolution",

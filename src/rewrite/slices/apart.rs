@@ -21,7 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("different-axes", "which axes are cut is known, and none is cut twice"),
         ("alike", "the bounds of both are constants, or results of the same operators on outputs of the same nodes"),
         ("known-steps", "all steps are known"),
-        ("one-reader", "nothing else reads the first slice"),
+        ("one-reader", "the first slice has no other consumer"),
     ],
     exact: true,
     operators: &["Slice"],

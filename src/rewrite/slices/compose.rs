@@ -16,7 +16,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("whole", "an axis that is named is proved to be taken whole"),
             (
                 "read-right",
-                "the operand is no reduction, with axes counted from the end, of a tensor that may be empty: ONNX Runtime computes another shape for it",
+                "the operand is not a reduction over negative axes of a tensor that may be empty, for which ONNX Runtime computes another shape",
             ),
         ],
         exact: true,
@@ -28,7 +28,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "x[r][s] = x[r ∘ s]",
         sentence: "Merges a Slice of a Slice.",
         premises: &[
-            ("composes", "what both take together is proved to be one range of numbers along every axis"),
+            ("composes", "both together are proved to select one constant range along every axis"),
             ("one-reader", "all readers of the first slice compose with it, unless both together take all of x"),
         ],
         exact: true,

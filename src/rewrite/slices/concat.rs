@@ -17,7 +17,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "Concat(p₀, …, pₙ)[r] = Concat(pᵢ, …, pⱼ)[r′]",
         sentence: "Moves a Slice of a Concat to the operands that it reaches.",
         premises: &[
-            ("within", "the elements taken are proved to lie in these pieces, whatever the sizes are"),
+            ("within", "the selected elements are proved to lie in these pieces for all sizes"),
             ("saves", "one operand remains, or no Slice, or fewer operands of a Concat without other consumers"),
         ],
         exact: true,

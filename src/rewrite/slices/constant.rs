@@ -20,15 +20,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "f(C[r]) = f(C)[r] for a constant C and an f that moves elements",
     sentence: "Applies data movement of a part of a constant to the constant.",
     premises: &[
-        (
-            "one-axis",
-            "the part is cut out of one axis, by a size that is computed, and f keeps this axis apart from others",
-        ),
+        ("one-axis", "the slice cuts one axis at a computed index, and f does not mix this axis with others"),
         ("constant", "all other operands of f are constants"),
-        ("one-reader", "nothing else reads the part, and f has two results at most"),
+        ("one-reader", "the part has no other consumer, and f has at most two results"),
         (
             "no-embedding",
-            "rows that are looked up are not added: runtimes compute a sum of embeddings and its normalization in one kernel",
+            "the addends are not selected rows, because runtimes fuse a sum of embeddings with its normalization",
         ),
         ("small", "the new constants take at most 256 KiB more than the removed ones"),
     ],

@@ -17,8 +17,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("pointwise", "each node that it moves over computes an element from those at its place"),
         ("same-bits", "the operator computes the same bits at every position and for every shape"),
         ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
-        ("one-reader", "nothing else reads the values in between"),
-        ("not-fused", "what comes before is no product or normalization, with which runtimes compute the rest at once"),
+        ("one-reader", "the values in between have no other consumer"),
+        (
+            "not-fused",
+            "the operand is not the result of a product or normalization, with which runtimes fuse this node",
+        ),
         ("movable-type", "every runtime slices the element type"),
     ],
     exact: true,

@@ -33,12 +33,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "Squeeze(x[i : i + 1 on a], a) = Gather(x, i; axis = a)",
         sentence: "Replaces Slice and Squeeze of one element by a Gather.",
         premises: &[
-            (
-                "one-element",
-                "the slice takes element i of one axis, or nothing where there is none, and all of the others",
-            ),
-            ("that-axis", "the Squeeze takes that axis away, and no other"),
-            ("one-reader", "nothing else reads what is between"),
+            ("one-element", "the slice selects element i of one axis if it exists, and all of the other axes"),
+            ("that-axis", "the Squeeze removes that axis, and no other"),
+            ("one-reader", "the values in between have no other consumer"),
             ("from-the-end", "an index that counts from the end has operator set 11, in which Gather knows it"),
             ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
         ],
@@ -52,8 +49,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Replaces Gather and Unsqueeze of one element by a Gather with a vector of indices.",
         premises: &[
             ("single-index", "the index is one constant number without axes"),
-            ("that-axis", "the Unsqueeze puts the axis of the Gather back, and no other"),
-            ("one-reader", "nothing else reads what is between"),
+            ("that-axis", "the Unsqueeze restores the axis of the Gather, and no other"),
+            ("one-reader", "the values in between have no other consumer"),
             (
                 "no-size",
                 "the element is not a dim, which other consumers may need as a scalar; a later stage handles dims",

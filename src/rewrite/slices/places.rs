@@ -16,13 +16,16 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     law: "Gather(Reshape(x, (…, n, m, …)), i) = part i of Split(Reshape(x, (…, n·m, …))), and behind a Transpose",
     sentence: "Replaces single elements of an axis that a Reshape makes by parts of the longer axis.",
     premises: &[
-        ("all-places", "each place of the axis is looked up by one number, and nothing else reads the value"),
-        ("axis-behind", "the layout has another axis right behind this one, before a Transpose moves them"),
-        ("one-reader", "nothing else reads the layout"),
+        (
+            "all-places",
+            "each position of the axis is selected by one constant index, and the value has no other consumer",
+        ),
+        ("axis-behind", "the layout has another axis directly after this one, before a Transpose moves them"),
+        ("one-reader", "the layout has no other consumer"),
         ("sizes-said", "a constant can express the shape"),
         (
             "known-parts",
-            "the size of the axis behind is a number of at least 1, or the operator set has a Split into equal parts of any size",
+            "the size of the next axis is a constant of at least 1, or the operator set has a Split into equal parts of any size",
         ),
     ],
     exact: true,

@@ -34,13 +34,16 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     sentence: "Replaces lookups of single elements along an axis by one Split.",
     premises: &[
         ("known-places", "the size of the axis is a number, and each index is one constant in a vector"),
-        ("two-or-more", "there are at least two of them"),
+        ("two-or-more", "at least two of them exist"),
         (
             "three-of-sizes",
-            "there are three if the data are sizes, or other integers that are followed: runtimes follow none through a Split",
+            "three parts exist if the data are dims or other tracked integers, because runtimes track none through a Split",
         ),
         ("distinct", "no two take the same place: those become one first"),
-        ("few-gaps", "no more places are passed over than taken: they are copied for nothing"),
+        (
+            "few-gaps",
+            "the number of skipped positions is at most that of selected ones, because skipped ones are copied in vain",
+        ),
     ],
     exact: true,
     operators: &["Gather"],

@@ -16,12 +16,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Replaces disjoint Slices of one value by a Split.",
         premises: &[
             ("known-places", "the size of the axis and all bounds are numbers"),
-            ("one-axis", "each slice cuts this axis alone, with step 1, and takes something"),
+            ("one-axis", "each slice cuts only this axis, with step 1, and is not empty"),
             ("no-overlap", "no two overlap"),
-            ("two-or-more", "there are at least two of them"),
+            ("two-or-more", "at least two of them exist"),
             (
                 "three-of-sizes",
-                "there are three if the data are sizes, or other integers that are followed: runtimes follow none through a Split",
+                "three parts exist if the data are dims or other tracked integers, because runtimes track none through a Split",
             ),
             ("not-squeezed", "a slice of one element is not squeezed: that is a Gather"),
         ],

@@ -12,7 +12,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "Moves a Slice before a Transpose, so that less is transposed.",
     premises: &[
         ("axes-known", "which axes are cut is known"),
-        ("one-reader", "nothing else reads the transposed value"),
+        ("one-reader", "the transposed value has no other consumer"),
     ],
     exact: true,
     operators: &["Slice"],

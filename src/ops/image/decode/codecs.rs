@@ -27,11 +27,11 @@ fn broken(reason: impl std::fmt::Display) -> Decline {
 }
 
 fn transparent() -> Decline {
-    Decline::unsupported("the standard does not say what becomes of transparency")
+    Decline::unsupported("the standard does not define the handling of transparency")
 }
 
 fn animated() -> Decline {
-    Decline::unsupported("the standard does not say what becomes of an animation")
+    Decline::unsupported("the standard does not define the handling of animations")
 }
 
 fn size(width: u32, height: u32) -> Result<(usize, usize), Decline> {
@@ -116,7 +116,7 @@ fn jpeg_2000(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     let format = match image.color_space() {
         hayro_jpeg2000::ColorSpace::RGB => PixelFormat::Rgb,
         hayro_jpeg2000::ColorSpace::Gray => PixelFormat::Grayscale,
-        _ => return Err(Decline::unsupported("the colours are neither red, green and blue nor grey")),
+        _ => return Err(Decline::unsupported("the color space is neither RGB nor grayscale")),
     };
     let mut context = hayro_jpeg2000::DecoderContext::default();
     let decoded = image.decode(&mut context).map_err(|error| broken(format!("{error:?}")))?;
@@ -126,5 +126,5 @@ fn jpeg_2000(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
 /// The image, if there are as many samples as it has to have.
 fn whole(image: Image) -> Result<Image, Decline> {
     let count = image.height.checked_mul(image.width).and_then(|count| count.checked_mul(image.format.channels()));
-    if count == Some(image.samples.len()) { Ok(image) } else { Err(broken("its size is not what it says")) }
+    if count == Some(image.samples.len()) { Ok(image) } else { Err(broken("its size differs from its header")) }
 }

@@ -6,7 +6,7 @@ use crate::ops::Decline;
 
 /// The image of a file of one of these kinds.
 pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
-    let kind = Kind::of(file).ok_or_else(|| Decline::unsupported("the image is of a kind that is not decoded"))?;
+    let kind = Kind::of(file).ok_or_else(|| Decline::unsupported("the kind of image is not supported"))?;
     decode_kind(kind, file, charge)
 }
 
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn what_is_not_decoded_is_declined_by_name() {
         let reason = |file: &[u8]| decode(file, &|_, _| Ok(())).unwrap_err().to_string();
-        assert!(reason(b"GIF89a").ends_with("the image is of a kind that is not decoded"));
+        assert!(reason(b"GIF89a").ends_with("the kind of image is not supported"));
         let broken = if cfg!(feature = "images") { "the image cannot be decoded" } else { "does not decode PNG" };
         assert!(reason(b"\x89PNG").contains(broken), "{}", reason(b"\x89PNG"));
     }

@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
     /// The next marker; bytes that fill are skipped.
     fn marker(&mut self) -> Result<u8, Decline> {
         if self.byte()? != 0xff {
-            return Err(broken("there is no marker where one should be"));
+            return Err(broken("a marker is missing"));
         }
         loop {
             match self.byte()? {
@@ -162,7 +162,7 @@ impl Tables {
                 *step = if head >> 4 == 0 { segment.byte()?.into() } else { segment.short()? as u16 };
             }
             let place = self.quantization.get_mut(usize::from(head & 15));
-            *place.ok_or_else(|| broken("a table has no place"))? = Some(steps);
+            *place.ok_or_else(|| broken("a table has an invalid number"))? = Some(steps);
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Tables {
             let symbols = segment.take(counts.iter().map(|&count| usize::from(count)).sum())?;
             let place = self.huffman.get_mut(usize::from(head >> 4)).and_then(|of| of.get_mut(usize::from(head & 15)));
             let table = Huffman::new(counts, symbols).ok_or_else(|| broken("a Huffman table does not fit"))?;
-            *place.ok_or_else(|| broken("a table has no place"))? = Some(table);
+            *place.ok_or_else(|| broken("a table has an invalid number"))? = Some(table);
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline>
             0xe1..=0xef | 0xfe => {
                 reader.segment()?;
             }
-            _ => return Err(broken("a marker is not known")),
+            _ => return Err(broken("a marker is unknown")),
         }
     }
     let frame = frame.filter(|frame| frame.components.iter().all(|component| component.seen)).ok_or_else(ends)?;

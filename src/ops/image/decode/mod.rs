@@ -48,7 +48,7 @@ impl PixelFormat {
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let channels = PixelFormat::of(cx)?.channels();
     if cx.required(0)?.rank().is_some_and(|rank| rank != 1) {
-        return Err(Refusal::invalid("the encoded image is no vector of bytes"));
+        return Err(Refusal::invalid("the encoded image is not a vector of bytes"));
     }
     let shape = vec![cx.fresh_dim(), cx.fresh_dim(), Dim::constant(channels as i64)];
     Ok(vec![Fact::tensor(Some(DType::Uint8), Some(shape))])
@@ -70,7 +70,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let wanted = PixelFormat::of(cx)?;
     let file = cx.tensor(0)?;
     if file.dtype() != DType::Uint8 || file.rank() != 1 {
-        return Err(Decline::invalid("the encoded image is no vector of bytes"));
+        return Err(Decline::invalid("the encoded image is not a vector of bytes"));
     }
     // Decoders keep wider numbers for a while.
     let charge = |height: usize, width: usize| {
@@ -85,7 +85,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let samples = match (image.format, wanted) {
         (from, to) if from == to => image.samples,
-        (PixelFormat::Grayscale, _) => return Err(Decline::unsupported("a grey image is read as one of colours")),
+        (PixelFormat::Grayscale, _) => {
+            return Err(Decline::unsupported("a grayscale image is decoded as a color image"));
+        }
         (from, PixelFormat::Grayscale) => image.samples.as_chunks().0.iter().map(|&pixel| grey(pixel, from)).collect(),
         _ => {
             let mut samples = image.samples;

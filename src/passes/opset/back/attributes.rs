@@ -69,7 +69,7 @@ pub(in crate::passes::opset) fn quantized_type(draft: &mut NodeDraft<'_>) -> Res
     let dtype = i32::try_from(named).ok().and_then(DType::from_onnx);
     let dtype = dtype.ok_or_else(|| format!("output_dtype is {named}; correct the model"))?;
     let shape = draft.fact(1).and_then(crate::ir::Fact::static_shape);
-    let shape = shape.ok_or_else(|| format!("the shape of the scale is not known; {STATE_SHAPES}"))?;
+    let shape = shape.ok_or_else(|| format!("the shape of the scale is unknown; {STATE_SHAPES}"))?;
     let zeros = Tensor::zeros(dtype, &shape).map_err(|error| error.to_string())?;
     let zeros = draft.constant("zero_point", zeros);
     draft.set_input(2, zeros);
@@ -97,7 +97,7 @@ pub(in crate::passes::opset) fn one_shape(draft: &mut NodeDraft<'_>) -> Result<(
     if (1..draft.node.inputs.len()).all(is_equal) {
         return Ok(());
     }
-    Err("its operands are not known to be of one shape, and the older version does not broadcast".to_string())
+    Err("its operands are not proved to have one shape, and the older version does not broadcast".to_string())
 }
 
 /// Sets `broadcast` if the shapes differ. The second operand then broadcasts to the first, whose last dims it must have.

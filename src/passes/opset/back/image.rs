@@ -93,7 +93,7 @@ pub(in crate::passes::opset) fn resize_operands(draft: &mut NodeDraft<'_>) -> Re
 /// also what rounded coordinates of pixel centers give: `⌊i / s⌋`, for `(i + ½) / s - ½` is less than ½ away from it.
 pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(3).is_some() {
-        return Err("it is given sizes, where the older version takes scales".to_string());
+        return Err("it has sizes, but the older version accepts only scales".to_string());
     }
     let scales = draft.const_numbers(2);
     let scales = scales.ok_or("its scales are computed, and decide how the older version finds the nearest element")?;

@@ -76,7 +76,7 @@ pub(in crate::passes::opset) fn split_count(draft: &mut NodeDraft<'_>) -> Result
             let sizes = Build::concat(std::iter::repeat_n(part, equal).chain([last]), 0i64);
             draft.before(sizes, "sizes")
         }
-        None => return Err("its parts are not known to be equal, and their sizes are computed".to_string()),
+        None => return Err("its parts are not proved equal, and their sizes are computed".to_string()),
     };
     draft.set_input(1, sizes);
     Ok(())
@@ -125,7 +125,7 @@ pub(super) fn places(axes: &[i64], rank: usize) -> Result<Vec<Option<usize>>, St
         let place = axis_in(axis, rank).ok().and_then(|axis| places.get_mut(axis));
         let place = place.ok_or_else(|| format!("axis {axis} is none of {rank}; correct the model"))?;
         if place.replace(at).is_some() {
-            return Err(format!("axis {axis} is named twice; correct the model"));
+            return Err(format!("axis {axis} is listed twice; correct the model"));
         }
     }
     Ok(places)
@@ -205,7 +205,7 @@ pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), St
 pub(in crate::passes::opset) fn slice(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (starts, ends) = (draft.const_ints(1, "the starts")?, draft.const_ints(2, "the ends")?);
     if draft.input(4).is_some() && draft.const_ints(4, "the steps")?.iter().any(|step| *step != 1) {
-        return Err("it takes steps other than 1".to_string());
+        return Err("it has steps other than 1".to_string());
     }
     if draft.input(3).is_some() {
         let axes = draft.const_ints(3, "the axes")?;
@@ -276,10 +276,10 @@ pub(in crate::passes::opset) fn dropout(draft: &mut NodeDraft<'_>) -> Result<(),
         Some(_) => draft.const_ints(2, "training_mode")?.iter().any(|flag| *flag != 0),
     };
     if trains {
-        return Err("it is as in training (training_mode), which the older version tells by what runs it".to_string());
+        return Err("it is in training mode (training_mode), which the older version cannot express".to_string());
     }
     if draft.is_read(1) {
-        return Err("something reads the mask, of which the older version does not tell what it holds".to_string());
+        return Err("the mask has a consumer, and the older version does not define its contents".to_string());
     }
     if draft.input(1).is_some()
         && let Ok(ratio) = single_float(draft, 1, "the ratio")

@@ -53,7 +53,7 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
             return Ok(());
         }
     }
-    let count = count.ok_or("how many sizes operand 1 has is not known, and one of them may be 0 (allowzero)")?;
+    let count = count.ok_or("the length of operand 1 is unknown, and one of its sizes may be 0 (allowzero)")?;
     if count == 0 {
         return Ok(());
     }

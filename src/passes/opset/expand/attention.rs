@@ -10,7 +10,7 @@ use crate::tensor::{DType, Tensor};
 /// A positive size that a node cannot do without.
 fn size_of(draft: &NodeDraft<'_>, slot: usize, axis: usize) -> Result<i64, String> {
     let size = draft.known_shape(slot)?.get(axis).and_then(Dim::as_const).filter(|size| *size > 0);
-    size.ok_or_else(|| format!("how large axis {axis} of operand {slot} is, is not known; {STATE_SHAPES}"))
+    size.ok_or_else(|| format!("the size of axis {axis} of operand {slot} is unknown; {STATE_SHAPES}"))
 }
 
 fn reshape(draft: &mut NodeDraft<'_>, data: ValueId, codes: Vec<i64>, suffix: &'static str) -> ValueId {
@@ -212,7 +212,7 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
 
     let scale = draft.float("scale")?.map_or_else(|| 1.0 / (size as f64).sqrt(), f64::from);
     if scale.is_nan() || scale < 0.0 {
-        return Err(format!("its scale is {scale}, of which there is no square root"));
+        return Err(format!("its scale is {scale}, which has no square root"));
     }
     let root = draft.number_of(dtype, "root", scale.sqrt())?;
     let (key, value) = (shared(draft, key, kv_count, times), shared(draft, value, kv_count, times));

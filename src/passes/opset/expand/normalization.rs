@@ -79,7 +79,7 @@ fn scaled(
     Ok(())
 }
 
-/// The axes from `axis` on, counted from the start: runtimes disagree about axes of nothing that are counted from the end. The last one can do
+/// The axes from `axis` on, counted from the start: runtimes disagree on negative axes of an empty tensor. The last one can do
 /// without a rank.
 fn axes_from(draft: &NodeDraft<'_>) -> Result<Vec<i64>, String> {
     let axis = draft.int("axis", -1)?;
@@ -142,7 +142,7 @@ pub(in crate::passes::opset) fn group(draft: &mut NodeDraft<'_>) -> Result<(), S
     let dims = draft.known_shape(0)?;
     let groups = draft.int("num_groups", 0)?;
     let channels = dims.get(1).and_then(Dim::as_const);
-    let channels = channels.ok_or_else(|| format!("how many channels operand 0 has is not known; {STATE_SHAPES}"))?;
+    let channels = channels.ok_or_else(|| format!("the number of channels of operand 0 is unknown; {STATE_SHAPES}"))?;
     let each = channels.checked_rem(groups).filter(|rest| *rest == 0).and_then(|_| channels.checked_div(groups));
     let each = each.filter(|each| *each > 0 && groups > 0);
     let each = each.ok_or_else(|| format!("{channels} channels are not {groups} equal groups; correct the model"))?;
@@ -153,7 +153,7 @@ pub(in crate::passes::opset) fn group(draft: &mut NodeDraft<'_>) -> Result<(), S
         Some(count) if count == channels && count == groups => true,
         Some(count) if count == channels => false,
         Some(count) if count == groups => true,
-        _ => return Err(format!("how many numbers operand 1 has is not known; {STATE_SHAPES}")),
+        _ => return Err(format!("the number of elements of operand 1 is unknown; {STATE_SHAPES}")),
     };
     let default = if per_group && channels != groups { None } else { Some(DType::Float) };
     let (x, stash) = stashed(draft, default)?;

@@ -40,7 +40,7 @@ pub(in crate::passes::opset) fn drop_output_sequence(draft: &mut NodeDraft<'_>) 
 pub(in crate::passes::opset) fn whole_p(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let Some(p) = draft.float("p")? else { return Ok(()) };
     if p.fract() != 0.0 || !(1.0..1e9).contains(&p) {
-        return Err(format!("p is {p}, and only whole numbers are left; no newer version has such a norm"));
+        return Err(format!("p is {p}, and newer versions accept only integers"));
     }
     draft.set("p", p as i64);
     Ok(())
@@ -50,7 +50,7 @@ pub(in crate::passes::opset) fn whole_p(draft: &mut NodeDraft<'_>) -> Result<(),
 pub(in crate::passes::opset) fn no_integers(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     match draft.dtype(0) {
         Some(dtype) if !dtype.is_integer() => Ok(()),
-        Some(dtype) => Err(format!("it takes no {} any more; cast the operand to a float", dtype.name())),
+        Some(dtype) => Err(format!("newer versions do not accept {}; cast the operand to a float", dtype.name())),
         // Inside functions types may be open; runtimes have no kernel for integers.
         None => Ok(()),
     }

@@ -17,7 +17,7 @@ pub(in crate::passes::opset) fn upsample_scales(draft: &mut NodeDraft<'_>) -> Re
     draft.take("height_scale");
     draft.take("width_scale");
     if draft.text("mode", "nearest")? != "nearest" {
-        return Err("Upsample-1 does not say where elements lie between which it interpolates; write it as a Resize with the coordinates that are meant".to_string());
+        return Err("Upsample-1 does not define the coordinates of its interpolation; replace it by a Resize with explicit coordinates".to_string());
     }
     draft.node.attributes.push(NamedAttribute::new("scales", Attribute::Floats(vec![1.0, 1.0, height, width])));
     Ok(())
@@ -52,9 +52,9 @@ pub(in crate::passes::opset) fn resize(draft: &mut NodeDraft<'_>) -> Result<(), 
 pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.set("coordinate_transformation_mode", word("asymmetric"));
     if draft.text("mode", "nearest")? == "nearest" && draft.attribute("nearest_mode").is_none() {
-        let scales = draft.const_numbers(1).ok_or(
-            "its scales are computed, and tell which element is the nearest: the next below or the next above; make them constants",
-        )?;
+        let scales = draft
+            .const_numbers(1)
+            .ok_or("its scales are computed, and they decide the direction of rounding; make them constants")?;
         let whole = |scale: &f64| (1.0 / scale).fract() == 0.0;
         let grows = scales.iter().any(|&scale| scale > 1.0);
         // Where every n-th element is taken, coordinates are whole numbers.

@@ -6,7 +6,8 @@ use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::tensor::{DType, Tensor};
 
 /// The version of BatchNormalization, and that of Dropout, from which on an attribute or operand says that it trains.
-const TRAINS: &str = "it is as in training (is_test is 0), which this operator set cannot say; set is_test to 1 if the model is not trained";
+const TRAINS: &str =
+    "it is in training mode (is_test is 0), which this operator set cannot express; set is_test to 1 for inference";
 
 /// `is_test` of a BatchNormalization: without, the mean and variance are those of the batch.
 pub(in crate::passes::opset) fn normalization_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
@@ -41,7 +42,7 @@ pub(in crate::passes::opset) fn normalization_mode(draft: &mut NodeDraft<'_>) ->
     }
     if (3..5).any(|slot| draft.is_read(slot)) {
         return Err(
-            "its results saved_mean and saved_var are read, which no newer version has; take them from ReduceMean"
+            "its results saved_mean and saved_var have consumers, but newer versions lack them; compute them with ReduceMean"
                 .to_string(),
         );
     }
@@ -68,7 +69,7 @@ pub(in crate::passes::opset) fn mask(draft: &mut NodeDraft<'_>) -> Result<(), St
     if !draft.is_read(1) {
         return Ok(());
     }
-    let dtype = draft.dtype(0).ok_or_else(|| format!("the element type of operand 0 is not known; {STATE_SHAPES}"))?;
+    let dtype = draft.dtype(0).ok_or_else(|| format!("the element type of operand 0 is unknown; {STATE_SHAPES}"))?;
     draft.behind(1, "bools", |mask| NewNode::new("Cast", [Some(mask)]).with("to", dtype));
     Ok(())
 }
@@ -77,7 +78,7 @@ pub(in crate::passes::opset) fn mask(draft: &mut NodeDraft<'_>) -> Result<(), St
 /// Runtime gives a mask of zeros.
 pub(in crate::passes::opset) fn dropout_ratio(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.is_read(1) && draft.attribute("is_test").is_none() {
-        return Err("something reads the mask, of which the older version does not tell what it holds".to_string());
+        return Err("the mask has a consumer, and the older version does not define its contents".to_string());
     }
     let ratio = draft.float("ratio")?;
     draft.take("ratio");
@@ -100,7 +101,7 @@ pub(in crate::passes::opset) fn channels(draft: &mut NodeDraft<'_>) -> Result<()
     }
     let groups = draft.int("num_groups", 1)?;
     let channels = draft.shape(0).and_then(|dims| dims.get(1)?.as_const());
-    let channels = channels.ok_or_else(|| format!("how many channels operand 0 has is not known; {STATE_SHAPES}"))?;
+    let channels = channels.ok_or_else(|| format!("the number of channels of operand 0 is unknown; {STATE_SHAPES}"))?;
     let each = channels.checked_div(groups).filter(|each| *each > 0 && each.checked_mul(groups) == Some(channels));
     let each = each.ok_or_else(|| format!("{channels} channels are not {groups} equal groups; correct the model"))?;
     for slot in [1, 2] {
@@ -121,7 +122,7 @@ pub(in crate::passes::opset) fn channels(draft: &mut NodeDraft<'_>) -> Result<()
     match draft.dtype(0) {
         Some(DType::Float) => {}
         Some(dtype) => draft.set("stash_type", dtype),
-        None => return Err(format!("the element type of operand 0 is not known; {STATE_SHAPES}")),
+        None => return Err(format!("the element type of operand 0 is unknown; {STATE_SHAPES}")),
     }
     Ok(())
 }

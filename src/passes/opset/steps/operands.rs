@@ -127,7 +127,7 @@ pub(in crate::passes::opset) fn top_k(draft: &mut NodeDraft<'_>) -> Result<(), S
 /// The sizes of operand `slot` where all of them are numbers; for the steps that need them.
 pub(super) fn known_sizes(draft: &NodeDraft<'_>, slot: usize) -> Result<Vec<usize>, String> {
     let sizes = draft.fact(slot).and_then(crate::ir::Fact::static_shape);
-    sizes.ok_or_else(|| format!("the shape of operand {slot} is not known; {STATE_SHAPES}"))
+    sizes.ok_or_else(|| format!("the shape of operand {slot} is unknown; {STATE_SHAPES}"))
 }
 
 /// Puts axes of size 1 behind those of operand `slot`, which has `rank` of them.

@@ -16,7 +16,7 @@ pub(in crate::passes::opset) fn unbatch(draft: &mut NodeDraft<'_>) -> Result<(),
     };
     let operands: Vec<ValueId> = draft.node.inputs.iter().skip(1).flatten().copied().collect();
     if operands.len().checked_add(1) != Some(draft.node.inputs.len()) || draft.node.inputs.is_empty() {
-        return Err("an operand is left out; correct the model".to_string());
+        return Err("an operand is missing; correct the model".to_string());
     }
     let broken = |broken: crate::ir::Broken| broken.to_string();
     let outer = draft.model.add_graph("batch", None);

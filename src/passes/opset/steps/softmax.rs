@@ -42,7 +42,7 @@ pub(in crate::passes::opset) fn along_one_axis(draft: &mut NodeDraft<'_>) -> Res
     }
     let Some(rank) = rank else {
         return Err(format!(
-            "it works on several axes at once, and operand 0, whose rank is not known, may be empty; convert to 14 or newer, or {STATE_SHAPES}"
+            "it works on several axes at once, and operand 0 of unknown rank may be empty; convert to 14 or newer, or {STATE_SHAPES}"
         ));
     };
     let rows = NewNode { outputs: Vec::new(), ..draft.node.clone() };
