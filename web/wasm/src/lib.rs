@@ -3,6 +3,7 @@
 mod detail;
 mod host;
 mod options;
+mod slices;
 
 use std::io;
 
@@ -89,24 +90,31 @@ fn answer(request: &Value) -> Result<Value, Failure> {
         }
         "show" => {
             let (given, mut model) = open()?;
-            if request["raw"] != true {
-                model.fold(&given.options.stop_after(0).stamp(false).shapes(Shapes::All))?;
+            let is_folded = request["folded"] == true;
+            let mut options = given.options.fold(is_folded);
+            if !given.names_shapes {
+                options = options.shapes(Shapes::All);
             }
+            // Nothing is made of the model, so nothing is noted in it.
+            model.fold(&if is_folded { options } else { options.stamp(false) })?;
             let drawn = |form| {
                 let text = model.drawing().text(form, request["around"].as_str(), number("depth").unwrap_or(2));
                 text.map_err(|error| Failure::usage(error.to_string()))
             };
             json!(match request["form"].as_str().unwrap_or("text") {
-                "text" => model.text(),
-                "parser" => model.parser_text(false),
+                "text" => model.parser_text(false),
+                "full" => model.parser_text(true),
                 "dot" => drawn(DrawingForm::Dot)?,
                 "mermaid" => drawn(DrawingForm::Mermaid)?,
                 other => {
-                    let message = format!("'{other}' is not a form; expected text, parser, dot or mermaid");
-                    return Err(Failure::usage(message));
+                    return Err(Failure::usage(format!("'{other}' is not a form; expected text, full, dot or mermaid")));
                 }
             })
         }
+        "rules" => onnx_slice_fold::passes::records()
+            .map(|record| json!({ "name": record.name, "sentence": record.sentence, "law": record.law, "exact": record.exact }))
+            .collect(),
+        "resolve slice" => slices::resolve(&request["slice"])?,
         "diff" => json!(self::open(0)?.diff(&self::open(1)?)),
         other => return Err(Failure::usage(format!("there is no function '{other}'"))),
     })
