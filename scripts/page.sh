@@ -8,7 +8,8 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 page="$root/web/page"
 export CHROMIUM=${CHROMIUM:-/usr/bin/chromium}
-export ONNX_SLICE_FOLD=${ONNX_SLICE_FOLD:-$root/target/debug/onnx-slice-fold}
+ONNX_SLICE_FOLD=$(realpath "${ONNX_SLICE_FOLD:-$root/target/debug/onnx-slice-fold}")
+export ONNX_SLICE_FOLD
 
 if ! command -v npm >/dev/null; then
     echo "$0: there is no npm here: the page was not built and not tested"

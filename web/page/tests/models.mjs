@@ -40,11 +40,11 @@ export function chain(length) {
   return model(nodes, [port("x", ["n", 8])], [port("y", ["n", 8])]);
 }
 
-/** One Add whose second operand lies in the data file `weights.bin`. */
+/** An Add whose second operand is the negative of a weight in the data file `weights.bin`: with the file, Neg is folded. */
 export function external() {
   const entry = (key, value) => text(13, [...text(1, key), ...text(2, value)]);
   const weight = [...number(1, 8), ...number(2, 1), ...text(8, "w"), ...entry("location", "weights.bin"), ...entry("offset", "0"), ...entry("length", "32"), ...number(14, 1)];
   const data = Buffer.from(new Float32Array([1, 2, 3, 4, 5, 6, 7, 8]).buffer);
-  const nodes = [node("Identity", ["w"], ["same"], "copy"), node("Add", ["x", "same"], ["y"], "add")];
+  const nodes = [node("Neg", ["w"], ["negative"], "neg"), node("Add", ["x", "negative"], ["y"], "add")];
   return { model: model(nodes, [port("x", ["n", 8])], [port("y", ["n", 8])], [weight]), data };
 }
