@@ -31,7 +31,9 @@ function Evaluator({ item }: { item: Item }) {
       <p class="hint">Runs original and result on generated inputs, as <code>--check</code> does, and compares results and stated shapes{item.settings.exact ? " bit for bit" : " up to rounding"}.</p>
       <div class="bar">
         <label class="inline">Inputs <input type="number" min="1" max="50" value={count} onInput={(event) => setCount(Math.max(1, Number(event.currentTarget.value) || 1))} /></label>
-        <button type="button" onClick={() => check(item.id, count)} disabled={answer?.state === "working"}><Icon name="check" />Check</button>
+        {answer?.state === "working"
+          ? <button type="button" onClick={answer.cancel}><Icon name="stop" />Cancel</button>
+          : <button type="button" onClick={() => check(item.id, count)}><Icon name="check" />Check</button>}
       </div>
       <div aria-live="polite">
         {answer?.state === "working" && <p class="working"><span class="spinner" />Running both models…</p>}

@@ -1,6 +1,6 @@
 // The tool that folds models: choose files, options, result.
 
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Icon } from "./icons";
 import { OptionsForm } from "./options-form";
 import { Result } from "./result";
@@ -59,6 +59,8 @@ function Empty() {
 const WORDS = { working: "folding", done: "done", failed: "failed", cancelled: "cancelled" } as const;
 
 function Workspace({ state, item }: { state: State; item: Item }) {
+  const [hasOptions, setOptions] = useState(() => matchMedia("(min-width: 861px)").matches);
+  const given = Object.values(item.settings).reduce((sum, values) => sum + values.length, 0);
   return (
     <div class="workspace">
       <h1 class="visually-hidden">Fold {item.name}</h1>
@@ -76,9 +78,12 @@ function Workspace({ state, item }: { state: State; item: Item }) {
           ))}
         </ul>
         <Chooser label="Add" />
+        <button type="button" class="toggle" aria-expanded={hasOptions} aria-controls="options" onClick={() => setOptions(!hasOptions)}>
+          <Icon name="sliders" />{hasOptions ? "Hide options" : "Options"}{given > 0 && <span class="small">{given}</span>}
+        </button>
       </div>
-      <div class="columns">
-        <OptionsForm key={item.id} item={item} />
+      <div class={hasOptions ? "columns" : ""}>
+        {hasOptions && <OptionsForm key={item.id} item={item} />}
         <div class="result">
           <Status item={item} />
           {item.run.state === "done" && <Result key={item.id} item={item} folded={item.run.folded} />}

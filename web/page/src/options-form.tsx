@@ -15,15 +15,9 @@ export function OptionsForm({ item }: { item: Item }) {
   const change = (next: Settings) => settle(item.id, next);
   const rest = FLAGS.filter(({ flag }) => flag !== "dim" && !COMMON.has(flag));
   const isOpen = rest.some(({ flag }) => settings[flag]);
-  const isWide = useMedia("(min-width: 861px)");
-  const [isShown, setShown] = useState<boolean>();
   return (
-    <form class="options" aria-label="Options" onSubmit={(event) => event.preventDefault()}>
-      <h2>
-        Options
-        {!isWide && <button type="button" aria-expanded={isShown ?? false} onClick={() => setShown(!isShown)}>{isShown ? "Hide" : "Show"}</button>}
-      </h2>
-      {(isWide || isShown) && <>
+    <form id="options" class="options" aria-label="Options" onSubmit={(event) => event.preventDefault()}>
+      <h2>Options</h2>
       <Dims settings={settings} inspection={inspection} onChange={change} />
       {FLAGS.filter(({ flag }) => COMMON.has(flag)).map((flag) => <Field key={flag.flag} flag={flag} settings={settings} onChange={change} />)}
       <details open={isOpen}>
@@ -31,20 +25,8 @@ export function OptionsForm({ item }: { item: Item }) {
         {rest.map((flag) => <Field key={flag.flag} flag={flag} settings={settings} onChange={change} />)}
       </details>
       {Object.keys(settings).length > 0 && <button type="button" onClick={() => change({})}><Icon name="close" />Reset options</button>}
-      </>}
     </form>
   );
-}
-
-function useMedia(query: string): boolean {
-  const [isMet, setMet] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const media = matchMedia(query);
-    const change = () => setMet(media.matches);
-    media.addEventListener("change", change);
-    return () => media.removeEventListener("change", change);
-  }, [query]);
-  return isMet;
 }
 
 function Dims({ settings, inspection, onChange }: { settings: Settings; inspection: Inspection | undefined; onChange: (settings: Settings) => void }) {

@@ -200,7 +200,7 @@ function Dialect({ name, answer, reference, isReference, shape }: { name: string
       {answer?.error && <p class="error">{answer.error}</p>}
       {resolved && (
         <>
-          <p class="shape"><code>[{shape.join(", ")}]</code> <span aria-label="to">→</span> <code>[{resolved.shape.join(", ")}]</code></p>
+          <p class="shape"><code>[{shape.join(", ")}]</code> <span aria-hidden="true">→</span> <code>[{resolved.shape.join(", ")}]</code></p>
           <AxisBars label={name} axes={resolved.axes.map(picture)} />
           {resolved.onnx ? <Equivalent onnx={resolved.onnx} /> : <p class="small">No single ONNX Slice with constant operands is equivalent.</p>}
         </>

@@ -46,7 +46,7 @@ export function RemainingTab({ item, report, detail, onShow, onApply }: { item: 
   const isQuick = report.seconds < QUICK;
   useEffect(() => {
     if (!explanation && isQuick) explain(item.id);
-  }, [item.id, explanation, isQuick]);
+  }, [item.id, report]);
   const nodes = useMemo(() => index(detail, "after"), [detail]);
   const kinds = useMemo(() => {
     const counts = new Map<string, number>();
@@ -58,12 +58,12 @@ export function RemainingTab({ item, report, detail, onShow, onApply }: { item: 
       <section>
         <h3>What would fold more</h3>
         <div aria-live="polite">
-          {!explanation && !isQuick && <button type="button" onClick={() => explain(item.id)}><Icon name="bulb" />Search for suggestions (folds the model again, up to 10 times)</button>}
-          {explanation?.state === "working" && <p class="working"><span class="spinner" />Folding again under assumptions about the inputs…</p>}
+          {!explanation && <button type="button" onClick={() => explain(item.id)}><Icon name="bulb" />Search for suggestions (folds the model again, up to 10 times)</button>}
+          {explanation?.state === "working" && <p class="working"><span class="spinner" />Folding again under assumptions about the inputs… <button type="button" onClick={explanation.cancel}><Icon name="stop" />Cancel</button></p>}
           {explanation?.state === "failed" && <p class="error">{explanation.message}</p>}
-          {explanation?.state === "done" && (explanation.value.suggestions.length
-            ? <><p class="hint">Each was tried by folding again. A suggestion excludes inputs; only you know whether such runs exist.</p><Suggestions explanation={explanation.value} onApply={onApply} /></>
-            : <p class="hint">{count(explanation.value.trials, "trial")}: no assumption about the inputs folds more.</p>)}
+          {explanation?.state === "done" && (explanation.value.report.suggestions.length
+            ? <><p class="hint">Each was tried by folding again. A suggestion excludes inputs; only you know whether such runs exist.</p><Suggestions explanation={explanation.value.report} onApply={onApply} /></>
+            : <p class="hint">{count(explanation.value.report.trials, "trial")}: no assumption about the inputs folds more.</p>)}
         </div>
       </section>
       <section>
@@ -78,11 +78,11 @@ export function RemainingTab({ item, report, detail, onShow, onApply }: { item: 
           ]}
         />
       </section>
-      {explanation?.state === "done" && explanation.value.open_sizes.length > 0 && (
+      {explanation?.state === "done" && explanation.value.report.open_sizes.length > 0 && (
         <section>
           <h3>Dims that do not follow from the input shapes</h3>
           <Table
-            caption="Dims that do not follow from the input shapes" noun="dim" rows={explanation.value.open_sizes}
+            caption="Dims that do not follow from the input shapes" noun="dim" rows={explanation.value.report.open_sizes}
             columns={[
               { title: "Dim", text: (row) => row.name ?? "unknown rank" },
               { title: "Tensors", isNumber: true, text: (row) => row.tensors },

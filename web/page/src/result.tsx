@@ -54,11 +54,11 @@ export function Result({ item, folded }: { item: Item; folded: Folded }) {
   );
 }
 
-function Tile({ label, before, after, note }: { label: string; before: string; after: string; note?: string }) {
+function Tile({ label, before, after, note }: { label: string; before?: string; after: string; note?: string }) {
   return (
     <div class="tile">
       <dt>{label}</dt>
-      <dd><span class="was">{before}</span> <span aria-label="to">→</span> <strong>{after}</strong>{note && <span class="small">{note}</span>}</dd>
+      <dd>{before !== undefined && <><span class="was">{before}</span> <span aria-hidden="true">→</span> </>}<strong>{after}</strong>{note && <span class="small">{note}</span>}</dd>
     </div>
   );
 }
@@ -91,13 +91,13 @@ function Summary({ item, folded }: { item: Item; folded: Folded }) {
         <Tile label="Nodes" before={before.nodes.toLocaleString("en")} after={after.nodes.toLocaleString("en")} note={less(before.nodes, after.nodes)} />
         <Tile label="Shapes known" before={`${before.shapes_known}/${before.tensors}`} after={`${after.shapes_known}/${after.tensors}`} />
         <Tile label="Initializers" before={before.initializers.toLocaleString("en")} after={after.initializers.toLocaleString("en")} />
+        <Tile label="Edits" after={report.edits.length.toLocaleString("en")} note={duration(report.seconds)} />
         <Tile label="Model file" before={bytes(before.bytes)} after={bytes(after.bytes ?? model.size)} note={less(before.bytes ?? 0, after.bytes ?? model.size)} />
       </dl>
       <div class="actions">
         <button type="button" class="primary" onClick={download}><Icon name="download" />Download <span class="name">{name}</span></button>
-        <span class="small">{count(report.edits.length, "edit")}, {count(report.rounds, "round")}, {duration(report.seconds)}</span>
+        <Command text={commandLine(item.name, item.settings)} />
       </div>
-      <Command text={commandLine(item.name, item.settings)} />
     </section>
   );
 }

@@ -13,7 +13,7 @@ export type Run =
   | { state: "cancelled" };
 
 /** An answer that is computed on request. */
-export type Answer<T> = { state: "working" } | { state: "done"; value: T } | { state: "failed"; message: string };
+export type Answer<T> = { state: "working"; cancel: () => void } | { state: "done"; value: T } | { state: "failed"; message: string };
 
 export interface Item {
   id: number;
@@ -26,7 +26,7 @@ export interface Item {
   settings: Settings;
   run: Run;
   inspection?: Inspection;
-  explanation?: Answer<Explanation>;
+  explanation?: Answer<{ report: Explanation }>;
   check?: Answer<{ equal: boolean; text: string; checked?: Checked }>;
 }
 
@@ -138,6 +138,8 @@ export function select(id: number): void {
 
 export function close(id: number): void {
   running.get(id)?.cancel();
+  const closed = get(id);
+  if (closed) stopAnswers(closed);
   const at = state.items.findIndex((item) => item.id === id);
   const items = state.items.filter((item) => item.id !== id);
   set({ items, current: state.current === id ? items[Math.min(at, items.length - 1)]?.id : state.current });
@@ -163,12 +165,11 @@ function optionsOf(item: Item): Options {
   return { ...asOptions(item.settings), name: item.name, externalData: new Map(item.data) };
 }
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
-
 export function fold(id: number): void {
   const item = get(id);
   if (!item) return;
   running.get(id)?.cancel();
+  stopAnswers(item);
   update(id, { run: { state: "working", progress: "waiting" }, explanation: undefined, check: undefined });
   const current = call("fold", [item.file, { ...optionsOf(item), detailed: true }], (progress) => {
     if (running.get(id) === current) update(id, { run: { state: "working", progress } });
@@ -194,19 +195,26 @@ function inspect(id: number): void {
 }
 
 /** Fills a field of an item with the answer of a call, unless the model was folded again meanwhile. */
-function answer<K extends "explanation" | "check", T>(id: number, field: K, run: () => Promise<T>): void {
-  const item = get(id);
-  const was = item?.run;
-  update(id, { [field]: { state: "working" } });
-  const end = (answer: Answer<T>) => {
+function answer<T>(id: number, field: "explanation" | "check", asked: Call<T>): void {
+  const was = get(id)?.run;
+  update(id, { [field]: { state: "working", cancel: asked.cancel } });
+  const end = (answer: Answer<T> | undefined) => {
     if (get(id)?.run === was) update(id, { [field]: answer });
   };
-  run().then((value) => end({ state: "done", value }), (error) => end({ state: "failed", message: messageOf(error) }));
+  asked.result.then(
+    (value) => end({ state: "done", value }),
+    (error: Failure) => end(error.kind === "cancelled" ? undefined : { state: "failed", message: error.message }),
+  );
+}
+
+/** Ends what was asked about the previous result: a new fold does not wait for it. */
+function stopAnswers({ explanation, check }: Item): void {
+  for (const answer of [explanation, check]) if (answer?.state === "working") answer.cancel();
 }
 
 export function explain(id: number): void {
   const item = get(id);
-  if (item) answer(id, "explanation", async () => (await call("explain", [item.file, optionsOf(item), []]).result).report);
+  if (item) answer(id, "explanation", call("explain", [item.file, optionsOf(item), []]));
 }
 
 export async function explainNames(id: number, names: string[]): Promise<Explanation> {
@@ -217,7 +225,7 @@ export async function explainNames(id: number, names: string[]): Promise<Explana
 
 export function check(id: number, count: number): void {
   const item = get(id);
-  if (item) answer(id, "check", () => call("check", [item.file, optionsOf(item), count]).result);
+  if (item) answer(id, "check", call("check", [item.file, optionsOf(item), count]));
 }
 
 /** Writes the options of the current model into the URL. */

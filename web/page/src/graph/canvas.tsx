@@ -115,7 +115,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
       const isVisible = left > margin && left < canvas.clientWidth - margin && top > margin && top < canvas.clientHeight - margin;
       if (!isVisible || scale < 0.35) {
         const next = Math.max(scale, 0.7);
-        view.current = { scale: next, x: canvas.clientWidth / 2 - placed.x[at]! * next, y: canvas.clientHeight / 2 - placed.y[at]! * next };
+        view.current = { scale: next, x: canvas.clientWidth / 2 - placed.x[at]! * next, y: canvas.clientHeight * 0.4 - placed.y[at]! * next };
       }
     }
     redraw();

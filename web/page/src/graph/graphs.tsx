@@ -151,43 +151,45 @@ export function Graphs({ report, detail, place, onPlace, explain, onApply }: Pro
           <li key={fate}><span class={`chip fate-${fate}`}>{FATES[fate].mark || "\u00a0"}</span>{FATES[fate].label}</li>
         ))}
       </ul>
-      <div class="sides">
-        {(["before", "after"] as const).map((side) => (
-          <section key={side} class={shown === side ? "side" : "side not-narrow"} aria-label={`Graph ${side} folding`}>
-            <h3>
-              {side === "before" ? "Before" : "After"}
-              <span class="small">{count(detail[side].nodes.length, "node")}{drawn[side].hidden ? `, ${count(drawn[side].hidden, "constant")} hidden` : ""}</span>
-            </h3>
-            <Pane
-              label={`Graph ${side} folding`}
-              drawn={drawn[side]}
-              selected={keyOn(side)}
-              matches={keys(side)}
-              onSelect={choose(side)}
-              onOpen={open}
-              onClose={() => close(scopeOfPlace())}
-            />
-          </section>
-        ))}
+      <div class="graphs-body">
+        <div class="sides">
+          {(["before", "after"] as const).map((side) => (
+            <section key={side} class={shown === side ? "side" : "side not-narrow"} aria-label={`Graph ${side} folding`}>
+              <h3>
+                {side === "before" ? "Before" : "After"}
+                <span class="small">{count(detail[side].nodes.length, "node")}{drawn[side].hidden ? `, ${count(drawn[side].hidden, "constant")} hidden` : ""}</span>
+              </h3>
+              <Pane
+                label={`Graph ${side} folding`}
+                drawn={drawn[side]}
+                selected={keyOn(side)}
+                matches={keys(side)}
+                onSelect={choose(side)}
+                onOpen={open}
+                onClose={() => close(scopeOfPlace())}
+              />
+            </section>
+          ))}
+        </div>
+        <div ref={panel} class="panel" tabIndex={-1} role="region" aria-label="Selected node">
+          <Panel
+            report={report}
+            detail={detail}
+            place={place}
+            box={selected && drawn[selected.side].boxes.find((box) => box.key === selected.key)}
+            collapsible={place ? scopeOfPlace() : ""}
+            onCollapse={close}
+            onExpand={open}
+            onPlace={onPlace}
+            explain={explain}
+            onApply={onApply}
+          />
+        </div>
       </div>
       <p id="graph-keys" class="small hint">
         Arrow keys move along edges, <kbd>Enter</kbd> opens a node or scope, <kbd>Backspace</kbd> collapses the scope, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom.
       </p>
       <p class="visually-hidden" aria-live="polite">{spoken()}</p>
-      <div ref={panel} class="panel" tabIndex={-1} role="region" aria-label="Selected node">
-        <Panel
-          report={report}
-          detail={detail}
-          place={place}
-          box={selected && drawn[selected.side].boxes.find((box) => box.key === selected.key)}
-          collapsible={place ? scopeOfPlace() : ""}
-          onCollapse={close}
-          onExpand={open}
-          onPlace={onPlace}
-          explain={explain}
-          onApply={onApply}
-        />
-      </div>
     </div>
   );
 }
