@@ -107,6 +107,8 @@ pub mod check;
 pub mod cli;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod dim;
+#[doc(hidden)]
+pub mod clock;
 mod error;
 mod evaluation;
 mod explain;

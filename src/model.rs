@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
 
 use bytes::Bytes;
 
 use crate::check::{self, Checked, Trial};
+use crate::clock::Instant;
 use crate::dim::{Scope, work};
 use crate::error::{Cause, Error};
 use crate::evaluation;

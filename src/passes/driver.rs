@@ -3,10 +3,9 @@
 //! It knows no pass: which there are and in which order they run is given to it. The main graph of a model and the body of each function
 //! are root graphs, so it runs once for each.
 
-use std::time::Instant;
-
 use super::outcome::RunError;
 use super::pass::{NodeEvent, Pass, Run, Work};
+use crate::clock::Instant;
 use crate::ir::Model;
 use crate::ops::EventKind;
 

@@ -5,7 +5,6 @@
 //! left alone.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,6 +17,7 @@ use super::inline::calls::bindings;
 use super::opaque::{make_opaque, make_plain};
 use super::outcome::RunError;
 use super::pass::{Pass, Run, Work};
+use crate::clock::Instant;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Binding, Fact, Facts, FunctionId, GraphId, Model, Node, TensorType, Type};
 use crate::ops::{Budget, Walk};

@@ -1,7 +1,6 @@
 //! Runs everything over a model: what is assumed, the passes over the main graph and over functions, and what is written beside the values.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
@@ -22,6 +21,7 @@ use super::{
     annotate, believed, claims, common_subexpressions, dead, follow_inputs, function_bodies, opaque, opset, pipeline,
     quantization, remembered,
 };
+use crate::clock::Instant;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, Model, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
