@@ -27,8 +27,9 @@ function listFiles(): Plugin {
 
 export default defineConfig({
   base: "./",
-  resolve: { alias: { "onnx-slice-fold": new URL("./fake/index.js", import.meta.url).pathname } },
   plugins: [listFiles()],
+  // The package and the sample models lie outside of this folder.
+  server: { fs: { allow: ["../.."] } },
   worker: { format: "es" },
   build: {
     target: "es2023",
