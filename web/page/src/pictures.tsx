@@ -3,7 +3,6 @@
 import type { Taken } from "onnx-slice-fold";
 import { cut } from "./text";
 
-const LEFT = 8;
 const WIDTH = 400;
 /** More elements than this are drawn as one block. */
 const MOST = 80;
@@ -21,25 +20,22 @@ export interface AxisPicture {
   pads?: readonly [number, number];
 }
 
-/** One bar per axis: the whole axis as an outline, the part that is taken filled. */
-export function AxisBars({ axes, label }: { axes: readonly AxisPicture[]; label: string }) {
+/** One bar per axis: the whole axis as an outline, the part that is taken filled. The text above each bar has the same content. */
+export function AxisBars({ axes }: { axes: readonly AxisPicture[] }) {
   return (
-    <figure class="bars">
-      <svg viewBox={`0 0 ${WIDTH + 2 * LEFT} ${axes.length * 40}`} role="img" aria-label={`${label}. ${axes.map((axis) => `${axis.label}: ${axis.text}`).join("; ")}`}>
-        {axes.map((axis, at) => (
-          <g key={at} transform={`translate(${LEFT} ${at * 40})`}>
-            <text y="12"><tspan class="strong">{axis.label}</tspan> {cut(axis.text, 62)}</text>
-            <Bar axis={axis} />
-          </g>
-        ))}
-      </svg>
-      <figcaption class="visually-hidden">{axes.map((axis) => `${axis.label}: ${axis.text}`).join("; ")}</figcaption>
-    </figure>
+    <ul class="bars">
+      {axes.map((axis, at) => (
+        <li key={at}>
+          <span><strong>{axis.label}</strong> {axis.text}</span>
+          <svg viewBox={`0 0 ${WIDTH} 16`} preserveAspectRatio="none" aria-hidden="true" focusable="false"><Bar axis={axis} /></svg>
+        </li>
+      ))}
+    </ul>
   );
 }
 
 function Bar({ axis: { size, picks, start = 0, len, step = 1, pads } }: { axis: AxisPicture }) {
-  if (size === null || size < 0) return <rect class="axis unknown" y="18" width={WIDTH} height="16" />;
+  if (size === null || size < 0) return <rect class="axis unknown" width={WIDTH} height="16" />;
   const [front, back] = pads ?? [0, 0];
   const total = Math.max(1, size + Math.max(0, front) + Math.max(0, back));
   const unit = WIDTH / total;
@@ -49,14 +45,14 @@ function Bar({ axis: { size, picks, start = 0, len, step = 1, pads } }: { axis: 
   const span = len === undefined ? 0 : len === 0 ? 0 : (len - 1) * Math.abs(step) + 1;
   return (
     <>
-      {front > 0 && <rect class="pad" y="18" width={front * unit} height="16" />}
-      {back > 0 && <rect class="pad" x={zero + size * unit} y="18" width={back * unit} height="16" />}
+      {front > 0 && <rect class="pad" width={front * unit} height="16" />}
+      {back > 0 && <rect class="pad" x={zero + size * unit} width={back * unit} height="16" />}
       {elements
-        ? elements.slice(0, 400).map((element, at) => <rect key={at} class="taken" x={zero + element * unit} y="18" width={Math.max(0.8, unit * 0.88)} height="16" />)
-        : <rect class="taken" x={zero + first * unit} y="18" width={span * unit} height="16" />}
-      {total <= MOST && <path class="ticks" d={Array.from({ length: total - 1 }, (_, at) => `M${(at + 1) * unit} 18v16`).join("")} />}
-      <rect class="axis" x={zero} y="18" width={Math.max(1, size * unit)} height="16" />
-      {step < 0 && span > 0 && <path class="backward" d={`M${zero + (first + span) * unit - 3} 26H${zero + first * unit + 3}m4 -4l-4 4l4 4`} />}
+        ? elements.slice(0, 400).map((element, at) => <rect key={at} class="taken" x={zero + element * unit} width={Math.max(0.8, unit * 0.88)} height="16" />)
+        : <rect class="taken" x={zero + first * unit} width={span * unit} height="16" />}
+      {total <= MOST && <path class="ticks" d={Array.from({ length: total - 1 }, (_, at) => `M${(at + 1) * unit} 0v16`).join("")} />}
+      <rect class="axis" x={zero} width={Math.max(1, size * unit)} height="16" />
+      {step < 0 && span > 0 && <path class="backward" d={`M${zero + (first + span) * unit - 3} 8H${zero + first * unit + 3}m4 -4l-4 4l4 4`} />}
     </>
   );
 }
@@ -67,8 +63,7 @@ function Permutation({ perm, sizes }: { perm: readonly number[]; sizes: readonly
   const text = `output axes are input axes ${perm.join(", ")}`;
   return (
     <figure class="bars">
-      <svg viewBox={`0 0 ${WIDTH + 2 * LEFT} 112`} role="img" aria-label={`Transpose: ${text}`}>
-        <g transform={`translate(${LEFT} 0)`}>
+      <svg viewBox={`0 0 ${Math.max(1, perm.length) * unit} 112`} width={Math.max(1, perm.length) * unit} height="112" aria-hidden="true" focusable="false">
           {perm.map((from, to) => (
             <g key={to}>
               <path class={from === to ? "same" : "moved"} d={`M${(from + 0.5) * unit} 34C${(from + 0.5) * unit} 58 ${(to + 0.5) * unit} 54 ${(to + 0.5) * unit} 78`} />
@@ -78,7 +73,6 @@ function Permutation({ perm, sizes }: { perm: readonly number[]; sizes: readonly
               <text class="middle" x={(to + 0.5) * unit} y="94">{cut(sizes[from] ?? "?", Math.floor(unit / 8))}</text>
             </g>
           ))}
-        </g>
       </svg>
       <figcaption class="small">perm = [{perm.join(", ")}]: {text}</figcaption>
     </figure>
@@ -124,7 +118,7 @@ export function TakenFigure({ taken }: { taken: Taken }) {
   const axes = taken.axes.map((axis, at) => asPicture(axis, at, taken.operator));
   return (
     <>
-      <AxisBars axes={axes} label={`${taken.operator} of ${taken.data}`} />
+      <AxisBars axes={axes} />
       {taken.indices && !axes.some((axis) => axis.picks) && <p class="small">Indices: <code>{taken.indices}</code></p>}
       {taken.mode && <p class="small">Mode: {taken.mode}</p>}
       {isOpen && <p class="small">Each open dim counts as 64 in the picture.</p>}

@@ -201,7 +201,7 @@ function Dialect({ name, answer, reference, isReference, shape }: { name: string
       {resolved && (
         <>
           <p class="shape"><code>[{shape.join(", ")}]</code> <span aria-hidden="true">→</span> <code>[{resolved.shape.join(", ")}]</code></p>
-          <AxisBars label={name} axes={resolved.axes.map(picture)} />
+          <AxisBars axes={resolved.axes.map(picture)} />
           {resolved.onnx ? <Equivalent onnx={resolved.onnx} /> : <p class="small">No single ONNX Slice with constant operands is equivalent.</p>}
         </>
       )}

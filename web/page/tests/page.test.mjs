@@ -210,7 +210,7 @@ test("moves along edges by keys, and explains the node", async () => {
   await panel.getByRole("heading", { name: /^Slice/ }).waitFor();
   assert.match(await panel.innerText(), /floor\(\(?[hw]/);
   assert.match(await panel.innerText(), /x\[r\]\[s\]|slice-slice/);
-  assert.equal(await panel.locator("figure").count(), 1);
+  assert.equal(await panel.locator(".bars svg").count(), 4);
   await page.keyboard.press("ArrowDown");
   await panel.getByRole("heading", { name: /^Concat/ }).waitFor();
   await page.keyboard.press("ArrowUp");

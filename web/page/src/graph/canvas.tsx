@@ -7,7 +7,7 @@ import { FATES } from "./fate";
 import type { Placed } from "./layout";
 import type { Box, Drawn } from "./model";
 
-export const BOX_WIDTH = 172;
+export const BOX_WIDTH = 152;
 export const BOX_HEIGHT = 46;
 
 interface Props {
@@ -66,7 +66,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     const { clientWidth: width, clientHeight: height } = canvas;
     const scale = Math.min(1, Math.max(0.02, Math.min((width - 32) / placed.width, (height - 32) / placed.height)));
     // A long graph is shown from its inputs on at a size that can be read.
-    const readable = Math.max(scale, Math.min(0.6, (width - 32) / Math.min(placed.width, 900)));
+    const readable = Math.max(scale, 0.55);
     const top = placed.height * readable > height - 32 ? 16 : (height - placed.height * readable) / 2;
     const inputs = drawn.boxes.flatMap((box, at) => (box.kind === "input" ? [placed.x[at]!] : []));
     const focus = placed.width * readable > width - 32 && inputs.length ? inputs.reduce((sum, x) => sum + x, 0) / inputs.length : placed.width / 2;
@@ -297,10 +297,10 @@ function paint(canvas: HTMLCanvasElement, { x, y, scale }: View, { drawn, placed
     const mark = isPort ? "" : FATES[box.fate].mark;
     context.fillStyle = colour("text");
     context.font = `600 13px ${FONT}`;
-    context.fillText(cut(box.title, 21), boxX + (isPort ? 18 : 10), boxY + 19);
-    context.font = `12px ${FONT}`;
+    context.fillText(cut(box.title, 18), boxX + (isPort ? 18 : 10), boxY + 19);
+    context.font = `11px ${FONT}`;
     context.fillStyle = colour("muted");
-    context.fillText(cut(box.subtitle, 24), boxX + (isPort ? 18 : 10), boxY + 36);
+    context.fillText(cut(box.subtitle, isPort ? 19 : 22), boxX + (isPort ? 18 : 10), boxY + 36);
     if (mark) {
       context.fillStyle = colour(name);
       context.font = `700 16px ${FONT}`;

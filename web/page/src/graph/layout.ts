@@ -20,7 +20,7 @@ export interface Placed {
   height: number;
 }
 
-const GAP_X = 24;
+const GAP_X = 16;
 const GAP_Y = 44;
 /** Edges over more layers than this are drawn as one line. Points in between would multiply the graph. */
 const MOST_POINTS = 40_000;
