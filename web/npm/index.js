@@ -86,3 +86,14 @@ export async function check(source, options = {}) {
   const { answer } = await run({ call: "fold", check: options.count ?? 8 }, [source], options, () => {});
   return { equal: !answer.differs, text: answer.text, report: answer.report };
 }
+
+/** Lists the rewrite rules and passes. */
+export async function rules() {
+  return (await call({ call: "rules" })).answer;
+}
+
+/** Resolves one slice as a dialect reads it. */
+export async function resolveSlice(request) {
+  const slice = JSON.parse(JSON.stringify(request, (_, value) => (typeof value === "bigint" ? String(value) : value)));
+  return (await call({ call: "resolve slice", slice })).answer;
+}

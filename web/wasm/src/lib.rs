@@ -2,6 +2,7 @@
 
 mod host;
 mod options;
+mod slices;
 
 use onnx_slice_fold::{Error, ErrorKind, OnnxModel};
 use serde_json::{Value, json};
@@ -91,6 +92,10 @@ fn answer(request: &Value) -> Result<Value, Failure> {
             let (report, explanation) = open(0)?.explain(&options()?, &list("names"), trials)?;
             json!({ "report": parsed(&explanation.json(&report, name)), "text": explanation.to_string() })
         }
+        "rules" => onnx_slice_fold::passes::records()
+            .map(|record| json!({ "name": record.name, "sentence": record.sentence, "law": record.law, "exact": record.exact }))
+            .collect(),
+        "resolve slice" => slices::resolve(&request["slice"])?,
         "show" => json!(open(0)?.text()),
         "diff" => json!(open(0)?.diff(&open(1)?)),
         other => return Err(Failure::usage(format!("there is no function '{other}'"))),
