@@ -3,7 +3,7 @@
 /// Parses a number of bytes: `4096`, `16K`, `1MB`, `2GiB`. Units are powers of 1024, as in onnxsim and polygraphy.
 ///
 /// # Errors
-/// What is expected instead.
+/// The text has another form; the message describes the expected one.
 pub fn bytes(text: &str) -> Result<usize, String> {
     let expected = || "expected a number of bytes, such as 4096, 64K or 1MB".to_string();
     let text = text.trim();
@@ -23,7 +23,7 @@ pub fn bytes(text: &str) -> Result<usize, String> {
 /// Parses the version of an operator set of the default domain: a number, or `latest`.
 ///
 /// # Errors
-/// What is expected instead.
+/// The text has another form; the message describes the expected one.
 pub fn opset(text: &str) -> Result<i64, String> {
     let newest = crate::newest_opset("").unwrap_or_default();
     match text.trim() {
@@ -35,7 +35,7 @@ pub fn opset(text: &str) -> Result<i64, String> {
 /// Parses a percentage that is not negative.
 ///
 /// # Errors
-/// What is expected instead.
+/// The text has another form; the message describes the expected one.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);

@@ -139,13 +139,13 @@ pub trait ModelSink {
     /// Appends bytes to the model, or to its data file.
     ///
     /// # Errors
-    /// What the host reports.
+    /// The error of the host.
     fn bytes(&mut self, is_data: bool, bytes: &[u8]) -> io::Result<()>;
 
     /// Appends a range of a file of the host.
     ///
     /// # Errors
-    /// What the host reports.
+    /// The error of the host.
     fn range(&mut self, is_data: bool, range: &ByteRange) -> io::Result<()>;
 }
 
@@ -206,7 +206,7 @@ impl NewData for HostFile<'_, '_> {
     }
 }
 
-/// Writes a model's large tensors to a data file, as far as they go there, and then the model by `write`, which returns its size.
+/// Writes the tensors of a model that belong into a data file, and then the model by `write`, which returns its size.
 fn place_and_write<'s, O: NewData>(
     model: &'s Model,
     (target, source): (&'s Path, Option<&'s Source>),

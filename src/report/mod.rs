@@ -117,9 +117,9 @@ pub struct Detail {
     pub slices_after: Vec<SliceTaken>,
     /// The model as it was, with the types that are inferred before anything is folded.
     pub inferred: Drawing,
-    /// What nodes that move elements took.
+    /// Slices, strided slices, Gathers, Pads and Transposes of the original.
     pub moves_before: Vec<Move>,
-    /// The same for those that are left.
+    /// The same nodes of the result.
     pub moves_after: Vec<Move>,
     /// Why each node that is left is left.
     pub causes: Vec<Cause>,

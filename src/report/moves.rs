@@ -1,4 +1,4 @@
-//! What nodes that move elements take of their data, and where they put it, for pictures.
+//! Data of pictures of nodes that move elements: the parts of their operands and the places in their results.
 
 use super::cuts::{AxisTaken, axis, pictured};
 use crate::dim::{Dim, Scope};
@@ -37,13 +37,13 @@ pub struct Move {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MovedAxis {
-    /// What becomes of the axis: `keep`, `range`, `index` or `new`.
+    /// The form: `keep`, `range`, `index` or `new`.
     pub form: &'static str,
-    /// What is taken of it.
+    /// The range of the axis.
     pub taken: AxisTaken,
     /// The elements that a Pad adds before and after it.
     pub pads: Option<(i64, i64)>,
-    /// The constant indices that a Gather takes of it.
+    /// The constant indices of a Gather along it.
     pub picks: Option<Vec<i64>>,
 }
 

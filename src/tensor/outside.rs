@@ -144,7 +144,7 @@ impl ByteRange {
         }
     }
 
-    /// Returns all bytes, which stay in memory from then on.
+    /// Returns all bytes, and keeps them in memory.
     pub(crate) fn bytes(&self) -> &Bytes {
         self.held.get_or_init(|| {
             let mut bytes = vec![0; self.len];

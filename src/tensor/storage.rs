@@ -37,7 +37,7 @@ pub struct Tensor {
 /// Bytes from which on a tensor is computed when it is written, where that can be: smaller ones take little memory.
 const DEFERRED: usize = 1 << 20;
 
-/// What tells a payload from any other that is held: an address, the position in a source outside of memory, and a length.
+/// Identifies a payload among those that are alive: an address, the position in a source outside of memory, and a length.
 pub type PayloadKey = (usize, u64, usize);
 
 /// Where a payload is.
@@ -317,7 +317,7 @@ impl Tensor {
             return None;
         }
         if self.range().is_some() || cfg!(target_endian = "big") {
-            // A payload outside of memory does not stay there.
+            // Read without a copy that is kept.
             let mut values = vec![T::zeroed(); self.len];
             self.read(0, bytemuck::cast_slice_mut(&mut values));
             if cfg!(target_endian = "big") {

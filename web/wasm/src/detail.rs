@@ -1,4 +1,4 @@
-//! What a page shows of a folded model: its graphs before and after, what became of each node, and what nodes that move elements take.
+//! Details of a folded model for a page: its graphs before and after, the status of each node, and pictures of nodes that move elements.
 
 use std::collections::{BTreeMap, HashMap};
 

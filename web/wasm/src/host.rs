@@ -1,4 +1,4 @@
-//! The interface of the module: what it exports to JavaScript, and what it imports from there.
+//! The interface between the module and JavaScript: exports and imports.
 //!
 //! JavaScript calls `reserve` for memory, writes a request into it, and calls `run`. While the module runs, it calls back: for the bytes of a
 //! source, with the bytes of a result, and at the end with an answer or a failure. All of these calls pass bytes as an address and a length, and
@@ -77,7 +77,7 @@ pub fn size(source: u32) -> u64 {
 
 /// Reads bytes of a source. Returns `false` if the host cannot.
 pub fn read(source: u32, from: u64, out: &mut [u8]) -> bool {
-    // SAFETY: the host writes at most so many bytes to the address.
+    // SAFETY: the host writes at most this number of bytes to the address.
     unsafe { imports::read(source, from as f64, out.as_mut_ptr(), out.len()) != 0 }
 }
 

@@ -13,7 +13,7 @@ pub struct Given {
     pub save: SaveOptions,
     /// The number of inputs on which original and result are compared.
     pub check: Option<usize>,
-    /// Returns `true` if the request says which shapes are written.
+    /// Returns `true` if the request selects the shapes to write.
     pub names_shapes: bool,
     inputs: Vec<String>,
     outputs: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Extracts the part of a model that the request asks for.
+    /// Extracts the requested part of a model.
     ///
     /// # Errors
     /// The model has no such part.
