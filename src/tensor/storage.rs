@@ -391,6 +391,26 @@ impl Tensor {
         })
     }
 
+    /// Returns `true` if a condition holds for all elements of a real tensor, as [`to_f64s`](Self::to_f64s) gives them; `None` for strings and
+    /// complex numbers. Reads a payload that is not in memory in blocks.
+    pub fn every_f64(&self, mut holds: impl FnMut(f64) -> bool) -> Option<bool> {
+        const BLOCK: usize = 1 << 16;
+        if self.is_in_memory() {
+            return Some(self.to_f64s()?.into_iter().all(holds));
+        }
+        let width = self.dtype.byte_len(1)?;
+        for first in (0..self.len).step_by(BLOCK) {
+            let len = BLOCK.min(self.len - first);
+            let mut bytes = vec![0; len.checked_mul(width)?];
+            self.read(first.checked_mul(width)?, &mut bytes);
+            let block = Tensor::from_bytes(self.dtype, &[len], bytes.into()).ok()?;
+            if !block.to_f64s()?.into_iter().all(&mut holds) {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+
     /// Whether two tensors are the same bit for bit: type, shape and elements. Padding after packed elements is no part
     /// of them.
     pub fn same(&self, other: &Tensor) -> bool {
