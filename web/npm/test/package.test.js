@@ -52,7 +52,7 @@ test("options are those of the command line", async () => {
   };
   const fixed = await both({ dim: { s33: 1, s50: "1..512" } }, ["--dim", "s33=1", "--dim", "s50=1..512"]);
   assert.match(fixed.report.inputs[0].after, /\[1,s50\]/);
-  await both({ dim: "s33=1 s50=8", exact: true }, ["--dim", "s33=1 s50=8", "--exact"]);
+  await both({ dim: ["s33=1", "s50=8"], exact: true }, ["--dim", "s33=1", "--dim", "s50=8", "--exact"]);
   await both({ opset: 20, lean: true, skip: "reshape-to-constant" }, ["--opset", "20", "--lean", "--skip", "reshape-to-constant"]);
   await both({ noStamp: true, shapes: "none" }, ["--no-stamp", "--shapes", "none"]);
   await both({ overwriteInputShape: ["input_ids:s33,16"], assume: ["s33 <= 4"] }, ["--overwrite-input-shape", "input_ids:s33,16", "--assume", "s33 <= 4"]);
