@@ -106,6 +106,8 @@ pub mod check;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+#[doc(hidden)]
+pub mod clock;
 #[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
 pub mod dim;
 mod error;
@@ -127,6 +129,8 @@ pub mod passes;
 mod report;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod rewrite;
+#[doc(hidden)]
+pub mod sizes;
 #[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
 pub mod slicing;
 mod stated;
@@ -143,17 +147,17 @@ pub use explain::{Cause, CauseKind, Explanation, FailedPremise, OpenSize, RuleAt
 pub use ir::faults;
 pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
-pub use onnx::{ExternalData, MissingData, OpenOptions, SaveOptions, Saved, SavedFile};
+pub use onnx::{ExternalData, MissingData, ModelSink, OpenOptions, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
     AxisTaken, Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
-    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, SliceTaken, Span,
-    inspection_text, operator_table, rule_table, rule_text,
+    LargeTensor, LeftOut, MacCount, Move, MovedAxis, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse,
+    SliceTaken, Span, inspection_text, operator_table, rule_table, rule_text,
 };
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;
 pub use slicing::SliceRule;
 #[doc(hidden)]
 pub use tensor::threads;
-pub use tensor::{DType, Tensor, TensorError};
+pub use tensor::{ByteRange, ByteSource, DType, SharedSource, Tensor, TensorError};

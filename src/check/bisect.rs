@@ -1,9 +1,10 @@
 //! Finds the first edit after which a folded model differs.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::{Trial, check};
+use crate::clock::Instant;
 use crate::dim::Scope;
 use crate::ir::Model;
 use crate::passes::{LastEdit, Options, RunError, run};

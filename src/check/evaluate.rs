@@ -1,9 +1,9 @@
 //! Runs a main graph within limits, and compares the shapes that are stated with those that come out.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use super::inputs::{Case, size_of};
+use crate::clock::Instant;
 use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
 use crate::ops::{Budget, Decline, evaluate_observed};
 use crate::slicing::SliceRule;

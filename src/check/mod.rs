@@ -18,8 +18,9 @@ mod inputs;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::clock::Instant;
 use crate::dim::Scope;
 use crate::ir::{Data, Model, Name};
 use crate::ops::{Decline, may_be_evaluated};

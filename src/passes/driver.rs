@@ -3,10 +3,9 @@
 //! It knows no pass: which there are and in which order they run is given to it. The main graph of a model and the body of each function
 //! are root graphs, so it runs once for each.
 
-use std::time::Instant;
-
 use super::outcome::RunError;
 use super::pass::{NodeEvent, Pass, Work};
+use crate::clock::Instant;
 use crate::ops::EventKind;
 
 /// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns the number of rounds. Calls
@@ -143,6 +142,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::clock::Instant;
     use crate::dim::Scope;
     use crate::ir::{Model, text};
     use crate::ops::{Budget, Walk};

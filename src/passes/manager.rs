@@ -4,7 +4,6 @@
 //! or change spellings. The conversion of the operator set precedes the first edit and counts none.
 
 use std::rc::Rc;
-use std::time::Instant;
 
 use rustc_hash::FxHashSet;
 
@@ -22,6 +21,7 @@ use super::premises::{payload, premises};
 use super::profile::{PassRun, Profile};
 use super::records::records;
 use super::{annotate, believed, claims, dead, opaque, opset, remembered};
+use crate::clock::Instant;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Model, NodeId, ValueId};
 use crate::ops::{Budget, Walk, equal_counts};

@@ -1,6 +1,6 @@
 //! What the passes took.
 
-use std::time::Instant;
+use crate::clock::Instant;
 
 /// What the runs of one pass took.
 #[derive(Clone, Debug, PartialEq)]

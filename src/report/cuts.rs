@@ -69,7 +69,8 @@ pub(crate) fn slices_taken(model: &Model, facts: &Facts) -> Vec<SliceTaken> {
     graph.nodes().filter(|&id| model.node(id).is_some_and(|node| node.is("Slice"))).filter_map(of).collect()
 }
 
-fn axis(scope: &Scope, size: &Dim, taken: Option<(Dim, Dim)>, step: Option<i64>, is_cut: bool) -> AxisTaken {
+/// Returns what a range takes of an axis; `None` if it is not known.
+pub(super) fn axis(scope: &Scope, size: &Dim, taken: Option<(Dim, Dim)>, step: Option<i64>, is_cut: bool) -> AxisTaken {
     let is_known = taken.is_some();
     let span = match &taken {
         Some(_) if !is_cut => Some(Span { begin: 0.0, length: 1.0, element: None }),

@@ -56,8 +56,7 @@ fn zero_state(place: &Place<'_>) -> Result<Edit, Miss> {
 
 /// Returns `true` if weights, if there are any, are constant and have neither infinities nor NaN.
 fn is_finite(place: &Place<'_>, weights: Option<ValueId>) -> bool {
-    let finite =
-        |tensor: &Tensor| tensor.to_f64s().is_some_and(|numbers| numbers.iter().all(|number| number.is_finite()));
+    let finite = |tensor: &Tensor| tensor.every_f64(f64::is_finite) == Some(true);
     weights.is_none_or(|weights| place.constant(weights).is_some_and(finite))
 }
 

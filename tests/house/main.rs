@@ -21,8 +21,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("onnx", &["dim", "tensor", "slicing", "ir"]),
     ("ops", &["dim", "tensor", "slicing", "ir"]),
     ("rewrite", &["dim", "tensor", "slicing", "ir", "ops"]),
-    ("passes", &["dim", "tensor", "slicing", "ir", "ops", "rewrite"]),
-    ("check", &["dim", "tensor", "slicing", "ir", "ops", "passes"]),
+    ("passes", &["clock", "dim", "tensor", "slicing", "ir", "ops", "rewrite"]),
+    ("check", &["clock", "dim", "tensor", "slicing", "ir", "ops", "passes"]),
     ("explain", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
     ("report", &["dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain"]),
 ];

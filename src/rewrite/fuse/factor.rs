@@ -375,9 +375,8 @@ fn passes_within_range(place: &Place<'_>, node: &Node, slot: usize) -> bool {
         return false;
     }
     let divides = node.is("Div");
-    tensor.to_f64s().is_some_and(|numbers| {
-        is_bounded(tensor.dtype(), numbers.into_iter().map(|number| if divides { number.recip() } else { number }))
-    })
+    let fits = |number: f64| is_bounded(tensor.dtype(), [if divides { number.recip() } else { number }]);
+    tensor.every_f64(fits) == Some(true)
 }
 
 /// Whether a quotient of an operand of ordinary size by each of these numbers is a normal number of the type, and so by their products with

@@ -1,0 +1,132 @@
+// The result of folding: summary, download, command line, and a tab for each view of what was done.
+
+import type { Folded } from "onnx-slice-fold";
+import { useState } from "preact/hooks";
+import { CheckTab } from "./check";
+import { Graphs, type Place } from "./graph/graphs";
+import { Icon } from "./icons";
+import { commandLine } from "./options";
+import { EditsTab, RemainingTab, SummaryTab, TakenTab, ValuesTab } from "./report-tabs";
+import { apply, explainNames, type Item } from "./store";
+import { Tabs } from "./tabs";
+import { bytes, count, duration } from "./text";
+
+export function Result({ item, folded }: { item: Item; folded: Folded }) {
+  const { report } = folded;
+  const { detail } = report;
+  const [tab, setTab] = useState("graph");
+  const [place, setPlace] = useState<Place>();
+  const show = (to: Place) => {
+    setPlace(to);
+    setTab("graph");
+  };
+  // Another fold of the model numbers its nodes anew.
+  const [seen, setSeen] = useState(folded);
+  if (seen !== folded) {
+    setSeen(folded);
+    setPlace(undefined);
+  }
+  if (!detail) return null;
+  const onApply = (options: Parameters<typeof apply>[1]) => apply(item.id, options);
+  const tabs = [
+    { id: "graph", label: "Graph" },
+    { id: "remaining", label: "Remaining nodes", badge: String(report.after.nodes) },
+    { id: "taken", label: "Slices", badge: String(detail.taken.before.length) },
+    { id: "edits", label: "Edits", badge: String(report.edits.length) },
+    { id: "values", label: "Values" },
+    { id: "summary", label: "Operators" },
+    { id: "check", label: "Check" },
+  ];
+  return (
+    <>
+      <Summary item={item} folded={folded} />
+      <Missing folded={folded} />
+      <Tabs label="Views of the result" tabs={tabs} current={tab} onChange={setTab}>
+        {tab === "graph" && <Graphs key={item.id} report={report} detail={detail} place={place} onPlace={setPlace} explain={(names) => explainNames(item.id, names)} onApply={onApply} />}
+        {tab === "remaining" && <RemainingTab item={item} report={report} detail={detail} onShow={show} onApply={onApply} />}
+        {tab === "taken" && <TakenTab detail={detail} onShow={show} />}
+        {tab === "edits" && <EditsTab report={report} detail={detail} onShow={show} />}
+        {tab === "values" && <ValuesTab report={report} detail={detail} onShow={show} />}
+        {tab === "summary" && <SummaryTab report={report} />}
+        {tab === "check" && <CheckTab item={item} folded={folded} />}
+      </Tabs>
+    </>
+  );
+}
+
+function Tile({ label, before, after, note }: { label: string; before?: string; after: string; note?: string }) {
+  return (
+    <div class="tile">
+      <dt>{label}</dt>
+      <dd>{before !== undefined && <><span class="was">{before}</span> <span aria-hidden="true">→</span> </>}<strong>{after}</strong>{note && <span class="small">{note}</span>}</dd>
+    </div>
+  );
+}
+
+const less = (before: number, after: number) => (before && after !== before ? `${after < before ? "−" : "+"}${Math.round((Math.abs(before - after) / before) * 100)} %` : "");
+
+export const blobOf = (model: Folded["model"]) => (model instanceof Blob ? model : new Blob(model ? [model as Uint8Array<ArrayBuffer>] : []));
+
+function save(data: Blob, name: string): void {
+  const url = URL.createObjectURL(data);
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+function Summary({ item, folded }: { item: Item; folded: Folded }) {
+  const { report } = folded;
+  const { before, after } = report;
+  const model = blobOf(folded.model);
+  const name = item.name.replace(/(\.[^.]*)?$/, ".folded$1");
+  const download = () => {
+    save(model, name);
+    for (const { location, data } of folded.data ?? []) save(blobOf(data), location.split("/").at(-1)!);
+  };
+  return (
+    <section class="summary" aria-label="Summary">
+      <dl class="tiles">
+        <Tile label="Nodes" before={before.nodes.toLocaleString("en")} after={after.nodes.toLocaleString("en")} note={less(before.nodes, after.nodes)} />
+        <Tile label="Shapes known" before={`${before.shapes_known}/${before.tensors}`} after={`${after.shapes_known}/${after.tensors}`} />
+        <Tile label="Initializers" before={before.initializers.toLocaleString("en")} after={after.initializers.toLocaleString("en")} />
+        <Tile label="Edits" after={report.edits.length.toLocaleString("en")} note={duration(report.seconds)} />
+        <Tile label="Model file" before={bytes(before.bytes)} after={bytes(after.bytes ?? model.size)} note={less(before.bytes ?? 0, after.bytes ?? model.size)} />
+      </dl>
+      <div class="actions">
+        <button type="button" class="primary" onClick={download}><Icon name="download" />Download <span class="name">{name}</span></button>
+        <Command text={commandLine(item.name, item.settings)} />
+      </div>
+    </section>
+  );
+}
+
+function Command({ text }: { text: string }) {
+  const [copied, setCopied] = useState("");
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setCopied("Copied"),
+      () => setCopied("Not copied: the browser denies access to the clipboard"),
+    );
+  return (
+    <div class="command">
+      <pre tabIndex={0} aria-label="Command line that does the same"><code>{text}</code></pre>
+      <button type="button" onClick={() => void copy()} onBlur={() => setCopied("")}><Icon name={copied === "Copied" ? "check" : "copy"} />Copy</button>
+      <span class="small" role="status">{copied}</span>
+    </div>
+  );
+}
+
+function Missing({ folded: { report } }: { folded: Folded }) {
+  if (!report.missing_data?.length) return null;
+  return (
+    <div class="message" role="status">
+      <Icon name="warning" />
+      <p>
+        Data files are missing: {report.missing_data.map(({ location, tensors }) => `${location} (${count(tensors, "tensor")})`).join(", ")}.
+        Nodes that read them are kept. Drop the files here to fold again with them.
+      </p>
+    </div>
+  );
+}
