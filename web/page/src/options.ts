@@ -49,11 +49,13 @@ export function withFlag(settings: Settings, flag: string, values: readonly stri
   return values.length ? { ...rest, [flag]: values } : rest;
 }
 
+const isNumber = (text: string | undefined) => text !== undefined && /^\d+$/.test(text);
+
 export function asOptions(settings: Settings): Options {
   const options: Record<string, unknown> = {};
   for (const { flag, kind } of FLAGS) {
     const values = settings[flag];
-    if (values) options[camel(flag)] = kind === "switch" ? true : kind === "list" ? [...values] : values[0];
+    if (values) options[camel(flag)] = kind === "switch" ? true : kind === "list" ? [...values] : isNumber(values[0]) ? Number(values[0]) : values[0];
   }
   return options as Options;
 }

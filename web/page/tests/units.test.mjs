@@ -78,7 +78,7 @@ test("what is no slice is told", () => {
 test("options have one meaning in the URL, the command line and the call", () => {
   const query = new URLSearchParams("dim=batch%3D1&dim=seq%3D1..8&exact=&opset=17&assume=a+%3C%3D+b&model=x");
   const settings = options.fromQuery(query);
-  assert.deepEqual(options.asOptions(settings), { dim: ["batch=1", "seq=1..8"], exact: true, opset: "17", assume: ["a <= b"] });
+  assert.deepEqual(options.asOptions(settings), { dim: ["batch=1", "seq=1..8"], exact: true, opset: 17, assume: ["a <= b"] });
   assert.equal(options.commandLine("my model's.onnx", settings), `onnx-slice-fold 'my model'\\''s.onnx' --dim batch=1 --dim seq=1..8 --exact --opset 17 --assume 'a <= b'`);
   assert.equal(options.commandLine("-x.onnx", {}), "onnx-slice-fold ./-x.onnx");
   const again = new URLSearchParams("model=x");
