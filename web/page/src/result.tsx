@@ -11,7 +11,8 @@ import { apply, explainNames, type Item } from "./store";
 import { Tabs } from "./tabs";
 import { bytes, count, duration } from "./text";
 
-export function Result({ item, folded }: { item: Item; folded: Folded }) {
+/** `isStale` says that the model is being folded again. */
+export function Result({ item, folded, isStale }: { item: Item; folded: Folded; isStale: boolean }) {
   const { report } = folded;
   const { detail } = report;
   const [tab, setTab] = useState("graph");
@@ -39,7 +40,7 @@ export function Result({ item, folded }: { item: Item; folded: Folded }) {
   ];
   return (
     <>
-      <Summary item={item} folded={folded} />
+      <Summary item={item} folded={folded} isStale={isStale} />
       <Missing folded={folded} />
       <Tabs label="Views of the result" tabs={tabs} current={tab} onChange={setTab}>
         {tab === "graph" && <Graphs key={item.id} report={report} detail={detail} place={place} onPlace={setPlace} explain={(names) => explainNames(item.id, names)} onApply={onApply} />}
@@ -76,7 +77,7 @@ function save(data: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-function Summary({ item, folded }: { item: Item; folded: Folded }) {
+function Summary({ item, folded, isStale }: { item: Item; folded: Folded; isStale: boolean }) {
   const { report } = folded;
   const { before, after } = report;
   const model = blobOf(folded.model);
@@ -86,7 +87,7 @@ function Summary({ item, folded }: { item: Item; folded: Folded }) {
     for (const { location, data } of folded.data ?? []) save(blobOf(data), location.split("/").at(-1)!);
   };
   return (
-    <section class="summary" aria-label="Summary">
+    <section class="summary" aria-label="Summary" aria-busy={isStale}>
       <dl class="tiles">
         <Tile label="Nodes" before={before.nodes.toLocaleString("en")} after={after.nodes.toLocaleString("en")} note={less(before.nodes, after.nodes)} />
         <Tile label="Shapes known" before={`${before.shapes_known}/${before.tensors}`} after={`${after.shapes_known}/${after.tensors}`} />
@@ -95,7 +96,7 @@ function Summary({ item, folded }: { item: Item; folded: Folded }) {
         <Tile label="Model file" before={bytes(before.bytes)} after={bytes(after.bytes ?? model.size)} note={less(before.bytes ?? 0, after.bytes ?? model.size)} />
       </dl>
       <div class="actions">
-        <button type="button" class="primary" onClick={download}><Icon name="download" />Download <span class="name">{name}</span></button>
+        <button type="button" class="primary" disabled={isStale} onClick={download}><Icon name="download" />Download <span class="name">{name}</span></button>
         <Command text={commandLine(item.name, item.settings)} />
       </div>
     </section>

@@ -12,7 +12,7 @@ export interface Comparison {
 
 // One thread: more need headers that a static folder cannot send.
 env.wasm.numThreads = 1;
-env.wasm.wasmPaths = { wasm: new URL(wasm, self.location.href).href };
+env.wasm.wasmPaths = { wasm: new URL(wasm, import.meta.url).href };
 env.logLevel = "error";
 
 type Metadata = InferenceSession["inputMetadata"][number];

@@ -25,6 +25,8 @@ export interface Item {
   sample?: string;
   settings: Settings;
   run: Run;
+  /** The result of the last fold that ended well: shown while another one runs. */
+  last?: Folded;
   inspection?: Inspection;
   explanation?: Answer<{ report: Explanation }>;
   check?: Answer<{ equal: boolean; text: string; checked?: Checked }>;
@@ -178,7 +180,7 @@ export function fold(id: number): void {
   const end = (run: Run) => {
     if (running.get(id) !== current) return;
     running.delete(id);
-    update(id, { run });
+    update(id, { run, last: run.state === "done" ? run.folded : undefined });
   };
   current.result.then(
     (folded) => end({ state: "done", folded }),
@@ -212,9 +214,9 @@ function stopAnswers({ explanation, check }: Item): void {
   for (const answer of [explanation, check]) if (answer?.state === "working") answer.cancel();
 }
 
-export function explain(id: number): void {
+export function explain(id: number, trials = 10): void {
   const item = get(id);
-  if (item) answer(id, "explanation", call("explain", [item.file, optionsOf(item), []]));
+  if (item) answer(id, "explanation", call("explain", [item.file, optionsOf(item), [], trials]));
 }
 
 export async function explainNames(id: number, names: string[]): Promise<Explanation> {

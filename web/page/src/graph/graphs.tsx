@@ -54,6 +54,9 @@ export function Graphs({ report, detail, place, onPlace, explain, onApply }: Pro
     if (open.size !== collapsed.size) setCollapsed(open);
   }, [place]);
 
+  // Who comes from a table goes on at the panel.
+  useEffect(() => void (place && panel.current?.focus()), []);
+
   const keyOn = (side: Side): string | undefined => {
     if (selected) return selected.key;
     if (!place) return undefined;
