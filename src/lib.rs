@@ -105,10 +105,10 @@ pub mod check;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-#[cfg_attr(not(internals), doc(hidden))]
-pub mod dim;
 #[doc(hidden)]
 pub mod clock;
+#[cfg_attr(not(internals), doc(hidden))]
+pub mod dim;
 mod error;
 mod evaluation;
 mod explain;
@@ -126,6 +126,8 @@ pub mod passes;
 mod report;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod rewrite;
+#[doc(hidden)]
+pub mod sizes;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod slicing;
 mod stated;
@@ -140,17 +142,17 @@ pub use explain::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
 pub use ir::faults;
 pub use ir::{CustomNode, CustomOperator, CustomType, Data};
 pub use model::OnnxModel;
-pub use onnx::{ExternalData, MissingData, OpenOptions, SaveOptions, Saved, SavedFile};
+pub use onnx::{ExternalData, MissingData, ModelSink, OpenOptions, SaveOptions, Saved, SavedFile};
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
     AxisTaken, Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
-    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, SliceTaken,
-    inspection_text, operator_table, rule_table, rule_text,
+    LargeTensor, LeftOut, MacCount, Move, MovedAxis, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse,
+    SliceTaken, inspection_text, operator_table, rule_table, rule_text,
 };
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;
 pub use slicing::SliceRule;
 #[doc(hidden)]
 pub use tensor::threads;
-pub use tensor::{DType, Tensor, TensorError};
+pub use tensor::{ByteRange, ByteSource, DType, SharedSource, Tensor, TensorError};

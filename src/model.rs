@@ -14,15 +14,16 @@ use crate::error::{Cause, Error};
 use crate::evaluation;
 use crate::explain::{self, Explanation, Folded};
 use crate::ir::{self, CustomOperator, Data, Model};
-use crate::onnx::{self, Limits, MissingData, OpenOptions, SaveOptions, Saved, Source};
+use crate::onnx::{self, Limits, MissingData, ModelSink, OpenOptions, SaveOptions, Saved, Source, SourceError};
 use crate::pages;
 use crate::passes::{self, Options, Outcome, RunError, Shapes};
 use crate::report::{
     Census, Detail, Drawing, Inspected, Inspection, Interface, LeftOut, Note, Report, author_names, diff, input_names,
-    inspect, slices_taken,
+    inspect, moves, slices_taken,
 };
 use crate::slicing::SliceRule;
 use crate::stated::Said;
+use crate::tensor::{ByteSource, SharedSource};
 
 /// An ONNX model: opened, to be folded and written.
 ///
@@ -99,15 +100,30 @@ impl OnnxModel {
         Self::decoded(Source::of_bytes(bytes.into()), options, &|| "cannot read the model".to_string())
     }
 
+    /// Decodes a model that is held outside of memory, such as in a Blob of a browser: `model` reads any part of it, and `find` returns the data
+    /// file at a location. Only the graph and small payloads are read; others are read where folding needs their values.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_source(
+        model: Box<dyn ByteSource>,
+        mut find: impl FnMut(&str) -> Option<Box<dyn ByteSource>> + Send + 'static,
+    ) -> Result<Self, Error> {
+        let find = move |location: &str| find(location).map(SharedSource::new);
+        let source = Source::of_host(SharedSource::new(model), Box::new(find));
+        let doing = || "cannot read the model".to_string();
+        let source = source.map_err(|error| Error::new(Some(doing()), SourceError::of_host(error)))?;
+        Self::decoded(source, &OpenOptions::new(), &doing)
+    }
+
     fn decoded(mut source: Source, options: &OpenOptions, doing: &dyn Fn() -> String) -> Result<Self, Error> {
         source.data.also_beneath(options.external_data_roots.iter().cloned());
         pages::suit(|| onnx::count_nodes(source.bytes()));
-        let (parts, unknown) =
-            onnx::decode_parts(source.bytes(), &Limits::default()).map_err(|error| Error::new(Some(doing()), error))?;
+        let (parts, unknown) = source.decode(&Limits::default()).map_err(|error| Error::new(Some(doing()), error))?;
         let model = onnx::import_parts(parts, &unknown, &mut source.data);
         let model = model.map_err(|error| Error::new(Some(doing()), error))?;
         source.verify()?;
-        let bytes = source.bytes().len();
+        let bytes = usize::try_from(source.len()).unwrap_or(usize::MAX);
         let external_bytes = onnx::external_bytes(&model);
         Ok(OnnxModel { model, scope: Scope::new(), source: Some(source), bytes, external_bytes, half_folded: false })
     }
@@ -217,8 +233,10 @@ impl OnnxModel {
         let (mut inferred, infers) = (original.clone(), options.clone().fold(false).stop_after(0));
         let outcome = passes::run(&mut inferred, Rc::new(Scope::new()), &infers, bytes, watch)?;
         detail.slices_before = slices_taken(&inferred, &outcome.facts);
+        (detail.inferred, detail.moves_before) = (Drawing::of(&inferred), moves(&inferred, &outcome.facts));
         let mut report = self.fold_noting(options, watch, &mut |model, outcome, work| {
             detail.slices_after = slices_taken(model, &outcome.facts);
+            detail.moves_after = moves(model, &outcome.facts);
             detail.causes = explain::causes(&Folded { original: &original, model, outcome, options, bytes, work });
             Ok(())
         })?;
@@ -496,6 +514,16 @@ impl OnnxModel {
         Ok(onnx::store(&self.model, path.as_ref(), self.source.as_ref(), options)?)
     }
 
+    /// Writes the model to a sink, which gets bytes and ranges of the sources that the model was [made from](Self::from_source). `name` is that of
+    /// the model file, after which a data file is named.
+    ///
+    /// # Errors
+    /// If the sink fails, or a source could not be read; what the sink got is of no use then.
+    pub fn save_to(&self, name: &str, options: &SaveOptions, sink: &mut dyn ModelSink) -> Result<Saved, Error> {
+        self.whole()?;
+        Ok(onnx::store_to(&self.model, Path::new(name), self.source.as_ref(), options, sink)?)
+    }
+
     /// # Errors
     /// An earlier call left the model half folded.
     fn whole(&self) -> Result<(), Error> {
@@ -573,6 +601,129 @@ mod tests {
         assert_eq!(model.save(file.path()).unwrap(), bytes.len() as u64);
         assert_eq!(std::fs::read(file.path()).unwrap(), bytes);
         assert!(OnnxModel::from_bytes(bytes).unwrap().text().contains("float[3] x"));
+    }
+
+    /// Bytes outside of memory.
+    struct Outside(Vec<u8>);
+
+    impl ByteSource for Outside {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read(&self, from: u64, out: &mut [u8]) -> std::io::Result<()> {
+            let from = usize::try_from(from).unwrap();
+            out.copy_from_slice(&self.0[from..from + out.len()]);
+            Ok(())
+        }
+    }
+
+    /// The bytes that a host gets for the model and its data file, and how many of them are ranges of files.
+    #[derive(Default)]
+    struct Gathered([Vec<u8>; 2], usize);
+
+    impl ModelSink for Gathered {
+        fn bytes(&mut self, is_data: bool, bytes: &[u8]) -> std::io::Result<()> {
+            self.0[usize::from(is_data)].extend_from_slice(bytes);
+            Ok(())
+        }
+
+        fn range(&mut self, is_data: bool, range: &crate::ByteRange) -> std::io::Result<()> {
+            let mut bytes = vec![0; range.len()];
+            range.source().read(range.from(), &mut bytes)?;
+            self.1 += bytes.len();
+            self.bytes(is_data, &bytes)
+        }
+    }
+
+    #[test]
+    fn a_model_outside_of_memory_is_folded_to_the_same_bytes() {
+        let files = std::fs::read_dir("models").unwrap().map(|entry| entry.unwrap().path());
+        let mut ranges = 0;
+        for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "onnx")) {
+            let directory = tempfile::tempdir().unwrap();
+            let target = directory.path().join("model.onnx");
+            for options in [Options::new(), Options::new().stop_after(0), Options::new().exact(true)] {
+                let mut inside = OnnxModel::open(&path).unwrap();
+                inside.fold(&options).unwrap();
+                let save = SaveOptions::new().save_as_external_data(options.exact);
+                inside.save_with(&target, &save).unwrap();
+                let source = Box::new(Outside(std::fs::read(&path).unwrap()));
+                let mut outside = OnnxModel::from_source(source, |_| None).unwrap();
+                outside.fold(&options).unwrap();
+                let mut sink = Gathered::default();
+                let saved = outside.save_to("model.onnx", &save, &mut sink).unwrap();
+                assert!(sink.0[0] == std::fs::read(&target).unwrap(), "{}", path.display());
+                assert_eq!(saved.model.bytes, sink.0[0].len() as u64);
+                if let Some(data) = saved.data {
+                    assert_eq!(data.path.to_str(), Some("model.onnx.data"));
+                    assert!(
+                        sink.0[1] == std::fs::read(directory.path().join(&data.path)).unwrap(),
+                        "{}",
+                        path.display()
+                    );
+                }
+                ranges += sink.1;
+            }
+        }
+        assert!(ranges > 1 << 20, "{ranges} bytes are copied by the host");
+    }
+
+    #[test]
+    fn data_of_a_host_are_read_where_they_lie() {
+        let directory = tempfile::tempdir().unwrap();
+        let model = OnnxModel::open("models/bert_dy18d.onnx").unwrap();
+        let save = SaveOptions::new().save_as_external_data(true);
+        model.save_with(directory.path().join("apart.onnx"), &save).unwrap();
+        let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
+        let source = |name: &str| -> Box<dyn ByteSource> { Box::new(Outside(read(name))) };
+        let data = read("apart.onnx.data");
+        let find = move |location: &str| -> Option<Box<dyn ByteSource>> {
+            assert_eq!(location, "apart.onnx.data");
+            Some(Box::new(Outside(data.clone())))
+        };
+        let mut outside = OnnxModel::from_source(source("apart.onnx"), find).unwrap();
+        let mut inside = OnnxModel::open(directory.path().join("apart.onnx")).unwrap();
+        assert_eq!(outside.missing_data(), []);
+        outside.fold(&Options::new()).unwrap();
+        inside.fold(&Options::new()).unwrap();
+        inside.save(directory.path().join("folded.onnx")).unwrap();
+        let mut sink = Gathered::default();
+        outside.save_to("folded.onnx", &SaveOptions::new(), &mut sink).unwrap();
+        assert!(sink.0[0] == read("folded.onnx"));
+        let mut missing = OnnxModel::from_source(source("apart.onnx"), |_| None).unwrap();
+        assert_eq!(missing.missing_data().len(), 1);
+        missing.fold(&Options::new()).unwrap();
+    }
+
+    #[test]
+    fn a_source_that_fails_is_an_error() {
+        struct Cut(Vec<u8>);
+        impl ByteSource for Cut {
+            fn size(&self) -> u64 {
+                self.0.len() as u64
+            }
+            fn read(&self, from: u64, out: &mut [u8]) -> std::io::Result<()> {
+                let bytes = usize::try_from(from).ok().and_then(|from| self.0.get(from..from + out.len()));
+                let is_late = out.iter().any(|&byte| byte == 0xff);
+                out.copy_from_slice(bytes.filter(|_| !is_late).ok_or(std::io::ErrorKind::NotFound)?);
+                Ok(())
+            }
+        }
+        let file = std::fs::read("models/bert_dy18d.onnx").unwrap();
+        let mut model = OnnxModel::from_source(Box::new(Cut(file)), |_| None).unwrap();
+        model.fold(&Options::new()).unwrap();
+        struct Failing;
+        impl ModelSink for Failing {
+            fn bytes(&mut self, _: bool, _: &[u8]) -> std::io::Result<()> {
+                Ok(())
+            }
+            fn range(&mut self, _: bool, range: &crate::ByteRange) -> std::io::Result<()> {
+                range.source().read(range.from(), &mut [0xff])
+            }
+        }
+        let error = model.save_to("model.onnx", &SaveOptions::new(), &mut Failing).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Changed);
     }
 
     #[test]

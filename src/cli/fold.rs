@@ -56,7 +56,7 @@ pub(super) struct Fold {
     save_as_external_data: bool,
     /// Keep tensors of fewer bytes in the output. Vectors below 1 KiB that may be shapes are always in the output, because ONNX Runtime does not
     /// read shapes from external data.
-    #[arg(long, value_name = "SIZE", default_value = "1024", value_parser = super::sizes::bytes, help_heading = "External data")]
+    #[arg(long, value_name = "SIZE", default_value = "1024", value_parser = onnx_slice_fold::sizes::bytes, help_heading = "External data")]
     external_data_threshold: usize,
     #[command(flatten)]
     passes: Passes,

@@ -16,7 +16,6 @@ mod peers;
 mod progress;
 mod rules;
 mod show;
-mod sizes;
 mod style;
 
 use std::ffi::OsString;

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use onnx_slice_fold::{Assumption, MissingData, OnnxModel, OpenOptions, Options, Shapes, SliceName, SliceRule};
+use onnx_slice_fold::{Assumption, MissingData, OnnxModel, OpenOptions, Options, Shapes, SliceName, SliceRule, sizes};
 
-use super::sizes;
 use super::style::Style;
 
 /// How models are opened.

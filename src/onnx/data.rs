@@ -10,7 +10,7 @@ use super::fill::Filler;
 use super::proto::StringStringEntryProto;
 use super::save::{NewFile, SaveError};
 use super::source::Source;
-use crate::tensor::Tensor;
+use crate::tensor::{PayloadKey, Tensor};
 
 /// Where a payload lies in a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +30,27 @@ pub struct Placement {
 /// # Copying
 /// A large payload that nobody changed is copied by the kernel from file to file. Where it begins on a page in its old file too and the
 /// file system can share blocks, that takes no time, nor any space.
-pub struct DataWriter<'a> {
+pub(super) struct DataWriter<'a, O = Filler<'a>> {
     name: String,
     source: Option<&'a Source>,
-    out: Filler<'a>,
-    /// What has been written, by address and length. It is held, so that an address means one thing only.
-    written: BTreeMap<(usize, usize), (Placement, Held)>,
+    out: O,
+    /// What has been written, by its key. It is held, so that an address means one thing only.
+    written: BTreeMap<PayloadKey, (Placement, Held)>,
+}
+
+/// A new file that is written from its beginning.
+pub(super) trait NewData: Destination {
+    /// Returns the number of bytes so far.
+    fn len(&self) -> u64;
+
+    /// Fails now if there cannot be a file of so many bytes.
+    ///
+    /// # Errors
+    /// The reason.
+    fn must_hold(&self, len: u64) -> Result<(), SaveError>;
+
+    /// Adds the place to an error of the system.
+    fn failed(&self, error: std::io::Error) -> SaveError;
 }
 
 /// A payload that has been written.
@@ -52,13 +67,17 @@ pub(super) fn offset_after(len: u64, length: u64) -> u64 {
     len.next_multiple_of(if length >= PAGE { PAGE } else { 64 })
 }
 
-impl<'a> DataWriter<'a> {
+impl<'a, O: NewData> DataWriter<'a, O> {
     /// Begins the data file `<model file name>.data` in the directory of `model`, where a model is to be written; if that
     /// is a data file the source reads or misses, the first of `<model file name>.2.data`, `.3.data`, … that is not.
     ///
     /// # Errors
     /// If there cannot be such a file.
-    pub fn create(model: &Path, source: Option<&'a Source>) -> Result<Self, SaveError> {
+    pub fn begin(
+        model: &Path,
+        source: Option<&'a Source>,
+        open: &mut dyn FnMut(&Path) -> Result<O, SaveError>,
+    ) -> Result<Self, SaveError> {
         let refuse = |reason: &str| SaveError::Target { target: model.to_path_buf(), reason: reason.into() };
         // The location is a string in the model and a path beneath its directory.
         let stem = model.file_name().ok_or_else(|| refuse("is not the name of a file"))?;
@@ -73,14 +92,12 @@ impl<'a> DataWriter<'a> {
             let id = std::fs::metadata(&path).ok().as_ref().and_then(super::file::FileId::of);
             let read = |source: &Source| source.data.ids().any(|data| Some(data) == id);
             // A model that refers to a missing file must not find another in its place.
-            let is_missing = source.is_some_and(|source| source.data.is_missing(&name));
-            if is_missing || id.is_some() && source.is_some_and(read) {
+            let is_taken = source.is_some_and(|source| source.data.is_missing(&name) || source.data.is_hosted(&name));
+            if is_taken || id.is_some() && source.is_some_and(read) {
                 tried = tried.checked_add(1).ok_or_else(|| refuse("has too many data files"))?;
                 continue;
             }
-            let new = NewFile::create(&path, source)?;
-            let out = Filler::new(new, source);
-            return Ok(DataWriter { name, source, out, written: BTreeMap::new() });
+            return Ok(DataWriter { name, source, out: open(&path)?, written: BTreeMap::new() });
         }
     }
 
@@ -104,7 +121,7 @@ impl<'a> DataWriter<'a> {
     /// # Errors
     /// If the source changed; otherwise what the system reports.
     pub fn place(&mut self, payload: &Bytes) -> Result<Placement, SaveError> {
-        let key = (payload.as_ptr() as usize, payload.len());
+        let key = (payload.as_ptr() as usize, 0, payload.len());
         self.append(key, Held::Bytes { _payload: payload.clone() }, &|out| out.payload(payload))
     }
 
@@ -121,16 +138,16 @@ impl<'a> DataWriter<'a> {
 
     fn append(
         &mut self,
-        key: (usize, usize),
+        key: PayloadKey,
         held: Held,
-        write: &dyn Fn(&mut Filler<'a>) -> std::io::Result<()>,
+        write: &dyn Fn(&mut O) -> std::io::Result<()>,
     ) -> Result<Placement, SaveError> {
         if let Some((placement, _)) = self.written.get(&key) {
             return Ok(*placement);
         }
-        let (at, length) = (self.out.len(), key.1 as u64);
+        let (at, length) = (self.out.len(), key.2 as u64);
         let offset = offset_after(at, length);
-        self.out.new.must_hold(offset.saturating_add(length))?;
+        self.out.must_hold(offset.saturating_add(length))?;
         let gap = [0; PAGE as usize];
         let gap = usize::try_from(offset - at).ok().and_then(|len| gap.get(..len)).unwrap_or_default();
         if let Err(error) = self.out.bytes(gap).and_then(|()| write(&mut self.out)) {
@@ -144,7 +161,7 @@ impl<'a> DataWriter<'a> {
     /// When a source has been cut, writing from it fails with an error of its own.
     fn failed(&self, error: std::io::Error) -> SaveError {
         let verified = self.source.map_or(Ok(()), Source::verify);
-        verified.err().map_or_else(|| self.out.new.failed(error), SaveError::from)
+        verified.err().map_or_else(|| self.out.failed(error), SaveError::from)
     }
 
     /// The `external_data` entries for a placement.
@@ -155,6 +172,14 @@ impl<'a> DataWriter<'a> {
             entry("offset", placement.offset.to_string()),
             entry("length", placement.length.to_string()),
         ]
+    }
+}
+
+impl<'a> DataWriter<'a> {
+    /// Begins the data file in a new file.
+    #[cfg(test)]
+    pub fn create(model: &Path, source: Option<&'a Source>) -> Result<Self, SaveError> {
+        DataWriter::begin(model, source, &mut |path| Ok(Filler::new(NewFile::create(path, source)?, source)))
     }
 
     /// All bytes to the disk.

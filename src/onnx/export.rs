@@ -279,7 +279,12 @@ impl<'a> Export<'a> {
                 Kind::String
             }
             Attribute::Tensor(tensor, extra) => {
-                proto.t = Some(Box::new(super::tensor::message(None, tensor)));
+                proto.t = Some(Box::new(if tensor.is_deferred() {
+                    self.within(5, 0, |export| export.deferred.insert(export.path.clone(), tensor.clone()));
+                    super::tensor::message_without_payload(None, tensor)
+                } else {
+                    super::tensor::message(None, tensor)
+                }));
                 self.within(5, 0, |export| export.note(extra));
                 Kind::Tensor
             }

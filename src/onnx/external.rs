@@ -11,8 +11,10 @@ use bytes::Bytes;
 use thiserror::Error;
 
 use super::file::{Contents, FileError, FileId, Origin};
+use super::outline::Outline;
 use super::proto::StringStringEntryProto;
 use super::{Quoted, QuotedPath};
+use crate::tensor::{ByteRange, SharedSource};
 use roots::{Place, Roots};
 
 mod roots;
@@ -193,6 +195,68 @@ pub struct DataFiles {
     open: BTreeMap<String, (Place, Contents)>,
     /// The files that no root has, by the same key.
     missing: BTreeMap<String, MissingData>,
+    /// What holds the files in place of a file system.
+    host: Option<Host>,
+}
+
+/// A host that holds the model and its data files outside of memory.
+struct Host {
+    model: SharedSource,
+    outline: Outline,
+    find: FindFile,
+    /// By the names that lead to the file, joined.
+    open: BTreeMap<String, SharedSource>,
+}
+
+/// Returns the data file at a location.
+pub type FindFile = Box<dyn FnMut(&str) -> Option<SharedSource> + Send>;
+
+/// A data file.
+enum Whole {
+    Bytes(Bytes),
+    Source(SharedSource),
+}
+
+impl Whole {
+    fn slice(self, start: u64, end: u64) -> Option<Payload> {
+        let len = usize::try_from(end.checked_sub(start)?).ok()?;
+        match self {
+            Whole::Bytes(bytes) => {
+                let start = usize::try_from(start).ok()?;
+                Some(Payload::Here(bytes.slice(start..start.checked_add(len)?)))
+            }
+            Whole::Source(source) => Some(Payload::Outside(ByteRange::new(source, start, len)?)),
+        }
+    }
+}
+
+/// The payload of a tensor.
+pub enum Payload {
+    /// In memory, or mapped there.
+    Here(Bytes),
+    /// Outside of memory.
+    Outside(ByteRange),
+}
+
+impl Payload {
+    /// The payload without what is behind its first `len` bytes.
+    pub(super) fn truncated(self, len: usize) -> Self {
+        match self {
+            Payload::Here(mut bytes) => {
+                bytes.truncate(len);
+                Payload::Here(bytes)
+            }
+            Payload::Outside(range) => Payload::Outside(range.truncated(len)),
+        }
+    }
+
+    /// The payload in memory.
+    pub(super) fn bytes(self) -> Bytes {
+        match self {
+            Payload::Here(bytes) => bytes,
+            Payload::Outside(range) => range.bytes().clone(),
+        }
+    }
 }
 
 impl DataFiles {
@@ -200,6 +264,17 @@ impl DataFiles {
     /// that was opened by that path.
     pub fn beside(model: &Path, id: Option<FileId>) -> Self {
         DataFiles { roots: Roots::of_model(model, id), ..DataFiles::default() }
+    }
+
+    /// Those that a host holds, with the model itself.
+    pub fn of_host(model: SharedSource, outline: Outline, find: FindFile) -> Self {
+        let host = Some(Host { model, outline, find, open: BTreeMap::new() });
+        DataFiles { host, ..DataFiles::default() }
+    }
+
+    /// The outline of a model that a host holds.
+    pub(super) fn outline(&self) -> Option<&Outline> {
+        self.host.as_ref().map(|host| &host.outline)
     }
 
     /// Looks for data files below these directories as well.
@@ -212,42 +287,95 @@ impl DataFiles {
     ///
     /// # Errors
     /// Names `tensor` and why the data cannot be had.
-    pub fn read(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Option<Bytes>, ExternalError> {
+    pub fn locate(
+        &mut self,
+        tensor: &str,
+        entries: &[StringStringEntryProto],
+    ) -> Result<Option<Payload>, ExternalError> {
         self.slice(tensor, entries).map_err(|problem| ExternalError { tensor: Some(tensor.to_owned()), problem })
     }
 
-    fn slice(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Option<Bytes>, ExternalProblem> {
+    /// The same in memory.
+    #[cfg(test)]
+    pub fn read(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Option<Bytes>, ExternalError> {
+        Ok(self.locate(tensor, entries)?.map(Payload::bytes))
+    }
+
+    fn slice(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Option<Payload>, ExternalProblem> {
         let reference = Reference::parse(entries)?;
-        let Some(bytes) = self.file(tensor, &reference)?.map(|contents| contents.bytes.clone()) else {
-            return Ok(None);
+        let Some(whole) = self.whole(tensor, &reference)? else { return Ok(None) };
+        let size = match &whole {
+            Whole::Bytes(bytes) => bytes.len() as u64,
+            Whole::Source(source) => source.size(),
         };
-        let size = bytes.len() as u64;
         let length = reference.length.unwrap_or(size.saturating_sub(reference.offset));
         let end = reference.offset.checked_add(length).filter(|end| *end <= size);
-        match (usize::try_from(reference.offset), end.map(usize::try_from)) {
-            (Ok(start), Some(Ok(end))) => Ok(Some(bytes.slice(start..end))),
-            _ => Err(ExternalProblem::OutOfRange {
-                location: reference.location.to_owned(),
-                size,
-                offset: reference.offset,
-                length,
-            }),
+        let slice = end.and_then(|end| whole.slice(reference.offset, end));
+        let out_of_range = || ExternalProblem::OutOfRange {
+            location: reference.location.to_owned(),
+            size,
+            offset: reference.offset,
+            length,
+        };
+        slice.map(Some).ok_or_else(out_of_range)
+    }
+
+    /// The data file, in memory or outside of it.
+    fn whole(&mut self, tensor: &str, reference: &Reference) -> Result<Option<Whole>, ExternalProblem> {
+        let Some(host) = &mut self.host else {
+            return Ok(self.file(tensor, reference)?.map(|contents| Whole::Bytes(contents.bytes.clone())));
+        };
+        let name = reference.components()?.join("/");
+        if !host.open.contains_key(&name)
+            && let Some(source) = (host.find)(&name)
+        {
+            host.open.insert(name.clone(), source);
         }
+        let found = host.open.get(&name).cloned();
+        if found.is_none() {
+            self.miss(name, tensor, reference);
+        }
+        Ok(found.map(Whole::Source))
+    }
+
+    /// Notes that a file is missing.
+    fn miss(&mut self, name: String, tensor: &str, reference: &Reference) {
+        let new = || MissingData {
+            location: reference.location.to_owned(),
+            tensors: 0,
+            first: tensor.to_owned(),
+            looked_in: self.roots.paths(),
+        };
+        let missing = self.missing.entry(name).or_insert_with(new);
+        missing.tensors = missing.tensors.saturating_add(1);
+    }
+
+    /// The payload of the model file for which a slice of its outline stands.
+    pub(super) fn payload(&self, slice: &[u8]) -> Option<&ByteRange> {
+        self.host.as_ref()?.outline.payload(slice)
+    }
+
+    /// Returns `true` if a payload is a range of the model file of the host.
+    pub(super) fn has(&self, range: &ByteRange) -> bool {
+        self.host.as_ref().is_some_and(|host| host.model.is(range.source()))
+    }
+
+    /// Returns `true` if a host holds a data file of this name.
+    pub(super) fn is_hosted(&self, name: &str) -> bool {
+        self.host.as_ref().is_some_and(|host| host.open.contains_key(name))
     }
 
     fn file(&mut self, tensor: &str, reference: &Reference) -> Result<Option<&Contents>, ExternalProblem> {
         let name = reference.components()?.join("/");
-        if let Some(missing) = self.missing.get_mut(&name) {
-            missing.tensors = missing.tensors.saturating_add(1);
+        if self.missing.contains_key(&name) {
+            self.miss(name, tensor, reference);
             return Ok(None);
         }
         if !self.open.contains_key(&name) {
             let location = reference.location;
             self.roots.open()?;
             let Some((file, place)) = self.roots.find(&name, location)? else {
-                let (location, first) = (location.to_owned(), tensor.to_owned());
-                let looked_in = self.roots.paths();
-                self.missing.insert(name, MissingData { location, tensors: 1, first, looked_in });
+                self.miss(name, tensor, reference);
                 return Ok(None);
             };
             one_name(&file, location)?;
@@ -294,6 +422,16 @@ impl DataFiles {
         self.missing.contains_key(name)
     }
 
+    /// Returns `true` if the model file of a host could not be read.
+    pub(super) fn has_failed(&self) -> bool {
+        self.host.as_ref().is_some_and(|host| host.model.has_failed())
+    }
+
+    /// Returns `true` if data files were found.
+    pub(super) fn are_some(&self) -> bool {
+        !self.open.is_empty() || self.host.as_ref().is_some_and(|host| !host.open.is_empty())
+    }
+
     /// Which files have been opened. Nothing may be written over them.
     pub fn ids(&self) -> impl Iterator<Item = FileId> {
         self.open.values().filter_map(|(_, contents)| contents.stamp.id)
@@ -305,6 +443,12 @@ impl DataFiles {
     /// # Errors
     /// Names the file.
     pub fn verify(&self) -> Result<(), ExternalError> {
+        let failed = self.host.as_ref().and_then(|host| host.open.iter().find(|(_, source)| source.has_failed()));
+        if let Some((name, _)) = failed {
+            let error = FileError::Changed;
+            let problem = ExternalProblem::File { location: name.clone(), error };
+            return Err(ExternalError { tensor: None, problem });
+        }
         for (name, (_, contents)) in self.open.iter().filter(|(_, (_, contents))| !contents.is_copy()) {
             let located = |error| ExternalProblem::File { location: name.clone(), error };
             let verified = match self.roots.find(name, name) {

@@ -15,9 +15,10 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
+use super::data::NewData;
 use super::encode::Destination;
 use super::file::Origin;
-use super::save::NewFile;
+use super::save::{NewFile, SaveError};
 use super::source::Source;
 use crate::tensor::Tensor;
 
@@ -79,11 +80,6 @@ impl<'a> Filler<'a> {
         }
         #[cfg(not(target_os = "linux"))]
         let _ = len;
-    }
-
-    /// Bytes so far.
-    pub fn len(&self) -> u64 {
-        self.len
     }
 
     /// Writes all that is left.
@@ -228,6 +224,20 @@ impl<'a> Filler<'a> {
         let all = std::mem::replace(&mut self.len, there);
         self.write_back();
         self.len = all;
+    }
+}
+
+impl NewData for Filler<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn must_hold(&self, len: u64) -> Result<(), SaveError> {
+        self.new.must_hold(len)
+    }
+
+    fn failed(&self, error: io::Error) -> SaveError {
+        self.new.failed(error)
     }
 }
 

@@ -27,6 +27,7 @@ mod lossless;
 #[cfg(feature = "mmap")]
 mod map;
 mod other_format;
+mod outline;
 mod parts;
 mod rest;
 mod save;
@@ -46,18 +47,20 @@ pub mod proto {
 
 use std::fmt::Write;
 
-pub use data::{DataWriter, Placement};
+pub use data::Placement;
 pub use decode::{DecodeError, decode, decode_parts};
 pub use encode::{Destination, EncodeError, Encoded};
 pub use export::export;
-pub use external::{DataFiles, ExternalError, MissingData, Reference};
+pub use external::{DataFiles, ExternalError, FindFile, MissingData, Payload, Reference};
 pub use file::{FileError, FileId};
 pub use heading::{heading, producer};
 pub use import::{ImportError, ImportReason, import, import_parts};
 pub use parts::{ModelParts, count_nodes};
 pub use save::SaveError;
 pub use source::{OpenOptions, Source, SourceError, open};
-pub use store::{ExternalData, SaveOptions, Saved, SavedFile, external_bytes, length, store, to_bytes};
+pub use store::{
+    ExternalData, ModelSink, SaveOptions, Saved, SavedFile, external_bytes, length, store, store_to, to_bytes,
+};
 pub use wire::{Descent, Limits, UnknownFields, WireError};
 pub use write::{Parts, write_model};
 

@@ -6,13 +6,19 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use thiserror::Error;
 
-use super::QuotedPath;
-use super::external::{DataFiles, ExternalError};
+use super::decode::{DecodeError, decode_parts};
+use super::external::{DataFiles, ExternalError, FindFile};
 use super::file::{self, Contents, FileError, FileId, Origin};
+use super::outline::Outline;
+use super::parts::ModelParts;
+use super::wire::{Limits, UnknownFields, WireError};
+use super::{MESSAGE_BYTES, QuotedPath};
+use crate::tensor::{SharedSource, Tensor};
 
 /// A model as opened, with the data files it names.
 pub struct Source {
     bytes: Bytes,
+    len: u64,
     /// `None` for a model that was given as bytes.
     file: Option<Opened>,
     /// Its external data.
@@ -73,6 +79,13 @@ pub enum SourceError {
     External(#[from] ExternalError),
 }
 
+impl SourceError {
+    /// The model of a host cannot be read.
+    pub fn of_host(error: std::io::Error) -> Self {
+        SourceError::Model { path: "model".into(), error: error.into() }
+    }
+}
+
 /// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for in the directory of that name, and in
 /// that of the file that a link leads to.
 ///
@@ -84,8 +97,8 @@ pub enum SourceError {
 pub fn open(path: &Path) -> Result<Source, SourceError> {
     let (file, contents) = read(path).map_err(|error| SourceError::Model { path: path.to_path_buf(), error })?;
     let (bytes, data) = (contents.bytes.clone(), DataFiles::beside(path, contents.stamp.id));
-    let file = Some(Opened { path: path.to_path_buf(), file, contents });
-    Ok(Source { bytes, file, data })
+    let (len, file) = (bytes.len() as u64, Some(Opened { path: path.to_path_buf(), file, contents }));
+    Ok(Source { bytes, len, file, data })
 }
 
 fn read(path: &Path) -> Result<(File, Contents), FileError> {
@@ -109,12 +122,57 @@ fn read(path: &Path) -> Result<(File, Contents), FileError> {
 impl Source {
     /// A model that is in memory. Its external data is missing until it is [looked for](DataFiles::also_beneath) in a directory.
     pub fn of_bytes(bytes: Bytes) -> Self {
-        Source { bytes, file: None, data: DataFiles::default() }
+        Source { len: bytes.len() as u64, bytes, file: None, data: DataFiles::default() }
     }
 
-    /// The bytes of the model.
+    /// A model that a host holds outside of memory, with a function that finds its data files.
+    ///
+    /// # Errors
+    /// The model cannot be read.
+    pub fn of_host(model: SharedSource, find: FindFile) -> std::io::Result<Self> {
+        let outline = Outline::of(&model)?;
+        let (bytes, len) = (outline.bytes.clone(), outline.size);
+        Ok(Source { bytes, len, file: None, data: DataFiles::of_host(model, outline, find) })
+    }
+
+    /// The bytes of the model, or of its outline.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// The number of bytes of the model.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Decodes the model, and beside it the fields the schema does not know.
+    ///
+    /// # Errors
+    /// As [`decode_parts`].
+    pub fn decode(&self, limits: &Limits) -> Result<(ModelParts, UnknownFields), DecodeError> {
+        let Some(outline) = self.data.outline() else { return decode_parts(&self.bytes, limits) };
+        if self.len > MESSAGE_BYTES {
+            return Err(DecodeError::TooLarge(self.len));
+        }
+        // What is not in the outline counts as well.
+        let hidden = self.len.saturating_sub(self.bytes.len() as u64);
+        let memory = limits.memory.saturating_add(limits.memory_per_byte.saturating_mul(hidden));
+        decode_parts(&self.bytes, &Limits { memory, ..*limits }).map_err(|error| match error {
+            DecodeError::Wire(error) => {
+                DecodeError::Wire(WireError { offset: outline.position(error.offset), ..error })
+            }
+            other => other,
+        })
+    }
+
+    /// Returns `true` for a model that a host holds.
+    pub(super) fn is_hosted(&self) -> bool {
+        self.data.outline().is_some()
+    }
+
+    /// Returns `true` for a model without any bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Which file the model is.
@@ -122,9 +180,12 @@ impl Source {
         self.file.as_ref()?.contents.stamp.id
     }
 
-    /// Whether a payload is a part of the model's own bytes.
-    pub(super) fn holds(&self, payload: &[u8]) -> bool {
-        file::place_in(&self.bytes, payload).is_some()
+    /// Whether the payload of a tensor is a part of the model's own bytes.
+    pub(super) fn holds(&self, tensor: &Tensor) -> bool {
+        match tensor.range() {
+            Some(range) => self.data.has(range),
+            None => !tensor.is_deferred() && file::place_in(&self.bytes, tensor.bytes()).is_some(),
+        }
     }
 
     /// The file a payload lies in, if it lies in one that is mapped.
@@ -143,6 +204,9 @@ impl Source {
     /// # Errors
     /// Which file was cut, rewritten or, for a data file, replaced.
     pub fn verify(&self) -> Result<(), SourceError> {
+        if self.data.has_failed() {
+            return Err(SourceError::Model { path: "model".into(), error: FileError::Changed });
+        }
         if let Some(Opened { path, file, contents }) = &self.file {
             let now = file.metadata().map_err(FileError::from);
             now.and_then(|now| contents.verify(&now))

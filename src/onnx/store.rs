@@ -1,19 +1,22 @@
 //! Writing a model of the intermediate representation to a file: which payloads go where, then the bytes.
 
+use std::cell::RefCell;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::data::{DataWriter, offset_after};
-use super::encode::EncodeError;
+use super::data::{DataWriter, NewData, offset_after};
+use super::encode::{Destination, EncodeError, Encoded};
 use super::export::{Exported, Externals, export_apart};
 use super::external::Reference;
+use super::fill::Filler;
 use super::proto::StringStringEntryProto;
-use super::save::{SaveError, directory_of};
+use super::save::{NewFile, SaveError, directory_of};
 use super::source::Source;
 use super::write::{Parts, write_model};
 use crate::ir::{ExternalOrigin, Model, ValueId};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{ByteRange, DType, Tensor};
 
 /// What becomes of tensors whose data lie in files beside the model that was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,7 +126,95 @@ pub fn external_bytes(model: &Model) -> u64 {
 /// If the target cannot be written, is one of the source's data files, data are to be referred to from where that cannot be, or the source
 /// changed meanwhile; nothing is left behind then.
 pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &SaveOptions) -> Result<Saved, SaveError> {
-    let mut store = Store { model, target, source, data: None, externals: Externals::default() };
+    let mut open = |path: &Path| Ok(Filler::new(NewFile::create(path, source)?, source));
+    place_and_write(model, (target, source), options, &mut open, |exported, measured, data| {
+        let Exported { model: proto, unknown, deferred, apart } = exported;
+        let apart = Some(apart);
+        write_model(target, Parts { model: proto, unknown, deferred, apart, measured, data, source })
+    })
+}
+
+/// Files of a host that take a model: bytes and ranges of the files of the host, in order.
+pub trait ModelSink {
+    /// Appends bytes to the model, or to its data file.
+    ///
+    /// # Errors
+    /// What the host reports.
+    fn bytes(&mut self, is_data: bool, bytes: &[u8]) -> io::Result<()>;
+
+    /// Appends a range of a file of the host.
+    ///
+    /// # Errors
+    /// What the host reports.
+    fn range(&mut self, is_data: bool, range: &ByteRange) -> io::Result<()>;
+}
+
+/// The same to files of a host. `target` is the name of the model file.
+///
+/// # Errors
+/// If the host fails, or the source could not be read.
+pub fn store_to(
+    model: &Model,
+    target: &Path,
+    source: Option<&Source>,
+    options: &SaveOptions,
+    sink: &mut dyn ModelSink,
+) -> Result<Saved, SaveError> {
+    let sink = RefCell::new(sink);
+    let out = |is_data| HostFile { sink: &sink, target, is_data, len: 0 };
+    place_and_write(model, (target, source), options, &mut |_| Ok(out(true)), |exported, measured, _| {
+        let (mut file, measured) = (out(false), measured.map_or_else(|| exported.measure(), Ok));
+        let written = measured.and_then(|encoded| encoded.write(&mut file).map(|()| encoded.len()));
+        // Payloads that could not be read were written as zeros.
+        source.map_or(Ok(()), Source::verify)?;
+        written.map_err(|error| SaveError::Write { target: target.to_path_buf(), error })
+    })
+}
+
+/// A file of a host.
+struct HostFile<'s, 'm> {
+    sink: &'s RefCell<&'m mut dyn ModelSink>,
+    target: &'s Path,
+    is_data: bool,
+    len: u64,
+}
+
+impl Destination for HostFile<'_, '_> {
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.len = self.len.saturating_add(bytes.len() as u64);
+        self.sink.borrow_mut().bytes(self.is_data, bytes)
+    }
+
+    fn deferred(&mut self, tensor: &Tensor) -> io::Result<()> {
+        let Some(range) = tensor.range() else { return self.computed(tensor, &mut Vec::new()) };
+        self.len = self.len.saturating_add(range.len() as u64);
+        self.sink.borrow_mut().range(self.is_data, range)
+    }
+}
+
+impl NewData for HostFile<'_, '_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn must_hold(&self, _: u64) -> Result<(), SaveError> {
+        Ok(())
+    }
+
+    fn failed(&self, error: io::Error) -> SaveError {
+        SaveError::Write { target: self.target.to_path_buf(), error: error.into() }
+    }
+}
+
+/// Writes a model's large tensors to a data file, as far as they go there, and then the model by `write`, which returns its size.
+fn place_and_write<'s, O: NewData>(
+    model: &'s Model,
+    (target, source): (&'s Path, Option<&'s Source>),
+    options: &SaveOptions,
+    open: &mut dyn FnMut(&Path) -> Result<O, SaveError>,
+    write: impl FnOnce(&Exported, Option<Encoded>, Option<DataWriter<'s, O>>) -> Result<u64, SaveError>,
+) -> Result<Saved, SaveError> {
+    let mut store = Store { model, target, source, open, data: None, externals: Externals::default() };
     store.known(options)?;
     let whole = export_apart(model, &store.externals)?;
     let parted;
@@ -138,11 +229,9 @@ pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &Sa
     };
     let Store { data, externals, .. } = store;
     let external_bytes = payload_bytes(model, initializers(model).filter(|value| externals.contains_key(value)));
-    let name = |data: &DataWriter| SavedFile { path: target.with_file_name(data.location()), bytes: data.len() };
+    let name = |data: &DataWriter<O>| SavedFile { path: target.with_file_name(data.location()), bytes: data.len() };
     let written = data.as_ref().map(name);
-    let Exported { model: proto, unknown, deferred, apart } = exported;
-    let apart = Some(apart);
-    let bytes = write_model(target, Parts { model: proto, unknown, deferred, apart, measured, data, source })?;
+    let bytes = write(exported, measured, data)?;
     let model = SavedFile { path: target.to_path_buf(), bytes };
     Ok(Saved { model, data: written, external_bytes, too_large })
 }
@@ -193,17 +282,19 @@ fn in_memory(error: EncodeError) -> SaveError {
 }
 
 /// A model on its way to a file.
-struct Store<'s> {
+struct Store<'s, 'o, O> {
     model: &'s Model,
     target: &'s Path,
     source: Option<&'s Source>,
+    /// Opens the data file.
+    open: &'o mut dyn FnMut(&Path) -> Result<O, SaveError>,
     /// The data file, once something goes there.
-    data: Option<DataWriter<'s>>,
+    data: Option<DataWriter<'s, O>>,
     /// What lies in data files, by their entries.
     externals: Externals,
 }
 
-impl Store<'_> {
+impl<O: NewData> Store<'_, '_, O> {
     /// Decides about all that does not depend on how large the model is.
     fn known(&mut self, options: &SaveOptions) -> Result<(), SaveError> {
         let (model, source) = (self.model, self.source);
@@ -217,11 +308,9 @@ impl Store<'_> {
                 self.externals.insert(value, entries(origin, &location));
             }
         }
-        let had_files = source.is_some_and(|source| source.data.ids().next().is_some());
-        let is_new = |value| {
-            let of_file = |source: &Source, tensor: &Tensor| !tensor.is_deferred() && source.holds(tensor.bytes());
-            source.zip(model.value(value).tensor()).is_some_and(|(source, tensor)| !of_file(source, tensor))
-        };
+        let had_files = source.is_some_and(|source| source.data.are_some());
+        let is_new =
+            |value| source.zip(model.value(value).tensor()).is_some_and(|(source, tensor)| !source.holds(tensor));
         let leaves = |value| {
             let was_external = origin(model, value).is_some();
             let is_large = || store_at(model, value, options.threshold);
@@ -272,6 +361,9 @@ impl Store<'_> {
     ) -> Result<Option<String>, SaveError> {
         let refers = matches!(external_data, ExternalData::Keep | ExternalData::Link);
         let Some((source, location)) = self.source.filter(|_| refers).zip(origin.location()) else { return Ok(None) };
+        if source.is_hosted() {
+            return Ok(Some(location.to_string()));
+        }
         match (directory.and_then(|directory| source.data.location_from(location, directory)), external_data) {
             // Only `Link` refers to data in a directory below.
             (Some(there), ExternalData::Keep) => Ok((there == location).then_some(there)),
@@ -295,7 +387,7 @@ impl Store<'_> {
             let Some(tensor) = tensor else { continue };
             let writer = match &mut self.data {
                 Some(writer) => writer,
-                None => self.data.insert(DataWriter::create(self.target, self.source)?),
+                None => self.data.insert(DataWriter::begin(self.target, self.source, self.open)?),
             };
             let placement = writer.place_tensor(tensor)?;
             self.externals.insert(value, writer.entries(placement));
@@ -322,7 +414,7 @@ fn payload_bytes(model: &Model, values: impl Iterator<Item = ValueId>) -> u64 {
     let mut seen = FxHashSet::default();
     let payloads = values.filter_map(|value| model.value(value).tensor()).map(Tensor::payload_key);
     let once = payloads.filter(|&payload| seen.insert(payload));
-    once.fold(0, |sum, (_, len)| sum.saturating_add(len as u64))
+    once.fold(0, |sum, (_, _, len)| sum.saturating_add(len as u64))
 }
 
 /// Initializers of every graph that still belongs to the model.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use prost::Message;
 use thiserror::Error;
 
-use super::external::{DataFiles, ExternalError};
+use super::external::{DataFiles, ExternalError, Payload};
 use super::proto::{SparseTensorProto, StringStringEntryProto, TensorProto, tensor_proto};
 use crate::ir::{ExternalOrigin, Extra, SparseTensor};
 use crate::tensor::{DType, Tensor, TensorError, pack, product};
@@ -80,18 +80,25 @@ pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Re
             return Err(TensorProtoError::WrongField { dtype: dtype.name(), field: "external data" });
         }
         let needed = Tensor::byte_len_of(dtype, &shape)?;
-        let Some(mut bytes) = files.read(name, &proto.external_data)? else { return Ok(Decoded::Missing) };
+        let Some(payload) = files.locate(name, &proto.external_data)? else { return Ok(Decoded::Missing) };
         // Where no length is told the tensor is as long as it says itself, whatever comes behind it.
         let is_told = proto.external_data.iter().any(|entry| entry.key.as_deref() == Some("length"));
-        if !is_told && needed < bytes.len() {
-            bytes.truncate(needed);
-        }
         origin = Some(origin_of(proto));
-        Tensor::from_bytes(dtype, &shape, bytes)?
+        over(dtype, &shape, if is_told { payload } else { payload.truncated(needed) })?
+    } else if let Some(range) = proto.raw_data.as_deref().and_then(|payload| files.payload(payload)) {
+        over(dtype, &shape, Payload::Outside(range.clone()))?
     } else {
         dense(dtype, &shape, proto)?
     };
     Ok(Decoded::Dense(tensor, origin, leftover(proto)))
+}
+
+/// A tensor over a payload. Small ones and those that are packed are read.
+fn over(dtype: DType, shape: &[usize], payload: Payload) -> Result<Tensor, TensorError> {
+    match payload {
+        Payload::Outside(range) if !dtype.is_packed() => Tensor::outside(dtype, shape, range),
+        payload => Tensor::from_bytes(dtype, shape, payload.bytes()),
+    }
 }
 
 /// Where a tensor's external data lie.

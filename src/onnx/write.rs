@@ -30,7 +30,7 @@ pub struct Parts<'a> {
     /// All of this as it has been measured, if it has.
     pub measured: Option<Encoded<'a>>,
     /// The external data written for it. It gets its place just before the model does.
-    pub data: Option<DataWriter<'a>>,
+    pub(super) data: Option<DataWriter<'a>>,
     /// Where the model came from: payloads in `model` and `data` may lie in its files.
     pub source: Option<&'a Source>,
 }

@@ -52,9 +52,14 @@ pub(crate) fn slices_taken(model: &Model, facts: &Facts) -> Vec<SliceTaken> {
     graph.nodes().filter(|&id| model.node(id).is_some_and(|node| node.is("Slice"))).filter_map(of).collect()
 }
 
-fn axis(scope: &Scope, size: &Dim, taken: Option<(Dim, Dim)>, step: Option<i64>, is_cut: bool) -> AxisTaken {
-    let number = |dim: &Dim| dim.evaluate(&|_| Some(PICTURED));
-    let picture = taken.as_ref().and_then(|(start, len)| Some((number(start)?, number(len)?, number(size)?)));
+/// Returns a dim with 64 for every size that is open.
+pub(super) fn pictured(dim: &Dim) -> Option<i64> {
+    dim.evaluate(&|_| Some(PICTURED))
+}
+
+/// Returns what a range takes of an axis; `None` if it is not known.
+pub(super) fn axis(scope: &Scope, size: &Dim, taken: Option<(Dim, Dim)>, step: Option<i64>, is_cut: bool) -> AxisTaken {
+    let picture = taken.as_ref().and_then(|(start, len)| Some((pictured(start)?, pictured(len)?, pictured(size)?)));
     let picture = picture.filter(|&(start, len, size)| {
         let span = len.checked_sub(1).and_then(|last| last.checked_mul(step.unwrap_or(1)));
         let last = span.and_then(|span| start.checked_add(span));

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
 
-use crate::ir::text::type_text;
-use crate::ir::{Model, Node, ValueId};
+use crate::ir::text::{attribute_text, type_text};
+use crate::ir::{Attribute, Model, Node, ValueId};
+use crate::tensor::Tensor;
 
 /// The nodes of a model in an order to compute in, those of bodies after the node that holds them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +13,8 @@ use crate::ir::{Model, Node, ValueId};
 pub struct Drawing {
     /// The nodes.
     pub nodes: Vec<DrawnNode>,
+    /// The initializers of all graphs: their names, their types in the ONNX text syntax and their bytes.
+    pub initializers: Vec<(String, String, usize)>,
     /// The names of the main graph's inputs.
     pub inputs: Vec<String>,
     /// The names of the main graph's outputs.
@@ -26,6 +29,12 @@ pub struct DrawnNode {
     pub operator: String,
     /// Its name; empty if it has none.
     pub name: String,
+    /// Its operator and its name, or the name of a result, as edits and causes name it.
+    pub label: String,
+    /// Its attributes but for graphs, and their values in the ONNX text syntax. Of a tensor with more than a few elements there is only the type.
+    pub attributes: Vec<(String, String)>,
+    /// The number of the node that holds its graph; nothing for nodes of the main graph.
+    pub parent: Option<usize>,
     /// The values it reads, and those its bodies read of outer graphs.
     pub inputs: Vec<String>,
     /// The values it gives, and their types in the ONNX text syntax; empty where none is stated.
@@ -59,16 +68,22 @@ impl Drawing {
         let main = model.graph(model.main());
         let mut drawing = Drawing {
             nodes: Vec::new(),
+            initializers: Vec::new(),
             inputs: main.inputs().iter().map(name).collect(),
             outputs: main.outputs().iter().map(name).collect(),
         };
-        let mut open = VecDeque::from([model.main()]);
-        while let Some(graph) = open.pop_front() {
+        let mut open = VecDeque::from([(model.main(), None)]);
+        while let Some((graph, parent)) = open.pop_front() {
             let order = model.topological(graph).unwrap_or_else(|_| model.graph(graph).nodes().collect());
-            for node in order.into_iter().filter_map(|id| model.node(id)) {
-                drawing.nodes.push(drawn(model, node));
-                open.extend(node.subgraphs());
+            for (id, node) in order.into_iter().filter_map(|id| Some((id, model.node(id)?))) {
+                open.extend(node.subgraphs().map(|body| (body, Some(drawing.nodes.len()))));
+                drawing.nodes.push(DrawnNode { label: model.describe(id), parent, ..drawn(model, node) });
             }
+            let initializers = model.graph(graph).initializers().iter();
+            drawing.initializers.extend(initializers.filter_map(|value| {
+                let tensor = model.value(*value).tensor()?;
+                Some((name(value), typed(tensor), tensor.byte_len()))
+            }));
         }
         drawing
     }
@@ -162,7 +177,26 @@ fn drawn(model: &Model, node: &Node) -> DrawnNode {
     let inputs = node.inputs().iter().flatten().chain(&captured).map(name).collect();
     let ty = |value: &ValueId| model.value(*value).declared.as_ref().map_or_else(String::new, type_text);
     let outputs = node.outputs().iter().flatten().map(|value| (name(value), ty(value))).collect();
-    DrawnNode { operator: node.operator(), name: node.name.to_string(), inputs, outputs }
+    let held = node.attributes.iter().filter(|held| held.value.graphs().is_empty());
+    let attributes = held.map(|held| (held.name.to_string(), value_text(model, &held.value))).collect();
+    let (label, parent) = (String::new(), None);
+    DrawnNode { operator: node.operator(), name: node.name.to_string(), label, attributes, parent, inputs, outputs }
+}
+
+/// The most elements of a tensor that are written.
+const WRITTEN: usize = 16;
+
+fn value_text(model: &Model, value: &Attribute) -> String {
+    match value {
+        Attribute::Tensor(tensor, _) if tensor.len() > WRITTEN => typed(tensor),
+        value => attribute_text(model, value),
+    }
+}
+
+/// The type of a tensor in the ONNX text syntax.
+fn typed(tensor: &Tensor) -> String {
+    let dims: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
+    format!("{}[{}]", tensor.dtype().name(), dims.join(","))
 }
 
 /// A language of drawings.

@@ -7,6 +7,7 @@ mod drawing;
 mod inspect;
 #[cfg(feature = "json")]
 mod json;
+mod moves;
 mod operators;
 mod page;
 mod rules;
@@ -24,6 +25,8 @@ pub use inspect::{
     inspection_text,
 };
 pub(crate) use inspect::{Inspected, inspect};
+pub(crate) use moves::moves;
+pub use moves::{Move, MovedAxis};
 pub use operators::operator_table;
 pub use rules::{rule_table, rule_text};
 
@@ -112,6 +115,12 @@ pub struct Detail {
     pub slices_before: Vec<SliceTaken>,
     /// The same for those that are left.
     pub slices_after: Vec<SliceTaken>,
+    /// The model as it was, with the types that are inferred before anything is folded.
+    pub inferred: Drawing,
+    /// What nodes that move elements took.
+    pub moves_before: Vec<Move>,
+    /// The same for those that are left.
+    pub moves_after: Vec<Move>,
     /// Why each node that is left is left.
     pub causes: Vec<Cause>,
 }

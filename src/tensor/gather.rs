@@ -9,6 +9,7 @@ use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::buffer::Buffer;
 use super::copy;
+use super::deferred::Recipe;
 use super::error::TensorError;
 use super::index::Strides;
 use super::packed::{code_at, pack_into, unpack_into};
@@ -53,6 +54,14 @@ fn gathered(tensor: &Tensor, view: &StridedView, later: bool) -> Result<Tensor, 
         return Tensor::from_strings(view.shape(), gather_strings(strings, &flat, len)?);
     }
     let bits = dtype.bits().ok_or(TensorError::StringPayload)?;
+    if let Some(range) = tensor.range() {
+        let width = bits / 8;
+        let bytes = |at: usize| at.checked_mul(width);
+        let part = bytes(first).zip(last.checked_add(1).and_then(bytes)).filter(|_| contiguous);
+        if let Some(part) = part.and_then(|(from, to)| range.slice(from, to)) {
+            return Tensor::outside(dtype, view.shape(), part);
+        }
+    }
     // A part of what is not there yet is not there either.
     if (later || tensor.unmade() > 0)
         && Tensor::may_be_deferred(dtype, view.shape())
@@ -67,6 +76,7 @@ fn gathered(tensor: &Tensor, view: &StridedView, later: bool) -> Result<Tensor, 
     let bytes = bytes.ok_or_else(|| TensorError::ByteCount { dtype, shape: view.shape().into() })?;
     let mut buffer = Buffer::zeroed(bytes)?;
     match dtype.is_packed() {
+        _ if tensor.range().is_some() => Selection::new(tensor, flat, bits / 8).fill(0, buffer.bytes()),
         true => gather_packed(tensor, &flat, bits, (first, last), buffer.bytes())?,
         false => copy::copy(tensor.bytes(), &flat, bits / 8, buffer.bytes()),
     }

@@ -16,6 +16,7 @@ mod error;
 mod gather;
 mod index;
 mod join;
+mod outside;
 mod packed;
 mod selection;
 pub mod smallfloat;
@@ -37,8 +38,9 @@ pub use element::{nearest_bf16, nearest_f16};
 pub use error::TensorError;
 pub use gather::gather;
 pub use index::{Indices, Shape, Strides, counted_in, product, strides_of};
+pub use outside::{ByteRange, ByteSource, SharedSource};
 pub use packed::{Codes, pack};
-pub use storage::Tensor;
+pub use storage::{PayloadKey, Tensor};
 pub use strided::StridedView;
 
 #[cfg(test)]

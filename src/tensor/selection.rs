@@ -43,7 +43,7 @@ impl Selection {
     /// Copies a part of the view, which is all of `out`.
     fn copy(&self, part: &StridedView, out: &mut [u8]) {
         let part = part.coalesced();
-        if self.source.unmade() == 0 {
+        if self.source.is_in_memory() {
             return copy::copy(self.source.bytes(), &part, self.width, out);
         }
         if matches!((part.shape(), part.strides()), ([], _) | ([_], [1])) {

@@ -13,6 +13,7 @@ use super::dtype::DType;
 use super::element::{Bool, Element, Number};
 use super::error::TensorError;
 use super::index::{Shape, product};
+use super::outside::ByteRange;
 use super::packed::{Codes, sign_extend};
 use super::smallfloat;
 
@@ -36,10 +37,15 @@ pub struct Tensor {
 /// Bytes from which on a tensor is computed when it is written, where that can be: smaller ones take little memory.
 const DEFERRED: usize = 1 << 20;
 
+/// What tells a payload from any other that is held: an address, the position in a source outside of memory, and a length.
+pub type PayloadKey = (usize, u64, usize);
+
 /// Where a payload is.
 #[derive(Clone, Debug)]
 enum Payload {
     Here(Bytes),
+    /// In a file or a Blob. Only of elements that are whole bytes.
+    Outside(ByteRange),
     /// Nowhere yet. Only of elements that are whole bytes.
     Deferred(Deferred),
 }
@@ -59,6 +65,38 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), len, payload: Payload::Here(bytes), strings: None })
     }
 
+    /// A tensor over a payload outside of memory, in the layout of `TensorProto.raw_data`. Elements must be whole bytes.
+    ///
+    /// # Errors
+    /// As [`from_bytes`](Self::from_bytes), or elements are packed.
+    pub(crate) fn outside(dtype: DType, shape: &[usize], range: ByteRange) -> Result<Tensor, TensorError> {
+        let (len, expected) = Tensor::measure(dtype, shape)?;
+        if range.len() != expected {
+            return Err(TensorError::PayloadLength { dtype, shape: shape.into(), expected, found: range.len() });
+        }
+        if dtype.is_packed() {
+            return Err(TensorError::StringPayload);
+        }
+        Ok(Tensor { dtype, shape: shape.into(), len, payload: Payload::Outside(range), strings: None })
+    }
+
+    /// Returns the part of a source that the payload is.
+    pub(crate) fn range(&self) -> Option<&ByteRange> {
+        match &self.payload {
+            Payload::Outside(range) => Some(range),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the payload is in memory, and `false` if it is best [read](Self::read) in blocks.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        match &self.payload {
+            Payload::Here(_) => true,
+            Payload::Outside(range) => range.is_empty(),
+            Payload::Deferred(deferred) => deferred.is_made(),
+        }
+    }
+
     /// A tensor whose elements are computed when they are read. Elements must be whole bytes.
     ///
     /// # Errors
@@ -70,15 +108,15 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), len, payload, strings: None })
     }
 
-    /// Whether the payload is to be computed, and best [read](Self::read) in blocks.
+    /// Whether the payload is to be computed or lies outside of memory, and is best [read](Self::read) in blocks.
     pub fn is_deferred(&self) -> bool {
-        matches!(self.payload, Payload::Deferred(_))
+        !matches!(self.payload, Payload::Here(_))
     }
 
     /// How many recipes deep the payload is; 0 if it is there.
     pub(crate) fn depth(&self) -> usize {
         match &self.payload {
-            Payload::Here(_) => 0,
+            Payload::Here(_) | Payload::Outside(_) => 0,
             Payload::Deferred(deferred) => deferred.depth(),
         }
     }
@@ -86,7 +124,7 @@ impl Tensor {
     /// Bytes of the payload that are best read at a time.
     pub(crate) fn piece(&self) -> usize {
         match &self.payload {
-            Payload::Here(_) => 0,
+            Payload::Here(_) | Payload::Outside(_) => 0,
             Payload::Deferred(deferred) => deferred.piece(),
         }
     }
@@ -95,6 +133,7 @@ impl Tensor {
     pub fn read(&self, at: usize, out: &mut [u8]) {
         match &self.payload {
             Payload::Deferred(deferred) => deferred.read(at, out),
+            Payload::Outside(range) => range.read(at, out),
             Payload::Here(bytes) => {
                 if let Some(bytes) = at.checked_add(out.len()).and_then(|end| bytes.get(at..end)) {
                     out.copy_from_slice(bytes);
@@ -104,10 +143,11 @@ impl Tensor {
     }
 
     /// What tells the payload from any other that is held: tensors for which it is equal share theirs.
-    pub fn payload_key(&self) -> (usize, usize) {
+    pub fn payload_key(&self) -> PayloadKey {
         match &self.payload {
-            Payload::Deferred(deferred) => (deferred.address(), deferred.len()),
-            Payload::Here(bytes) => (bytes.as_ptr() as usize, bytes.len()),
+            Payload::Deferred(deferred) => (deferred.address(), 0, deferred.len()),
+            Payload::Outside(range) => (range.address(), range.from(), range.len()),
+            Payload::Here(bytes) => (bytes.as_ptr() as usize, 0, bytes.len()),
         }
     }
 
@@ -250,16 +290,17 @@ impl Tensor {
     /// The bytes of the payload; for strings, of all their contents together.
     pub fn byte_len(&self) -> usize {
         match &self.strings {
-            None => self.payload_key().1,
+            None => self.payload_key().2,
             Some(strings) => strings.iter().fold(0, |sum, string| sum.saturating_add(string.len())),
         }
     }
 
     /// The dense payload, little-endian, elements of less than a byte packed; empty for strings. One that was to be computed is now, and
-    /// takes memory from then on.
+    /// takes memory from then on, and so does one outside of memory.
     pub fn bytes(&self) -> &Bytes {
         match &self.payload {
             Payload::Here(bytes) => bytes,
+            Payload::Outside(range) => range.bytes(),
             Payload::Deferred(deferred) => deferred.bytes(),
         }
     }
@@ -275,9 +316,13 @@ impl Tensor {
         if self.dtype != T::DTYPE {
             return None;
         }
-        if cfg!(target_endian = "big") {
-            let mut values = copied(self.bytes());
-            swap_bytes::<T>(&mut values);
+        if self.range().is_some() || cfg!(target_endian = "big") {
+            // A payload outside of memory does not stay there.
+            let mut values = vec![T::zeroed(); self.len];
+            self.read(0, bytemuck::cast_slice_mut(&mut values));
+            if cfg!(target_endian = "big") {
+                swap_bytes::<T>(&mut values);
+            }
             return Some(Cow::Owned(values));
         }
         Some(match bytemuck::try_cast_slice(self.bytes()) {
@@ -409,7 +454,7 @@ impl Tensor {
         }
         // All equal is: the payload equals itself moved by one element.
         let width = self.dtype.byte_len(1)?;
-        if self.unmade() > 0 {
+        if !self.is_in_memory() {
             // Block by block: most tensors have two elements that differ in the first.
             let block = 1024usize.checked_mul(width)?;
             let (mut read, mut first) = (vec![0; block], None);

@@ -1,11 +1,15 @@
-// The compiled module, and one instance of it for each call.
+// The compiled module, and an instance of it for each call.
+
+import { isNode } from "./sources.js";
 
 let compiled;
 
-/** Loads the module from where it is told, or from the file next to this one. */
+/** Loads the module: from `module`, or from the file next to this one. */
 export function init(module) {
   if (module !== undefined) compiled = load(module);
   compiled ??= load(new URL("./onnx-slice-fold.wasm", import.meta.url));
+  // A failure is not kept.
+  compiled.catch(() => { compiled = undefined; });
   return compiled.then(() => {});
 }
 
@@ -15,8 +19,8 @@ async function load(module) {
   if (module instanceof ArrayBuffer || ArrayBuffer.isView(module)) return WebAssembly.compile(module);
   if (typeof Response !== "undefined" && module instanceof Response) return compileResponse(module);
   const url = new URL(module, import.meta.url);
-  if (url.protocol === "file:") {
-    const { readFile } = await import(/* @vite-ignore */ "node:fs/promises");
+  if (url.protocol === "file:" && isNode) {
+    const { readFile } = await import(/* @vite-ignore */ /* webpackIgnore: true */ `node:${"fs/promises"}`);
     return WebAssembly.compile(await readFile(url));
   }
   return compileResponse(await fetch(url));
@@ -29,10 +33,10 @@ async function compileResponse(response) {
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** What a call could not do: the program's message, and the kind of error. */
+/** A failure of a call: the program's message, and the kind of error. */
 export class FoldError extends Error {
-  constructor(message, kind) {
-    super(message);
+  constructor(message, kind, options) {
+    super(message, options);
     this.name = "FoldError";
     this.kind = kind;
   }
@@ -42,8 +46,8 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /**
- * Runs a request in a fresh instance, so that nothing is left of it whatever happens.
- * `sources` are read, `find(location)` gives the number of a data file among them, and `out(file, part)` takes the result: bytes, or [source, from, to].
+ * Runs a request in a fresh instance, so that a failure leaves nothing behind. `sources` are read, `find(model, location)` returns the number of a data file among
+ * them or -1, and `out(file, part)` takes the result: bytes, or { source, from, to }.
  */
 export async function call(request, { sources = [], find = () => -1, out = () => {}, progress = () => {} } = {}) {
   await init();
@@ -56,7 +60,7 @@ export async function call(request, { sources = [], find = () => -1, out = () =>
     answer: (at, length) => { answer = JSON.parse(text(at, length)); },
     fail: (at, length) => { failure = JSON.parse(text(at, length)); },
     progress: (at, length) => progress(text(at, length)),
-    size: (source) => sources[source].size,
+    size: (source) => sources[source]?.size ?? 0,
     read(source, from, at, length) {
       try {
         sources[source].read(from, bytes(at, length));
@@ -66,25 +70,24 @@ export async function call(request, { sources = [], find = () => -1, out = () =>
         return 0;
       }
     },
-    find: (at, length) => find(text(at, length)),
+    find: (model, at, length) => find(model, text(at, length)),
     write: (file, at, length) => out(file, bytes(at, length).slice()),
-    copy: (file, source, from, length) => out(file, [source, from, from + length]),
+    copy: (file, source, from, length) => out(file, { source, from, to: from + length }),
   };
   const instance = await WebAssembly.instantiate(module, { host });
   memory = instance.exports.memory;
-  const encoded = encoder.encode(JSON.stringify(request));
   try {
+    const encoded = encoder.encode(JSON.stringify(request));
     const at = instance.exports.reserve(encoded.length);
     bytes(at, encoded.length).set(encoded);
     instance.exports.run();
   } catch (error) {
+    // What the host threw, a full disk for example, passes through the module.
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
-    failure ??= { kind: "trap", message: `the module failed: ${error.message}` };
+    const full = memory.buffer.byteLength > 4e9;
+    const message = full ? "the model needs more memory than a WebAssembly module can have" : `the module failed: ${error.message}`;
+    failure ??= { kind: full ? "limit" : "trap", message };
   }
-  if (failure) {
-    const error = new FoldError(failure.message, failure.kind);
-    if (hostFailure) error.cause = hostFailure;
-    throw error;
-  }
+  if (failure) throw new FoldError(failure.message, failure.kind, hostFailure && { cause: hostFailure });
   return { answer, memory: memory.buffer.byteLength };
 }

@@ -69,7 +69,7 @@ impl<'a> Part<'a> {
     /// All elements, where they are there; otherwise those that are in the range.
     fn of(tensor: &'a Tensor, range: impl FnOnce() -> Range<usize>) -> Self {
         let dtype = tensor.dtype();
-        if tensor.unmade() == 0 {
+        if tensor.is_in_memory() {
             return Part { dtype, bytes: Cow::Borrowed(tensor.bytes()), first: 0 };
         }
         let (range, width) = (range(), dtype.byte_len(1).unwrap_or(1));

@@ -17,7 +17,7 @@ mod imports {
         pub fn progress(at: *const u8, len: usize);
         pub fn size(source: u32) -> f64;
         pub fn read(source: u32, from: f64, at: *mut u8, len: usize) -> u32;
-        pub fn find(at: *const u8, len: usize) -> i32;
+        pub fn find(model: u32, at: *const u8, len: usize) -> i32;
         pub fn write(file: u32, at: *const u8, len: usize);
         pub fn copy(file: u32, source: u32, from: f64, len: f64);
     }
@@ -81,10 +81,10 @@ pub fn read(source: u32, from: u64, out: &mut [u8]) -> bool {
     unsafe { imports::read(source, from as f64, out.as_mut_ptr(), out.len()) != 0 }
 }
 
-/// Returns the source that holds the data file at `location`.
-pub fn find(location: &str) -> Option<u32> {
+/// Returns the source that holds the data file of a model at `location`.
+pub fn find(model: u32, location: &str) -> Option<u32> {
     // SAFETY: the host copies the bytes before it returns.
-    u32::try_from(unsafe { imports::find(location.as_ptr(), location.len()) }).ok()
+    u32::try_from(unsafe { imports::find(model, location.as_ptr(), location.len()) }).ok()
 }
 
 /// Appends bytes to a file of the result: 0 is the model, 1 its data file.

@@ -1,10 +1,13 @@
 //! The module of the npm package: requests as JSON, models as bytes of the host.
 
+mod detail;
 mod host;
 mod options;
 mod slices;
 
-use onnx_slice_fold::{Error, ErrorKind, OnnxModel};
+use std::io;
+
+use onnx_slice_fold::{ByteRange, ByteSource, DrawingForm, Error, ErrorKind, ModelSink, OnnxModel, Report, Shapes};
 use serde_json::{Value, json};
 
 /// What went wrong.
@@ -44,72 +47,156 @@ fn kind_name(kind: ErrorKind) -> &'static str {
 
 fn run(request: &[u8]) {
     onnx_slice_fold::clock::set(host::now);
-    std::panic::set_hook(Box::new(|panic| host::fail(&json!({ "kind": "internal", "message": panic.to_string() }).to_string())));
+    std::panic::set_hook(Box::new(|panic| fail("internal", &panic.to_string())));
     let done = serde_json::from_slice(request).map_err(|error| Failure::usage(error.to_string()));
     match done.and_then(|request: Value| answer(&request)) {
         Ok(answer) => host::answer(&answer.to_string()),
-        Err(Failure { kind, message }) => host::fail(&json!({ "kind": kind, "message": message }).to_string()),
+        Err(Failure { kind, message }) => fail(kind, &message),
     }
+}
+
+fn fail(kind: &str, message: &str) {
+    host::fail(&json!({ "kind": kind, "message": message }).to_string());
 }
 
 fn answer(request: &Value) -> Result<Value, Failure> {
     let name = request["name"].as_str().unwrap_or("model.onnx");
-    let options = || options::options(&request["options"]);
-    let list = |field: &str| -> Vec<String> {
-        let texts = request[field].as_array().into_iter().flatten();
-        texts.filter_map(|text| text.as_str().map(str::to_string)).collect()
+    let number = |field: &str| request[field].as_u64().and_then(|number| usize::try_from(number).ok());
+    let open = || -> Result<(options::Given, OnnxModel), Failure> {
+        let given = options::options(&request["options"])?;
+        let model = given.part_of(open(0)?)?;
+        Ok((given, model))
     };
     Ok(match request["call"].as_str().unwrap_or_default() {
-        "fold" => {
-            let (options, mut model) = (options()?.detailed(request["detailed"] == true), open(0)?);
-            let (mut report, checked) = match request["check"].as_u64() {
-                None => (model.fold_watched(&options, &mut |what| host::progress(what))?, None),
-                Some(count) => {
-                    let count = usize::try_from(count).unwrap_or(usize::MAX);
-                    let (report, checked) = model.fold_checked(&options, count, &mut |what| host::progress(what))?;
-                    (report, Some(checked))
-                }
-            };
-            let mut text = report.to_string();
-            if let Some(checked) = &checked {
-                text.push_str(&format!("{checked}\n"));
-            }
-            let differs = checked.is_some_and(|checked| checked.difference.is_some());
-            if !differs {
-                let bytes = model.to_bytes()?;
-                host::write(0, &bytes);
-                report.bytes_after = Some(bytes.len() as u64);
-            }
-            json!({ "report": parsed(&report.json(name)), "text": text, "differs": differs })
-        }
+        "fold" => fold(request, name, open()?)?,
         "inspect" => {
-            let inspection = open(0)?.inspect(&options()?)?;
+            let (given, model) = open()?;
+            let inspection = model.inspect(&given.options)?;
             let text = onnx_slice_fold::inspection_text(&[(name.to_string(), inspection.clone())]);
             json!({ "report": parsed(&inspection.json(name)), "text": text })
         }
         "explain" => {
-            let trials = request["trials"].as_u64().and_then(|trials| usize::try_from(trials).ok()).unwrap_or(200);
-            let (report, explanation) = open(0)?.explain(&options()?, &list("names"), trials)?;
-            json!({ "report": parsed(&explanation.json(&report, name)), "text": explanation.to_string() })
+            let (mut given, mut model) = open()?;
+            if !given.names_shapes {
+                given.options = given.options.shapes(Shapes::All);
+            }
+            let names = options::texts(&request["names"]);
+            let (report, explanation) = model.explain(&given.options, &names, number("trials").unwrap_or(10))?;
+            let mut answer = parsed(&explanation.json(&report, name));
+            for suggestion in answer["suggestions"].as_array_mut().into_iter().flatten() {
+                suggestion["options"] = options::of_flags(suggestion["flags"].as_str().unwrap_or_default());
+            }
+            json!({ "report": answer, "text": explanation.to_string() })
+        }
+        "show" => {
+            let (given, mut model) = open()?;
+            let is_folded = request["folded"] == true;
+            let mut options = given.options.fold(is_folded);
+            if !given.names_shapes {
+                options = options.shapes(Shapes::All);
+            }
+            // Nothing is made of the model, so nothing is noted in it.
+            model.fold(&if is_folded { options } else { options.stamp(false) })?;
+            let drawn = |form| {
+                let text = model.drawing().text(form, request["around"].as_str(), number("depth").unwrap_or(2));
+                text.map_err(|error| Failure::usage(error.to_string()))
+            };
+            json!(match request["form"].as_str().unwrap_or("text") {
+                "text" => model.parser_text(false),
+                "full" => model.parser_text(true),
+                "dot" => drawn(DrawingForm::Dot)?,
+                "mermaid" => drawn(DrawingForm::Mermaid)?,
+                other => {
+                    return Err(Failure::usage(format!("'{other}' is not a form; expected text, full, dot or mermaid")));
+                }
+            })
         }
         "rules" => onnx_slice_fold::passes::records()
             .map(|record| json!({ "name": record.name, "sentence": record.sentence, "law": record.law, "exact": record.exact }))
             .collect(),
         "resolve slice" => slices::resolve(&request["slice"])?,
-        "show" => json!(open(0)?.text()),
-        "diff" => json!(open(0)?.diff(&open(1)?)),
+        "diff" => json!(self::open(0)?.diff(&self::open(1)?)),
         other => return Err(Failure::usage(format!("there is no function '{other}'"))),
     })
+}
+
+fn fold(request: &Value, name: &str, (given, mut model): (options::Given, OnnxModel)) -> Result<Value, Failure> {
+    let options = given.options.detailed(request["detailed"] == true);
+    let watch = host::progress;
+    let (mut report, checked) = match given.check {
+        None => (model.fold_watched(&options, &mut |what| watch(what))?, None),
+        Some(count) => {
+            let (report, checked) = model.fold_checked(&options, count, &mut |what| watch(what))?;
+            (report, Some(checked))
+        }
+    };
+    let differs = checked.as_ref().is_some_and(|checked| checked.difference.is_some());
+    let checked = checked.map(|checked| checked.to_string());
+    let mut data = Value::Null;
+    if !differs {
+        host::progress("writing the result");
+        let target = request["target"].as_str().unwrap_or("model.onnx");
+        let saved = model.save_to(target, &given.save, &mut Sink)?;
+        report.note_saved(&saved);
+        data = json!(saved.data.map(|data| data.path.to_string_lossy().into_owned()));
+    }
+    Ok(json!({
+        "report": told(&report, name),
+        "text": format!("{report}\n"),
+        "checked": checked,
+        "differs": differs,
+        "data": data,
+    }))
+}
+
+/// The report as JSON, with the details that a page shows.
+fn told(report: &Report, name: &str) -> Value {
+    let mut told = parsed(&report.json(name));
+    if let Some(detail) = detail::detail(report) {
+        told["detail"] = detail;
+    }
+    told
 }
 
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-fn open(source: u32) -> Result<OnnxModel, Failure> {
-    let mut bytes = vec![0; usize::try_from(host::size(source)).unwrap_or(usize::MAX)];
-    if !host::read(source, 0, &mut bytes) {
-        return Err(Failure { kind: "io", message: "the model cannot be read".into() });
+/// A file of the host.
+struct Source(u32);
+
+impl ByteSource for Source {
+    fn size(&self) -> u64 {
+        host::size(self.0)
     }
-    Ok(OnnxModel::from_bytes(bytes)?)
+
+    fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()> {
+        if host::read(self.0, from, out) { Ok(()) } else { Err(io::Error::other("the host could not read it")) }
+    }
+
+    fn number(&self) -> u32 {
+        self.0
+    }
+}
+
+/// The files of the host that take a result.
+struct Sink;
+
+impl ModelSink for Sink {
+    fn bytes(&mut self, is_data: bool, bytes: &[u8]) -> io::Result<()> {
+        host::write(u32::from(is_data), bytes);
+        Ok(())
+    }
+
+    fn range(&mut self, is_data: bool, range: &ByteRange) -> io::Result<()> {
+        host::copy(u32::from(is_data), range.source().number(), range.from(), range.len() as u64);
+        Ok(())
+    }
+}
+
+fn open(source: u32) -> Result<OnnxModel, Failure> {
+    let find = move |location: &str| -> Option<Box<dyn ByteSource>> {
+        host::find(source, location).map(|found| Box::new(Source(found)) as Box<dyn ByteSource>)
+    };
+    Ok(OnnxModel::from_source(Box::new(Source(source)), find)?)
 }

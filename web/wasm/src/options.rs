@@ -1,63 +1,273 @@
-//! The options of a request.
+//! The options of a request: the flags of the command line in camel case.
 
-use onnx_slice_fold::{Assumption, Options, Shapes, SliceRule};
-use serde_json::Value;
+use onnx_slice_fold::{
+    Assumption, ExternalData, OnnxModel, Options, SaveOptions, Shapes, SliceName, SliceRule, nearest_name, sizes,
+};
+use serde_json::{Map, Value};
 
 use crate::Failure;
+
+/// The options of a request.
+pub struct Given {
+    pub options: Options,
+    pub save: SaveOptions,
+    /// The number of inputs on which original and result are compared.
+    pub check: Option<usize>,
+    /// Returns `true` if the request says which shapes are written.
+    pub names_shapes: bool,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    unused_outputs: Vec<String>,
+}
+
+impl Given {
+    /// Extracts the part of a model that the request asks for.
+    ///
+    /// # Errors
+    /// The model has no such part.
+    pub fn part_of(&self, mut model: OnnxModel) -> Result<OnnxModel, Failure> {
+        if !self.unused_outputs.is_empty() {
+            model.remove_outputs(&self.unused_outputs)?;
+        }
+        if !self.inputs.is_empty() || !self.outputs.is_empty() {
+            model.extract(&self.inputs, &self.outputs, &self.options)?;
+        }
+        Ok(model)
+    }
+}
+
+/// The names of all options.
+const NAMES: &[&str] = &[
+    "dim",
+    "assume",
+    "overwriteInputShape",
+    "trustDeclaredShapes",
+    "trustInputNames",
+    "inputs",
+    "outputs",
+    "unusedOutput",
+    "sliceRule",
+    "stridedSlice",
+    "maxGrowth",
+    "foldSizeThreshold",
+    "strict",
+    "skip",
+    "only",
+    "noRules",
+    "exact",
+    "foldDequantize",
+    "unroll",
+    "noStamp",
+    "shapes",
+    "lean",
+    "noNewShapes",
+    "opset",
+    "stopAfter",
+    "verifyEach",
+    "check",
+    "externalData",
+    "saveAsExternalData",
+    "externalDataThreshold",
+];
 
 /// Reads the options of a request.
 ///
 /// # Errors
-/// An option that does not exist, or a value that it does not have.
-pub fn options(given: &Value) -> Result<Options, Failure> {
-    let mut options = Options::new();
+/// An option that does not exist, or a value that it does not have. The message names the values it has.
+pub fn options(given: &Value) -> Result<Given, Failure> {
+    let mut read = Given {
+        options: Options::new(),
+        save: SaveOptions::new(),
+        check: None,
+        names_shapes: false,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        unused_outputs: Vec::new(),
+    };
+    // Shapes of inputs first, then dims, then relations, as on the command line.
+    let mut assumptions: [Vec<Assumption>; 3] = Default::default();
     for (name, value) in given.as_object().into_iter().flatten() {
-        let wrong = || Failure::usage(format!("option '{name}' cannot be {value}"));
-        let flag = value.as_bool().unwrap_or(true);
-        let number = || value.as_u64().and_then(|number| usize::try_from(number).ok()).ok_or_else(wrong);
-        let texts = || -> Vec<String> {
-            let texts = value.as_array().into_iter().flatten();
-            texts.filter_map(|text| text.as_str().map(str::to_string)).collect()
+        let options = read.options.clone();
+        let expected = |what: &str| Failure::usage(format!("option '{name}' is {value}; expected {what}"));
+        let flag = || value.as_bool().ok_or_else(|| expected("true or false"));
+        let text = || match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
         };
-        options = match name.as_str() {
-            "dim" => options.assumptions(texts().into_iter().map(Assumption::Dim)),
-            "assume" => options.assumptions(texts().into_iter().map(Assumption::Relation)),
-            "overwriteInputShape" => options.assumptions(texts().into_iter().map(Assumption::InputShape)),
-            "trustDeclaredShapes" => options.trust_declared_shapes(flag),
-            "trustInputNames" => options.trust_input_names(flag),
-            "skip" => options.skip(&texts()),
-            "only" => options.only(&texts()),
-            "noRules" => options.rules(!flag),
-            "exact" => options.exact(flag),
-            "foldDequantize" => options.fold_dequantize(flag),
+        let number = || -> Result<usize, Failure> { text().parse().map_err(|_| expected("a number of at least 0")) };
+        let bytes = || sizes::bytes(&text()).map_err(|what| expected(what.trim_start_matches("expected ")));
+        let texts = || match value {
+            Value::String(text) => Ok(vec![text.clone()]),
+            Value::Array(list) if list.iter().all(Value::is_string) => Ok(self::texts(value)),
+            _ => Err(expected("a text or a list of texts")),
+        };
+        let one_of = |known: &[&'static str]| {
+            let found = known.iter().find(|known| value.as_str() == Some(known)).copied();
+            found.ok_or_else(|| expected(&known.join(", ")))
+        };
+        read.options = match name.as_str() {
+            "dim" => {
+                assumptions[1] = texts()?.into_iter().map(Assumption::Dim).collect();
+                options
+            }
+            "assume" => {
+                assumptions[2] = texts()?.into_iter().map(Assumption::Relation).collect();
+                options
+            }
+            "overwriteInputShape" => {
+                assumptions[0] = texts()?.into_iter().map(Assumption::InputShape).collect();
+                options
+            }
+            "inputs" => {
+                read.inputs = texts()?;
+                options
+            }
+            "outputs" => {
+                read.outputs = texts()?;
+                options
+            }
+            "unusedOutput" => {
+                read.unused_outputs = texts()?;
+                options
+            }
+            "check" => {
+                read.check = match value {
+                    Value::Bool(wanted) => wanted.then_some(8),
+                    _ => Some(number()?),
+                };
+                options
+            }
+            "saveAsExternalData" => {
+                read.save = read.save.save_as_external_data(flag()?);
+                options
+            }
+            "externalDataThreshold" => {
+                read.save = read.save.threshold(bytes()?);
+                options
+            }
+            "externalData" => {
+                let external_data = match one_of(&["keep", "copy", "link", "inline"])? {
+                    "copy" => ExternalData::Copy,
+                    "link" => ExternalData::Link,
+                    "inline" => ExternalData::Inline,
+                    _ => ExternalData::Keep,
+                };
+                read.save = read.save.external_data(external_data);
+                options
+            }
+            "trustDeclaredShapes" => options.trust_declared_shapes(flag()?),
+            "trustInputNames" => options.trust_input_names(flag()?),
+            "stridedSlice" => {
+                let names = texts()?.iter().map(|text| text.parse()).collect::<Result<Vec<SliceName>, _>>();
+                options.slice_names(names.map_err(|error| Failure::usage(error.to_string()))?)
+            }
+            "maxGrowth" => {
+                let percent = sizes::percent(&text());
+                options.max_growth(percent.map_err(|what| expected(what.trim_start_matches("expected ")))? / 100.0)
+            }
+            "foldSizeThreshold" => options.max_constant(bytes()?),
+            "skip" => options.skip(texts()?),
+            "only" => options.only(texts()?),
+            "noRules" => options.rules(!flag()?),
+            "exact" => options.exact(flag()?),
+            "foldDequantize" => options.fold_dequantize(flag()?),
             "unroll" => options.unroll(number()?),
-            "strict" => options.strict(flag),
-            "noStamp" => options.stamp(!flag),
+            "strict" => options.strict(flag()?),
+            "noStamp" => options.stamp(!flag()?),
             "stopAfter" => options.stop_after(number()?),
-            "verifyEach" => options.verify_each(flag),
-            "opset" => match value.as_str() {
-                Some("latest") => options.opset(onnx_slice_fold::newest_opset("")),
-                _ => options.opset(Some(value.as_i64().ok_or_else(wrong)?)),
-            },
-            "lean" => options.shapes(Shapes::Lean),
-            "noNewShapes" => options.shapes(Shapes::Keep),
-            "shapes" => options.shapes(match value.as_str() {
-                Some("auto") => Shapes::Auto,
-                Some("all") => Shapes::All,
-                Some("keep") => Shapes::Keep,
-                Some("lean") => Shapes::Lean,
-                Some("none") => Shapes::None,
-                _ => return Err(wrong()),
+            "verifyEach" => options.verify_each(flag()?),
+            "opset" => {
+                let opset = sizes::opset(&text());
+                options.opset(Some(opset.map_err(|what| expected(what.trim_start_matches("expected ")))?))
+            }
+            "lean" if flag()? => {
+                read.names_shapes = true;
+                options.shapes(Shapes::Lean)
+            }
+            "noNewShapes" if flag()? => {
+                read.names_shapes = true;
+                options.shapes(Shapes::Keep)
+            }
+            "lean" | "noNewShapes" => options,
+            "shapes" => {
+                read.names_shapes = true;
+                options.shapes(match one_of(&["auto", "all", "keep", "lean", "none"])? {
+                    "all" => Shapes::All,
+                    "keep" => Shapes::Keep,
+                    "lean" => Shapes::Lean,
+                    "none" => Shapes::None,
+                    _ => Shapes::Auto,
+                })
+            }
+            "sliceRule" => options.slice_rule(match one_of(&["agree", "onnxruntime", "spec", "numpy"])? {
+                "onnxruntime" => SliceRule::OnnxRuntime,
+                "spec" => SliceRule::Spec,
+                "numpy" => SliceRule::Numpy,
+                _ => SliceRule::Agree,
             }),
-            "sliceRule" => options.slice_rule(match value.as_str() {
-                Some("agree") => SliceRule::Agree,
-                Some("onnxruntime") => SliceRule::OnnxRuntime,
-                Some("spec") => SliceRule::Spec,
-                Some("numpy") => SliceRule::Numpy,
-                _ => return Err(wrong()),
-            }),
-            _ => return Err(Failure::usage(format!("there is no option '{name}'"))),
+            unknown => {
+                let nearest = nearest_name(unknown, NAMES.iter().copied());
+                let hint = nearest.map_or_else(
+                    || format!("; the options are {}", NAMES.join(", ")),
+                    |nearest| format!("; did you mean '{nearest}'?"),
+                );
+                return Err(Failure::usage(format!("there is no option '{unknown}'{hint}")));
+            }
         };
     }
-    Ok(options)
+    let shapes =
+        ["shapes", "lean", "noNewShapes"].iter().filter(|name| given.get(name).is_some_and(|value| *value != false));
+    if shapes.count() > 1 {
+        return Err(Failure::usage("'shapes', 'lean' and 'noNewShapes' exclude one another; use 'shapes' alone"));
+    }
+    read.options = read.options.assumptions(assumptions.into_iter().flatten());
+    Ok(read)
+}
+
+/// Returns the texts in a list.
+pub fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_string)).collect()
+}
+
+/// Returns the options that say the same as flags of the command line, as suggestions print them: `--dim batch=1 --assume 'a <= b'`.
+pub fn of_flags(flags: &str) -> Value {
+    let mut options: Map<String, Value> = Map::new();
+    let words = words(flags);
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        let Some(flag) = word.strip_prefix("--") else { continue };
+        let mut parts = flag.split('-');
+        let mut name = parts.next().unwrap_or_default().to_string();
+        for part in parts {
+            let mut letters = part.chars();
+            name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+            name.push_str(letters.as_str());
+        }
+        match words.next_if(|next| !next.starts_with("--")) {
+            None => _ = options.insert(name, Value::Bool(true)),
+            Some(value) => {
+                let list = options.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+                list.as_array_mut().into_iter().for_each(|list| list.push(Value::String(value.clone())));
+            }
+        }
+    }
+    Value::Object(options)
+}
+
+/// Splits a command line at spaces outside of quotes.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars() {
+        match (letter, quote) {
+            ('\'' | '"', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (letter, Some(open)) if letter == open => quote = None,
+            (' ', None) => words.extend(word.take()),
+            (letter, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
 }

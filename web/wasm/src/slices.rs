@@ -98,12 +98,16 @@ fn spec(dialect: &str, request: &Value) -> Result<SliceSpec, Failure> {
         }
         "onnx-10" | "onnx-11" | "onnx-13" => {
             let (axes, steps) = (axes.as_ref().map(operand), steps.as_ref().map(operand));
-            onnx::slice(&onnx::Operands { starts: operand(&starts), ends: operand(&ends), axes, steps }, rule(request)?)?
+            onnx::slice(
+                &onnx::Operands { starts: operand(&starts), ends: operand(&ends), axes, steps },
+                rule(request)?,
+            )?
         }
         "tensorflow" => {
             let bits = |name: &str| -> Result<i32, Failure> {
                 let value = &request["masks"][name];
-                let bits = if value.is_null() { Some(0) } else { value.as_i64().and_then(|bits| i32::try_from(bits).ok()) };
+                let bits =
+                    if value.is_null() { Some(0) } else { value.as_i64().and_then(|bits| i32::try_from(bits).ok()) };
                 bits.ok_or_else(|| Failure::usage(format!("the mask '{name}' should be an int32 number")))
             };
             let masks = tensorflow::Masks {
@@ -114,7 +118,12 @@ fn spec(dialect: &str, request: &Value) -> Result<SliceSpec, Failure> {
                 shrink_axis: bits("shrinkAxis")?,
             };
             let strides = operand(&steps.unwrap_or_else(ones));
-            tensorflow::strided_slice(&tensorflow::Operands { begin: operand(&starts), end: operand(&ends), strides, masks })?
+            tensorflow::strided_slice(&tensorflow::Operands {
+                begin: operand(&starts),
+                end: operand(&ends),
+                strides,
+                masks,
+            })?
         }
         "openvino" => {
             let mask = |name: &str| Ok::<_, Failure>(integers(&request["masks"], name)?.unwrap_or_default());
@@ -126,7 +135,12 @@ fn spec(dialect: &str, request: &Value) -> Result<SliceSpec, Failure> {
                 ellipsis: mask("ellipsis")?,
             };
             let strides = steps.as_ref().map(operand);
-            openvino::strided_slice(&openvino::StridedOperands { begin: operand(&starts), end: operand(&ends), strides, masks })?
+            openvino::strided_slice(&openvino::StridedOperands {
+                begin: operand(&starts),
+                end: operand(&ends),
+                strides,
+                masks,
+            })?
         }
         "openvino-slice" => {
             let (step, axes) = (operand(&steps.unwrap_or_else(ones)), axes.as_ref().map(operand));
@@ -150,12 +164,15 @@ fn axis(scope: &Scope, op: &AxisOp, taken: &InferredAxis, data: Option<(usize, &
             (selection.map(|taken| taken.start.clone()), resolved.len.clone(), selection.map_or(1, |taken| taken.step))
         }
     };
-    say("op", json!(match op {
-        AxisOp::Keep => "keep",
-        AxisOp::Index(_) => "index",
-        AxisOp::Range(_) => "range",
-        AxisOp::NewAxis => "new",
-    }));
+    say(
+        "op",
+        json!(match op {
+            AxisOp::Keep => "keep",
+            AxisOp::Index(_) => "index",
+            AxisOp::Range(_) => "range",
+            AxisOp::NewAxis => "new",
+        }),
+    );
     let Some(start) = start else { return all };
     say("start", json!(scope.format(&start)));
     say("len", json!(scope.format(&len)));
@@ -173,14 +190,22 @@ fn axis(scope: &Scope, op: &AxisOp, taken: &InferredAxis, data: Option<(usize, &
 }
 
 /// Names the readings that take other elements than the dialect does.
-fn other_readings(scope: &Scope, axis: usize, dim: &Dim, range: &Range, mine: &Resolved, reading: Reading) -> Vec<String> {
+fn other_readings(
+    scope: &Scope,
+    axis: usize,
+    dim: &Dim,
+    range: &Range,
+    mine: &Resolved,
+    reading: Reading,
+) -> Vec<String> {
     let readings = [
         ("ONNX Runtime", onnx::reading(SliceRule::OnnxRuntime)),
         ("the text of ONNX", onnx::reading(SliceRule::Spec)),
         ("TensorFlow", tensorflow::READING),
         ("OpenVINO", openvino::READING),
     ];
-    let differs = |other: &Resolved| other.len != mine.len || (other.selection != mine.selection && !other.len.is_const(0));
+    let differs =
+        |other: &Resolved| other.len != mine.len || (other.selection != mine.selection && !other.len.is_const(0));
     let mut notes = Vec::new();
     for (name, other) in readings.into_iter().filter(|(_, other)| *other != reading) {
         let Ok(other) = slicing::resolve(scope, dim, range, other) else { continue };
@@ -193,7 +218,12 @@ fn other_readings(scope: &Scope, axis: usize, dim: &Dim, range: &Range, mine: &R
         notes.push(format!("Axis {axis}: {name} takes {what}."));
     }
     if mine.disputed.is_some() {
-        notes.insert(0, format!("Axis {axis}: ONNX Runtime and the text of ONNX disagree, so the program neither folds nor states it."));
+        notes.insert(
+            0,
+            format!(
+                "Axis {axis}: ONNX Runtime and the text of ONNX disagree, so the program neither folds nor states it."
+            ),
+        );
     }
     notes
 }
@@ -208,10 +238,15 @@ fn remarks(dialect: &str, request: &Value) -> Vec<String> {
         remarks.push("The text of Slice-10 does not mention negative axes; runtimes accept them.".to_string());
     }
     if dialect == "openvino" && shrinks {
-        remarks.push("An entry of shrink_axis_mask is an index: its end and stride are ignored, and it is not clamped.".to_string());
+        remarks.push(
+            "An entry of shrink_axis_mask is an index: its end and stride are ignored, and it is not clamped."
+                .to_string(),
+        );
     }
     if dialect == "tensorflow" && request["masks"]["shrinkAxis"].as_i64().is_some_and(|bits| bits != 0) {
-        remarks.push("An entry of shrink_axis_mask is an index: its end is ignored, its stride must be positive.".to_string());
+        remarks.push(
+            "An entry of shrink_axis_mask is an index: its end is ignored, its stride must be positive.".to_string(),
+        );
     }
     remarks
 }
@@ -252,7 +287,9 @@ impl Equivalent {
     }
 
     fn json(&self) -> Value {
-        let list = |part: fn(&(usize, i64, i64, i64)) -> i64| -> Vec<Value> { self.ranges.iter().map(|range| exact(part(range))).collect() };
+        let list = |part: fn(&(usize, i64, i64, i64)) -> i64| -> Vec<Value> {
+            self.ranges.iter().map(|range| exact(part(range))).collect()
+        };
         let axes: Vec<usize> = self.ranges.iter().map(|range| range.0).collect();
         json!({
             "starts": list(|range| range.1), "ends": list(|range| range.2), "axes": axes, "steps": list(|range| range.3),

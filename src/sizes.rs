@@ -1,7 +1,10 @@
-//! Parsers of numbers on the command line: bytes, percentages and operator sets.
+//! Parsers of numbers that users write: bytes, percentages and operator sets.
 
 /// Parses a number of bytes: `4096`, `16K`, `1MB`, `2GiB`. Units are powers of 1024, as in onnxsim and polygraphy.
-pub(super) fn bytes(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// What is expected instead.
+pub fn bytes(text: &str) -> Result<usize, String> {
     let expected = || "expected a number of bytes, such as 4096, 64K or 1MB".to_string();
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -18,8 +21,11 @@ pub(super) fn bytes(text: &str) -> Result<usize, String> {
 }
 
 /// Parses the version of an operator set of the default domain: a number, or `latest`.
-pub(super) fn opset(text: &str) -> Result<i64, String> {
-    let newest = onnx_slice_fold::newest_opset("").unwrap_or_default();
+///
+/// # Errors
+/// What is expected instead.
+pub fn opset(text: &str) -> Result<i64, String> {
+    let newest = crate::newest_opset("").unwrap_or_default();
     match text.trim() {
         "latest" => Ok(newest),
         number => number.parse().map_err(|_| format!("expected a number from 1 to {newest}, or 'latest'")),
@@ -27,7 +33,10 @@ pub(super) fn opset(text: &str) -> Result<i64, String> {
 }
 
 /// Parses a percentage that is not negative.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is expected instead.
+pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| "expected a percentage of at least 0, such as 10".to_string())
