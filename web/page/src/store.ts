@@ -1,6 +1,6 @@
 // The models of the page, what is being done with them, and the URL that states the options of the current one.
 
-import type { Checked, Explanation, Folded, Inspection, Options } from "onnx-slice-fold";
+import type { Explanation, Folded, Inspection, Options } from "onnx-slice-fold";
 import { useEffect, useState } from "preact/hooks";
 import { call, Failure, type Call } from "./engine";
 import { asOptions, fromQuery, toQuery, withOptions, type Settings } from "./options";
@@ -29,7 +29,7 @@ export interface Item {
   last?: Folded;
   inspection?: Inspection;
   explanation?: Answer<{ report: Explanation }>;
-  check?: Answer<{ equal: boolean; text: string; checked?: Checked }>;
+  check?: Answer<{ equal: boolean; text: string }>;
 }
 
 interface State {
