@@ -1,4 +1,4 @@
-// The frame of the page: header, the two tools, and where files are dropped.
+// The frame of the page: header, navigation, and the target of dropped files.
 
 import { useEffect, useState } from "preact/hooks";
 import { Folding } from "./folding";

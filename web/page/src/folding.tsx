@@ -93,7 +93,7 @@ function Workspace({ state, item }: { state: State; item: Item }) {
   );
 }
 
-/** What happens now, or what went wrong; the summary of a result is spoken from here, too. */
+/** Progress, failure or cancellation. Screen readers get the summary of a result from here. */
 function Status({ item: { id, name, run, last } }: { item: Item }) {
   return (
     <div class={last && run.state === "working" ? "status over" : "status"} aria-live="polite">

@@ -1,4 +1,4 @@
-// Pictures of what a node takes from the axes of its data. Each has a text with the same content.
+// Pictures of the elements that a node selects from the axes of its data. Each has a text with the same content.
 
 import type { Taken } from "onnx-slice-fold";
 import { cut } from "./text";

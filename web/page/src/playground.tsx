@@ -1,4 +1,4 @@
-// The playground for slices: one slice typed in, and what each of the seven dialects makes of it.
+// The slicing playground: one slice, resolved by seven dialects.
 
 import type { ResolvedSlice } from "onnx-slice-fold";
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -46,7 +46,7 @@ const attempt = <T,>(run: () => T): T | Mistake => {
   }
 };
 
-/** Both forms of the slice: that which was typed in as it is, and the other one translated. */
+/** Both forms of the slice: the typed one as it is, the other one translated. */
 function parse(notation: Notation, fields: Fields): Parsed {
   const shape = dims(fields.shape);
   const optional = (name: "axes" | "steps" | "strides") => (fields[name].trim() ? integers(fields[name], name) : null);
@@ -82,7 +82,7 @@ export function Playground() {
   const parsed = useMemo(() => attempt(() => parse(notation, fields)), [notation, fields]);
 
   const change = (next: Notation) => {
-    // What was typed in is carried over, if the other notation can say it.
+    // Translates the slice into the other notation, if possible.
     if (!(parsed instanceof Mistake)) {
       const { axes, masks } = parsed;
       const more: Partial<Fields> = {};

@@ -1,4 +1,4 @@
-// The result of folding: summary, download, command line, and a tab for each view of what was done.
+// The result of folding: summary, download, command line, and a tab for each view.
 
 import type { Folded } from "onnx-slice-fold";
 import { useState } from "preact/hooks";
@@ -11,7 +11,7 @@ import { apply, explainNames, type Item } from "./store";
 import { Tabs } from "./tabs";
 import { bytes, count, duration } from "./text";
 
-/** `isStale` says that the model is being folded again. */
+/** `isStale` means that another fold of the model is running. */
 export function Result({ item, folded, isStale }: { item: Item; folded: Folded; isStale: boolean }) {
   const { report } = folded;
   const { detail } = report;

@@ -1,4 +1,4 @@
-// Models that the tests need and no file has: encoded here, field by field.
+// Models for the tests, encoded field by field.
 
 const varint = (number) => {
   const bytes = [];

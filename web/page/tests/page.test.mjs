@@ -1,4 +1,4 @@
-// The page in Chromium: what a user does, compared with the native program.
+// The page in Chromium, driven like a user and compared with the native program.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,4 +1,4 @@
-// Parts of the page that need no browser: the layout, and slices as text.
+// Parts of the page that need no browser: the layout, the options, and slices as text.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -68,7 +68,7 @@ test("a subscript is written as starts, ends, axes, steps", () => {
   assert.equal(back.length, 3);
 });
 
-test("what is no slice is told", () => {
+test("malformed slices are refused with a reason", () => {
   assert.throws(() => slicing.integers("1, two", "starts"), /starts: 'two' is no integer/);
   assert.throws(() => slicing.subscript("x[1:2:3:4]"), /more than two colons/);
   assert.throws(() => slicing.fromAxes({ starts: ["0", "0"], ends: ["1", "1"], axes: ["0", "-2"], steps: null }, 2), /named twice/);

@@ -1,4 +1,4 @@
-//! One slice, as a dialect reads it: what it takes from each axis, and the equivalent ONNX Slice.
+//! Resolves one slice under the rules of a dialect: the selected elements of each axis, and the equivalent ONNX Slice.
 
 use onnx_slice_fold::dim::{Dim, Scope};
 use onnx_slice_fold::slicing::{

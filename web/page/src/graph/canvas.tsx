@@ -1,4 +1,4 @@
-// A graph on a canvas: pan, zoom, selection, and the keys that move along edges. Only what is in view is drawn.
+// A graph on a canvas: pan, zoom, selection, and the keys that move along edges. Draws visible boxes and edges only.
 
 import { useEffect, useRef } from "preact/hooks";
 import { Icon } from "../icons";
@@ -65,7 +65,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     if (!canvas || !placed.width) return;
     const { clientWidth: width, clientHeight: height } = canvas;
     const scale = Math.min(1, Math.max(0.02, Math.min((width - 32) / placed.width, (height - 32) / placed.height)));
-    // A long graph is shown from its inputs on at a size that can be read.
+    // A graph that would be too small to read starts at its inputs.
     const readable = Math.max(scale, 0.55);
     const top = placed.height * readable > height - 32 ? 16 : (height - placed.height * readable) / 2;
     const inputs = drawn.boxes.flatMap((box, at) => (box.kind === "input" ? [placed.x[at]!] : []));
@@ -91,7 +91,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     theme.addEventListener("change", redraw);
     addEventListener("theme", redraw);
     const wheel = (event: WheelEvent) => {
-      // The page scrolls over a graph that nobody works with.
+      // The wheel scrolls the page unless the graph has the focus.
       if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       zoom(Math.exp(-event.deltaY / (event.ctrlKey ? 120 : 400)), [event.offsetX, event.offsetY]);

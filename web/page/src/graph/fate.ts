@@ -1,4 +1,4 @@
-// What became of a node: a name, a mark and a colour each, so that colour alone never carries it.
+// The outcomes of nodes. Each has a name and a mark besides its colour.
 
 import type { GraphNode, Report } from "onnx-slice-fold";
 

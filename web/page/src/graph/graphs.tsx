@@ -42,7 +42,7 @@ export function Graphs({ report, detail, place, onPlace, explain, onApply }: Pro
     after: useMemo(() => draw(detail.after, report, collapsed, hideConstants), [detail, collapsed, hideConstants]),
   };
 
-  // A node that was chosen elsewhere may lie in a collapsed scope.
+  // Another view may select a node inside a collapsed scope.
   useEffect(() => {
     if (!place) return;
     setSelected(undefined);
@@ -54,7 +54,7 @@ export function Graphs({ report, detail, place, onPlace, explain, onApply }: Pro
     if (open.size !== collapsed.size) setCollapsed(open);
   }, [place]);
 
-  // Who comes from a table goes on at the panel.
+  // A link of another view leads to the panel of its node.
   useEffect(() => void (place && panel.current?.focus()), []);
 
   const keyOn = (side: Side): string | undefined => {

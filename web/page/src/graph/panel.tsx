@@ -1,4 +1,4 @@
-// Everything about the selected node: shapes, rules, the reason why it is kept, suggestions, and the picture of what it takes.
+// The selected node: shapes, rules, the reason why it is kept, suggestions, and the picture of the selected elements.
 
 import type { Detail, Explanation, GraphNode, Options, Report } from "onnx-slice-fold";
 import { useEffect, useState } from "preact/hooks";
