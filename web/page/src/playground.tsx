@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { call } from "./engine";
 import { Icon } from "./icons";
 import { AxisBars, type AxisPicture } from "./pictures";
-import { DIALECTS, dims, fromAxes, fromBits, fromMasks, integers, MASKS, Mistake, request, subscript, toAxes, toBits, toList, toMasks, type AxesForm, type MaskName, type MasksForm } from "./slicing";
+import { DIALECTS, dims, named, fromAxes, fromBits, fromMasks, integers, MASKS, Mistake, request, subscript, toAxes, toBits, toList, toMasks, type AxesForm, type MaskName, type MasksForm } from "./slicing";
 
 const NOTATIONS = { python: "Python subscript", axes: "starts, ends, axes, steps", bits: "TensorFlow masks", lists: "OpenVINO masks" } as const;
 type Notation = keyof typeof NOTATIONS;
@@ -214,7 +214,7 @@ function picture(axis: ResolvedSlice["axes"][number]): AxisPicture {
   const label = axis.op === "new" ? "new axis" : `axis ${axis.axis ?? ""}`;
   if (axis.op === "new") return { label, text: "of size 1", size: 1, start: 0, len: 1 };
   const [start, len, size] = axis.picture ?? [0, 0, null];
-  const drawn = { label, size: size ?? null, start, len, step: axis.step ?? 1, ...(axis.picks && { picks: axis.picks }) };
+  const drawn = { label, size: size ?? null, start, len, step: axis.step ?? 1 };
   if (axis.op === "keep") return { ...drawn, text: `all ${axis.size}` };
   if (axis.op === "index") return { ...drawn, text: `index ${axis.start} of ${axis.size}, axis removed` };
   const step = axis.step === null || axis.step === undefined ? "" : axis.step === 1 ? "" : `, step ${axis.step}`;
@@ -222,8 +222,9 @@ function picture(axis: ResolvedSlice["axes"][number]): AxisPicture {
 }
 
 function Equivalent({ onnx }: { onnx: NonNullable<ResolvedSlice["onnx"]> }) {
+  const list = (numbers: readonly (number | string)[]) => numbers.map(named).join(", ");
   const lines = [
-    `Slice(starts=[${onnx.starts.join(", ")}], ends=[${onnx.ends.join(", ")}], axes=[${onnx.axes.join(", ")}], steps=[${onnx.steps.join(", ")}])`,
+    `Slice(starts=[${list(onnx.starts)}], ends=[${list(onnx.ends)}], axes=[${onnx.axes.join(", ")}], steps=[${onnx.steps.join(", ")}])`,
     ...(onnx.squeeze.length ? [`Squeeze(axes=[${onnx.squeeze.join(", ")}])`] : []),
     ...(onnx.unsqueeze.length ? [`Unsqueeze(axes=[${onnx.unsqueeze.join(", ")}])`] : []),
   ];

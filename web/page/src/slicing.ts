@@ -29,12 +29,16 @@ export class Mistake extends Error {}
 const INT64_MAX = "9223372036854775807";
 const INT64_MIN = "-9223372036854775808";
 
+const NAMES: Record<string, Int> = { INT64_MAX, INT64_MIN, INT32_MAX: "2147483647", INT_MAX: "2147483647", INT_MIN: "-2147483648" };
+
+/** Writes a number, or its name if it is a limit of int64. */
+export const named = (number: number | string) => ({ [INT64_MAX]: "INT64_MAX", [INT64_MIN]: "INT64_MIN" })[number] ?? String(number);
+
 /** Reads integers between commas or blanks. `INT_MAX` and the like are words for the ends that exporters write. */
 export function integers(text: string, field: string): Int[] {
-  const words: Record<string, Int> = { INT_MAX: "2147483647", INT32_MAX: "2147483647", INT64_MAX, INT64_MIN, INT_MIN: "-2147483648" };
   return text.replace(/[[\](){}]/g, " ").split(/[\s,]+/).filter(Boolean).map((word) => {
-    const named = words[word.toUpperCase()];
-    if (named) return named;
+    const known = NAMES[word.toUpperCase()];
+    if (known) return known;
     if (!/^[-+]?\d+$/.test(word)) throw new Mistake(`${field}: '${word}' is no integer`);
     return word.replace(/^\+/, "");
   });
