@@ -7,4 +7,5 @@ profile=${PROFILE:-release}
 target=$(cd ../.. && pwd)/target
 cargo build --manifest-path ../wasm/Cargo.toml --target wasm32-unknown-unknown --target-dir "$target" --profile "$profile"
 folder=$([ "$profile" = dev ] && echo debug || echo "$profile")
+cp ../../LICENSE-* .
 cp "$target/wasm32-unknown-unknown/$folder/onnx_slice_fold_wasm.wasm" onnx-slice-fold.wasm

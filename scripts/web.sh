@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Builds the WebAssembly module of the npm package, and tests the package in Node: its functions, its results next to those of the native program, and
+# the packed package in an empty project, where it runs the README.
+#
+# ONNX_SLICE_FOLD names the native program, MODELS a folder with more models to compare, PROFILE the profile of the module: `dev` (the default) builds in
+# less time, `release` is what is published, whose size is checked.
+# Where the target, Node or npm is missing, the package is not tested, and the script says so.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+package="$root/web/npm"
+export PROFILE=${PROFILE:-dev}
+ONNX_SLICE_FOLD=$(realpath -m "${ONNX_SLICE_FOLD:-$root/target/debug/onnx-slice-fold}")
+export ONNX_SLICE_FOLD
+
+# A toolchain that was not installed through rustup may lack the target, and not every machine can fetch it.
+if ! rustup target add wasm32-unknown-unknown; then
+    echo "$0: the target wasm32-unknown-unknown is not available here: the npm package was not built and not tested"
+    exit 0
+fi
+"$package/build.sh"
+if ! command -v node >/dev/null || [ "$(node --eval 'console.log(process.versions.node.split(".")[0] >= 20)')" != true ]; then
+    echo "$0: Node 20 or later is not available here: the npm package was not tested"
+    exit 0
+fi
+
+if [ "$PROFILE" = release ]; then
+    node --input-type=module --eval '
+        import { readFileSync } from "node:fs";
+        import { brotliCompressSync } from "node:zlib";
+        const module = readFileSync(process.argv[1]);
+        const small = brotliCompressSync(module).length;
+        console.log(`the module has ${module.length} bytes, ${small} compressed with brotli`);
+        if (small > 1_800_000) throw new Error("the module is larger than 1.8 MB");
+    ' "$package/onnx-slice-fold.wasm"
+fi
+
+cd "$package"
+node --test test/
+
+if ! command -v npm >/dev/null; then
+    echo "$0: npm is not available here: the package was not packed"
+    exit 0
+fi
+project=$(mktemp -d)
+trap 'rm -rf "$project"' EXIT
+archive=$(npm pack --silent --pack-destination "$project")
+cd "$project"
+echo '{ "private": true, "type": "module" }' >package.json
+npm install --silent --no-audit --no-fund --offline "./$archive"
+cp "$root/models/bert_dy18d.onnx" model.onnx
+npx --no-install onnx-slice-fold model.onnx --dim s33=1 --quiet
+test -s model.folded.onnx
+# The blocks of the README that are programs.
+awk '/^```js$/ { number++; inside = 1; next } /^```$/ { inside = 0 } inside { print > ("readme" number ".js") }' "$package/README.md"
+for block in readme*.js; do
+    node "$block" >/dev/null
+done
+echo "$0: the packed package runs its README"

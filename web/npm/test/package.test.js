@@ -1,0 +1,199 @@
+// The functions of the package.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { FoldError, check, diff, explain, fold, inferShapes, init, inspect, resolveSlice, rules, show, version } from "../index.js";
+import { chain, model, native, root } from "./support.js";
+
+const bytes = readFileSync(model);
+const directory = mkdtempSync(join(tmpdir(), "onnx-slice-fold-"));
+process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
+
+/** Checks that a call fails with this kind of error, and a message that fits. */
+const fails = (call, kind, message) => assert.rejects(call, (error) => {
+  assert.ok(error instanceof FoldError, String(error));
+  assert.equal(error.kind, kind, error.message);
+  assert.match(error.message, message);
+  return true;
+});
+
+test("bytes, a Blob and a path give the same result", async () => {
+  const folded = await fold(bytes);
+  assert.ok(folded.model instanceof Uint8Array);
+  assert.equal(folded.report.before.nodes, 104);
+  assert.equal(folded.report.after.nodes, 80);
+  assert.equal(folded.report.after.bytes, folded.model.length);
+  const ofBlob = await fold(new Blob([bytes]));
+  assert.ok(ofBlob.model instanceof Blob);
+  assert.deepEqual(new Uint8Array(await ofBlob.model.arrayBuffer()), folded.model);
+  assert.deepEqual((await fold(model)).model, folded.model);
+  const output = join(directory, "out.onnx");
+  const written = await fold(model, { output });
+  assert.equal(written.model, null);
+  assert.deepEqual(new Uint8Array(readFileSync(output)), folded.model);
+  // The file that is read may be the one that is written.
+  await fold(output, { output });
+  assert.deepEqual(readdirSync(directory).filter((name) => name.endsWith(".tmp")), []);
+});
+
+test("options are those of the command line", async () => {
+  const both = async (options, args) => {
+    const folded = await fold(bytes, options);
+    if (!native) return folded;
+    const output = join(directory, "native.onnx");
+    execFileSync(native, [model, "-o", output, ...args], { stdio: "ignore" });
+    assert.deepEqual(folded.model, new Uint8Array(readFileSync(output)), args.join(" "));
+    return folded;
+  };
+  const fixed = await both({ dim: { s33: 1, s50: "1..512" } }, ["--dim", "s33=1", "--dim", "s50=1..512"]);
+  assert.match(fixed.report.inputs[0].after, /\[1,s50\]/);
+  await both({ dim: "s33=1 s50=8", exact: true }, ["--dim", "s33=1 s50=8", "--exact"]);
+  await both({ opset: 17, lean: true, skip: "fold-constants" }, ["--opset", "17", "--lean", "--skip", "fold-constants"]).catch(() => {});
+  await both({ noStamp: true, shapes: "none" }, ["--no-stamp", "--shapes", "none"]);
+  await both({ overwriteInputShape: ["input_ids:1,16"], assume: ["s33 <= 4"] }, ["--overwrite-input-shape", "input_ids:1,16", "--assume", "s33 <= 4"]).catch(() => {});
+  await both({ outputs: ["layer_norm_4"], exact: null, strict: undefined, noRules: false }, ["--outputs", "layer_norm_4"]);
+});
+
+test("wrong options name the right ones", async () => {
+  await fails(fold(bytes, { dims: ["a=1"] }), "usage", /there is no option 'dims'; did you mean 'dim'\?/);
+  await fails(fold(bytes, { shapes: "some" }), "usage", /expected auto, all, keep, lean, none/);
+  await fails(fold(bytes, { exact: "yes" }), "usage", /option 'exact' is "yes"; expected true or false/);
+  await fails(fold(bytes, { opset: "newest" }), "usage", /expected a number from 1 to \d+, or 'latest'/);
+  await fails(fold(bytes, { skip: ["no-such-rule"] }), "usage", /no-such-rule/);
+  await fails(fold(bytes, { lean: true, shapes: "all" }), "usage", /exclude one another/);
+  await fails(fold(bytes, { dim: ["s34=1"] }), "assumption", /the model has dims 's33', 's50', 's6'/);
+  await assert.rejects(fold(42), TypeError);
+});
+
+test("a file that is no model is an error, and the next call works", async () => {
+  await fails(fold(new Uint8Array([0x50, 0x4b, 3, 4])), "malformed", /this is a ZIP archive, not an ONNX model/);
+  await fails(fold(new Uint8Array()), "malformed", /the file is empty/);
+  for (const length of [1, 100, 5000, bytes.length - 1]) {
+    await assert.rejects(fold(bytes.subarray(0, length)), (error) => error instanceof FoldError && !["trap", "internal"].includes(error.kind));
+  }
+  await assert.rejects(fold(join(directory, "none.onnx")), /ENOENT/);
+  assert.equal((await inspect(bytes)).report.nodes, 104);
+});
+
+test("calls run at the same time", async () => {
+  const all = await Promise.all([fold(bytes), inspect(bytes), fold(bytes, { exact: true }), fold(new Uint8Array([1])).catch((error) => error)]);
+  assert.equal(all[0].report.after.nodes, 80);
+  assert.ok(all[3] instanceof FoldError);
+});
+
+test("shapes, text, reasons and differences", async () => {
+  const inferred = await inferShapes(bytes);
+  assert.equal(inferred.report.after.nodes, 104);
+  assert.equal(inferred.report.after.shapes_known, 99);
+  assert.match(await show(bytes), /^<\n/);
+  assert.match(await show(bytes, { form: "dot", around: "layer_norm_4", depth: 1 }), /^digraph/);
+  const { report, text } = await explain(bytes, { trials: 3 });
+  assert.equal(report.nodes, 80);
+  assert.match(text, /80/);
+  assert.equal(await diff(bytes, bytes), "");
+  assert.match(await diff(bytes, inferred.model), /~/);
+  assert.match((await inspect(bytes)).text, /pytorch/);
+  const checked = await check(bytes, { count: 2 });
+  assert.equal(checked.equal, true);
+  assert.match(checked.text, /checked/);
+  assert.ok((await rules()).some((rule) => rule.name === "reshape-to-constant"));
+  assert.equal(version, JSON.parse(readFileSync(new URL("../package.json", import.meta.url))).version);
+});
+
+test("details match the nodes before and after", async () => {
+  const { report } = await fold(bytes, { detailed: true });
+  const { before, after, taken, causes } = report.detail;
+  assert.equal(before.nodes.length, 104);
+  assert.equal(after.nodes.length, 80);
+  assert.equal(causes.length, 80);
+  for (const [graph, other, kinds] of [[before, after, ["unchanged", "changed", "removed"]], [after, before, ["unchanged", "changed", "new"]]]) {
+    for (const [at, node] of graph.nodes.entries()) {
+      assert.ok(kinds.includes(node.status));
+      if (node.counterpart !== undefined) assert.equal(other.nodes[node.counterpart].counterpart, at);
+      for (const edit of node.edits) assert.ok(report.edits[edit].rule);
+      if (node.status === "removed") assert.ok(node.counterpart === undefined);
+      if (node.status === "unchanged") assert.equal(node.operator, other.nodes[node.counterpart].operator);
+    }
+  }
+  assert.ok(before.nodes.filter((node) => node.status === "removed").every((node) => node.edits.length > 0 || node.operator === "Constant"));
+  assert.ok(before.nodes.flatMap((node) => node.outputs).filter((port) => port.type).length >= 99, "types are inferred");
+  assert.ok(taken.before.some((move) => move.operator === "Transpose" && move.perm.length === move.axes.length));
+  assert.ok(taken.before.some((move) => move.operator === "Gather" && move.axis !== null));
+  const zoo = await fold(`${root}models/slice_zoo_ts13d.onnx`, { detailed: true });
+  const slices = zoo.report.detail.taken.before.filter((move) => move.operator === "Slice");
+  assert.ok(slices.length > 3 && slices.some((move) => move.axes.some((axis) => axis.taken)));
+});
+
+test("one slice as each dialect reads it", async () => {
+  const slice = await resolveSlice({ dialect: "onnx-13", shape: ["n", 8], starts: [-3], ends: ["9223372036854775807"], axes: [1], steps: [2] });
+  assert.deepEqual(slice.shape, ["n", "2"]);
+  assert.deepEqual(slice.axes[1].picks, [5, 7]);
+  const strided = await resolveSlice({ dialect: "tensorflow", shape: [4, 8], starts: [1, 0], ends: [2, 0], steps: [1, 1], masks: { shrinkAxis: 1, end: 2 } });
+  assert.deepEqual(strided.shape, ["8"]);
+  assert.deepEqual(strided.onnx.squeeze, [0]);
+  await fails(resolveSlice({ dialect: "onnx-13", shape: [4], starts: [0], ends: [4], steps: [0] }), "usage", /step/);
+});
+
+test("weights stay outside of the module's memory", async () => {
+  const [size, count] = [4096, 4];
+  const path = join(directory, "large.onnx");
+  const file = openSync(path, "w");
+  let at = 0;
+  for (const part of chain(size, count)) {
+    if (typeof part === "number") at += part;
+    else at += writeSync(file, part, 0, part.length, at);
+  }
+  ftruncateSync(file, at);
+  closeSync(file);
+  const output = join(directory, "large.folded.onnx");
+  const { report, memory } = await fold(path, { output });
+  assert.ok(at > 256 << 20 && memory < 64 << 20, `${memory} bytes for a model of ${at}`);
+  assert.equal(report.after.operators.Transpose, undefined);
+  assert.equal(statSync(output).size, report.after.bytes);
+  if (native) {
+    const expected = join(directory, "large.native.onnx");
+    execFileSync(native, [path, "-o", expected], { stdio: "ignore" });
+    assert.ok(readFileSync(output).equals(readFileSync(expected)));
+  }
+});
+
+test("external data are found next to a path, and given with bytes", async () => {
+  const apart = await fold(bytes, { saveAsExternalData: true, name: "apart.onnx" });
+  assert.deepEqual(apart.data.map((file) => file.location), ["apart.onnx.data"]);
+  writeFileSync(join(directory, "apart.onnx"), apart.model);
+  const missing = await fold(apart.model);
+  assert.equal(missing.report.missing_data[0].location, "apart.onnx.data");
+  writeFileSync(join(directory, "apart.onnx.data"), apart.data[0].data);
+  const whole = await fold(bytes);
+  const found = await fold(join(directory, "apart.onnx"), { externalData: "inline" });
+  assert.equal(found.report.missing_data.length, 0);
+  assert.equal(found.report.after.nodes, whole.report.after.nodes);
+  const given = await fold(apart.model, { externalData: { "apart.onnx.data": apart.data[0].data } });
+  assert.equal(given.report.missing_data.length, 0);
+  assert.equal(given.report.after.nodes, whole.report.after.nodes);
+});
+
+test("the module is loaded from bytes", async () => {
+  await init(readFileSync(new URL("../onnx-slice-fold.wasm", import.meta.url)));
+  assert.equal((await inspect(bytes)).report.nodes, 104);
+});
+
+test("the program", () => {
+  const run = (...args) => spawnSync(process.execPath, [`${root}web/npm/cli.js`, ...args], { encoding: "utf8" });
+  const output = join(directory, "program.onnx");
+  const folded = run(model, "-o", output, "--dim", "s33=1", "--check=1");
+  assert.equal(folded.status, 0, folded.stderr);
+  assert.match(folded.stdout, /all nodes +104 +80[^]*wrote [^]*checked/);
+  assert.match(run("inspect", model).stdout, /pytorch/);
+  assert.equal(run("diff", output, output).stdout, "");
+  assert.equal(JSON.parse(run(model, output, "--report", "json").stdout).after.nodes, 80);
+  assert.match(run("--help").stdout, /Usage: onnx-slice-fold/);
+  assert.equal(run(model, "--exactly").status, 2);
+  assert.equal(run(join(directory, "none.onnx")).status, 1);
+  assert.equal(run().status, 2);
+});
