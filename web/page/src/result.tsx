@@ -40,6 +40,7 @@ export function Result({ item, folded, isStale }: { item: Item; folded: Folded; 
   ];
   return (
     <>
+      <h2 class="visually-hidden">Result</h2>
       <Summary item={item} folded={folded} isStale={isStale} />
       <Missing folded={folded} />
       <Tabs label="Views of the result" tabs={tabs} current={tab} onChange={setTab}>

@@ -6,7 +6,7 @@ import { Icon } from "../icons";
 import { count } from "../text";
 import { Canvas, describe } from "./canvas";
 import { FATES, fateOf, type Fate } from "./fate";
-import { collapsedAtFirst, draw, pathOf, scopes, type Box, type Drawn } from "./model";
+import { collapsedAtFirst, draw, pathOf, scopes, type Box } from "./model";
 import { Panel, type Explain } from "./panel";
 import { usePlaced } from "./place";
 
@@ -203,5 +203,9 @@ function Pane(props: PaneProps) {
   const ready = usePlaced(props.drawn);
   if (!ready) return <div class="canvas" aria-busy="true" />;
   if (!ready.drawn.boxes.length) return <div class="canvas empty">No nodes.</div>;
-  return <Canvas {...props} drawn={ready.drawn as Drawn} placed={ready.placed} />;
+  return (
+    <div aria-busy={ready.drawn !== props.drawn}>
+      <Canvas {...props} drawn={ready.drawn} placed={ready.placed} />
+    </div>
+  );
 }
