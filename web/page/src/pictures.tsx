@@ -6,6 +6,8 @@ import { cut } from "./text";
 const WIDTH = 400;
 /** More elements than this are drawn as one block. */
 const MOST = 80;
+/** More elements than this have no lines between them. */
+const MOST_LINES = 32;
 
 export interface AxisPicture {
   label: string;
@@ -50,7 +52,7 @@ function Bar({ axis: { size, picks, start = 0, len, step = 1, pads } }: { axis: 
       {elements
         ? elements.slice(0, 400).map((element, at) => <rect key={at} class="taken" x={zero + element * unit} width={Math.max(0.8, unit * 0.88)} height="16" />)
         : <rect class="taken" x={zero + first * unit} width={span * unit} height="16" />}
-      {total <= MOST && <path class="ticks" d={Array.from({ length: total - 1 }, (_, at) => `M${(at + 1) * unit} 0v16`).join("")} />}
+      {total <= MOST_LINES && <path class="ticks" d={Array.from({ length: total - 1 }, (_, at) => `M${(at + 1) * unit} 0v16`).join("")} />}
       <rect class="axis" x={zero} width={Math.max(1, size * unit)} height="16" />
       {step < 0 && span > 0 && <path class="backward" d={`M${zero + (first + span) * unit - 3} 8H${zero + first * unit + 3}m4 -4l-4 4l4 4`} />}
     </>

@@ -69,8 +69,10 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     const readable = Math.max(scale, 0.55);
     const top = placed.height * readable > height - 32 ? 16 : (height - placed.height * readable) / 2;
     const inputs = drawn.boxes.flatMap((box, at) => (box.kind === "input" ? [placed.x[at]!] : []));
-    const focus = placed.width * readable > width - 32 && inputs.length ? inputs.reduce((sum, x) => sum + x, 0) / inputs.length : placed.width / 2;
-    view.current = { scale: readable, x: width / 2 - focus * readable, y: top };
+    const focus = inputs.length ? inputs.reduce((sum, x) => sum + x, 0) / inputs.length : placed.width / 2;
+    const free = width - placed.width * readable;
+    const left = free > 0 ? free / 2 : Math.min(16, Math.max(free - 16, width / 2 - focus * readable));
+    view.current = { scale: readable, x: left, y: top };
     redraw();
   };
   const zoom = (factor: number, at?: [number, number]) => {
@@ -297,10 +299,11 @@ function paint(canvas: HTMLCanvasElement, { x, y, scale }: View, { drawn, placed
     const mark = isPort ? "" : FATES[box.fate].mark;
     context.fillStyle = colour("text");
     context.font = `600 13px ${FONT}`;
-    context.fillText(cut(box.title, 18), boxX + (isPort ? 18 : 10), boxY + 19);
+    const [inset, room] = [isPort ? 18 : 10, BOX_WIDTH - (isPort ? 36 : 20)];
+    context.fillText(cut(box.title, 20), boxX + inset, boxY + 19, room - (mark ? 14 : 0));
     context.font = `11px ${FONT}`;
     context.fillStyle = colour("muted");
-    context.fillText(cut(box.subtitle, isPort ? 19 : 22), boxX + (isPort ? 18 : 10), boxY + 36);
+    context.fillText(cut(box.subtitle, isPort ? 20 : 24), boxX + inset, boxY + 36, room);
     if (mark) {
       context.fillStyle = colour(name);
       context.font = `700 16px ${FONT}`;
