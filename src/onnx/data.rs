@@ -111,11 +111,6 @@ impl<'a, O: NewData> DataWriter<'a, O> {
         self.out.len()
     }
 
-    /// Whether nothing has been appended.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Appends a payload, unless these very bytes have been appended before. Returns where they lie.
     ///
     /// # Errors

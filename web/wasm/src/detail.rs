@@ -12,7 +12,7 @@ pub fn detail(report: &Report) -> Option<Value> {
     let mut edits: HashMap<&str, Vec<usize>> = HashMap::new();
     for (number, edit) in report.edits.iter().enumerate() {
         if let Some(place) = edit.place.as_deref() {
-            edits.entry(place).or_default().push(number);
+            edits.entry(without_operator(place)).or_default().push(number);
         }
     }
     let ways = Ways::between(before, after, &edits);
@@ -77,13 +77,19 @@ impl Ways {
                 }
             }
         }
-        let at_label = |node: &DrawnNode| edits.get(node.label.as_str()).cloned().unwrap_or_default();
+        let at_label = |node: &DrawnNode| edits.get(without_operator(&node.label)).cloned().unwrap_or_default();
         ways.edits[0] = before.nodes.iter().map(at_label).collect();
         ways.edits[1] = after.nodes.iter().map(at_label).collect();
         // A node that an edit made is named after the node at which the edit was made.
         let places: BTreeMap<&str, &Vec<usize>> = edits
             .iter()
-            .filter_map(|(label, edits)| Some((label.split_once(" node '")?.1.strip_suffix('\'')?, edits)))
+            .filter_map(|(place, edits)| Some((place.strip_prefix('\'')?.strip_suffix('\'')?, edits)))
+            .collect();
+        // Some are made for a graph as a whole.
+        let of_graphs: Vec<usize> = edits
+            .iter()
+            .filter(|(place, _)| place.starts_with("graph '"))
+            .flat_map(|(_, edits)| edits.iter().copied())
             .collect();
         for (at, node) in after.nodes.iter().enumerate() {
             if let Some((from, false)) = ways.after[at] {
@@ -94,6 +100,9 @@ impl Ways {
                 let prefixes = prefixes.filter_map(|(end, _)| node.name.get(..end)).chain([node.name.as_str()]);
                 let found = prefixes.filter_map(|prefix| places.get(prefix)).last();
                 ways.edits[1][at].extend(found.into_iter().copied().flatten());
+                if ways.edits[1][at].is_empty() {
+                    ways.edits[1][at].extend(&of_graphs);
+                }
             }
             ways.edits[1][at].sort_unstable();
             ways.edits[1][at].dedup();
@@ -131,6 +140,11 @@ impl Ways {
         }
         told
     }
+}
+
+/// Returns the place of an edit without the operator of the node, which an earlier edit may have changed.
+fn without_operator(place: &str) -> &str {
+    place.split_once(" node ").map_or(place, |(_, place)| place)
 }
 
 /// Returns `true` if a node is the same before and after, but for types of its results and names of what it does not read.
