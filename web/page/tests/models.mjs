@@ -48,3 +48,11 @@ export function external() {
   const nodes = [node("Neg", ["w"], ["negative"], "neg"), node("Add", ["x", "negative"], ["y"], "add")];
   return { model: model(nodes, [port("x", ["n", 8])], [port("y", ["n", 8])], [weight]), data };
 }
+
+/** Returns a function that gives integers from 0 up to a limit, the same ones each time. */
+export function generator(seed) {
+  return (limit) => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * limit);
+  };
+}

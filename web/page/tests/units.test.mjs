@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createServer } from "vite";
+import { generator } from "./models.mjs";
 
 let server, slicing, layout, options;
 
@@ -13,14 +14,6 @@ before(async () => {
   options = await server.ssrLoadModule("/src/options.ts");
 });
 after(() => server.close());
-
-/** Numbers below `limit`, the same each time. */
-function generator(seed) {
-  return (limit) => {
-    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-    return Math.floor((seed / 2 ** 32) * limit);
-  };
-}
 
 test("the layout puts consumers below producers, and no box over another", () => {
   const random = generator(7);
