@@ -100,6 +100,9 @@ function Summary({ item, folded, isStale }: { item: Item; folded: Folded; isStal
         <button type="button" class="primary" disabled={isStale} onClick={download}><Icon name="download" />Download <span class="name">{name}</span></button>
         <Command text={commandLine(item.name, item.settings)} />
       </div>
+      {report.shapes_left_out && (
+        <p class="hint">{count(report.shapes_left_out.shapes, "known shape")} not written: {report.shapes_left_out.reason}. <code>--shapes all</code> writes every shape.</p>
+      )}
     </section>
   );
 }
