@@ -8,7 +8,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 page="$root/web/page"
 export CHROMIUM=${CHROMIUM:-/usr/bin/chromium}
-ONNX_SLICE_FOLD=$(realpath "${ONNX_SLICE_FOLD:-$root/target/debug/onnx-slice-fold}")
+ONNX_SLICE_FOLD=$(realpath -m "${ONNX_SLICE_FOLD:-$root/target/debug/onnx-slice-fold}")
 export ONNX_SLICE_FOLD
 
 if ! command -v npm >/dev/null; then
@@ -16,6 +16,10 @@ if ! command -v npm >/dev/null; then
     exit 0
 fi
 if [ ! -f "$root/web/npm/onnx-slice-fold.wasm" ]; then
+    if ! rustup target add wasm32-unknown-unknown; then
+        echo "$0: the target wasm32-unknown-unknown is not available here: the page was not built and not tested"
+        exit 0
+    fi
     "$root/web/npm/build.sh"
 fi
 cd "$page"

@@ -1,4 +1,4 @@
-// The frame of the page: header, the two tools, and where files are dropped.
+// The frame of the page: header, navigation, and the target of dropped files.
 
 import { useEffect, useState } from "preact/hooks";
 import { Folding } from "./folding";
@@ -47,13 +47,17 @@ export function App() {
   const [tool, setTool] = useState<Tool>(new URLSearchParams(location.search).has("slices") ? "slices" : "fold");
   const [theme, nextTheme] = useTheme();
   const [isOver, setOver] = useState(false);
-  const go = (to: Tool) => (event: Event) => {
-    event.preventDefault();
+  const go = (to: Tool) => {
     setTool(to);
     const url = new URL(location.href);
     if (to === "slices") url.searchParams.set("slices", "");
     else url.searchParams.delete("slices");
     history.replaceState(null, "", url);
+  };
+
+  const link = (to: Tool) => (event: Event) => {
+    event.preventDefault();
+    go(to);
   };
 
   useEffect(() => {
@@ -66,7 +70,7 @@ export function App() {
     const drop = (event: DragEvent) => {
       event.preventDefault();
       setOver(false);
-      setTool("fold");
+      go("fold");
       if (event.dataTransfer) void dropped(event.dataTransfer).then(open);
     };
     addEventListener("dragover", over);
@@ -85,8 +89,8 @@ export function App() {
       <header class="top">
         <span class="brand"><Icon name="fold" />onnx-slice-fold</span>
         <nav aria-label="Tools">
-          <a href="?" aria-current={tool === "fold" ? "page" : undefined} onClick={go("fold")}>Fold</a>
-          <a href="?slices" aria-current={tool === "slices" ? "page" : undefined} onClick={go("slices")}>Slicing playground</a>
+          <a href="?" aria-current={tool === "fold" ? "page" : undefined} onClick={link("fold")}>Fold</a>
+          <a href="?slices" aria-current={tool === "slices" ? "page" : undefined} onClick={link("slices")}>Slicing playground</a>
         </nav>
         <button type="button" class="icon" onClick={nextTheme} aria-label={`Theme: ${theme}. Change theme`}><Icon name="theme" /></button>
       </header>

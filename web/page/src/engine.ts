@@ -1,6 +1,8 @@
 // Calls into the Worker. Cancelling ends the Worker, and a new one takes over the remaining calls.
 
+import { spawn } from "./spawn";
 import type { Calls, Reply, Request } from "./worker";
+import script from "./worker.ts?worker&url";
 
 type Tail<T> = T extends [unknown, ...infer Rest] ? Rest : [];
 type Args<K extends keyof Calls> = Tail<Parameters<Calls[K]>>;
@@ -24,7 +26,7 @@ let worker: Worker | undefined;
 let last = 0;
 
 function start(): Worker {
-  const started = new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "fold" });
+  const started = spawn(script, "fold");
   started.addEventListener("message", ({ data }: MessageEvent<Reply>) => {
     const call = pending.get(data.id);
     if (data.progress !== undefined) return call?.progress(data.progress);

@@ -86,17 +86,17 @@ function Workspace({ state, item }: { state: State; item: Item }) {
         {hasOptions && <OptionsForm key={item.id} item={item} />}
         <div class="result">
           <Status item={item} />
-          {item.run.state === "done" && <Result key={item.id} item={item} folded={item.run.folded} />}
+          {item.last && <Result key={item.id} item={item} folded={item.last} isStale={item.run.state === "working"} />}
         </div>
       </div>
     </div>
   );
 }
 
-/** What happens now, or what went wrong; the summary of a result is spoken from here, too. */
-function Status({ item: { id, name, run } }: { item: Item }) {
+/** Progress, failure or cancellation. Screen readers get the summary of a result from here. */
+function Status({ item: { id, name, run, last } }: { item: Item }) {
   return (
-    <div class="status" aria-live="polite">
+    <div class={last && run.state === "working" ? "status over" : "status"} aria-live="polite">
       {run.state === "working" && (
         <div class="working">
           <span class="spinner" />

@@ -1,4 +1,4 @@
-// The options of the page. One table describes them; the form, the URL, the command line and the call follow from it.
+// The options of the page: one table, from which the form, the URL, the command line and the call follow.
 
 import type { Options } from "onnx-slice-fold";
 
@@ -16,7 +16,7 @@ export interface Flag {
 
 const OPSETS = Array.from({ length: 22 }, (_, at) => String(28 - at));
 
-/** `--dim` is first and has its own part of the form: a row per dim of the model. */
+/** The form has a row per dim of the model for `--dim`, the first flag. */
 export const FLAGS: readonly Flag[] = [
   { flag: "dim", kind: "list", label: "Dims", help: "A size, a range or a multiple for a dim: batch=1, seq=1..4096, seq=8..4096:8." },
   { flag: "exact", kind: "switch", label: "Keep every bit", help: "Only rewrites that keep results equal bit for bit." },
@@ -49,11 +49,13 @@ export function withFlag(settings: Settings, flag: string, values: readonly stri
   return values.length ? { ...rest, [flag]: values } : rest;
 }
 
+const isNumber = (text: string | undefined) => text !== undefined && /^\d+$/.test(text);
+
 export function asOptions(settings: Settings): Options {
   const options: Record<string, unknown> = {};
   for (const { flag, kind } of FLAGS) {
     const values = settings[flag];
-    if (values) options[camel(flag)] = kind === "switch" ? true : kind === "list" ? [...values] : values[0];
+    if (values) options[camel(flag)] = kind === "switch" ? true : kind === "list" ? [...values] : isNumber(values[0]) ? Number(values[0]) : values[0];
   }
   return options as Options;
 }

@@ -1,4 +1,4 @@
-// Pictures of what a node takes from the axes of its data. Each has a text with the same content.
+// Pictures of the elements that a node selects from the axes of its data. Each has a text with the same content.
 
 import type { Taken } from "onnx-slice-fold";
 import { cut } from "./text";
@@ -6,6 +6,8 @@ import { cut } from "./text";
 const WIDTH = 400;
 /** More elements than this are drawn as one block. */
 const MOST = 80;
+/** More elements than this have no lines between them. */
+const MOST_LINES = 32;
 
 export interface AxisPicture {
   label: string;
@@ -50,7 +52,7 @@ function Bar({ axis: { size, picks, start = 0, len, step = 1, pads } }: { axis: 
       {elements
         ? elements.slice(0, 400).map((element, at) => <rect key={at} class="taken" x={zero + element * unit} width={Math.max(0.8, unit * 0.88)} height="16" />)
         : <rect class="taken" x={zero + first * unit} width={span * unit} height="16" />}
-      {total <= MOST && <path class="ticks" d={Array.from({ length: total - 1 }, (_, at) => `M${(at + 1) * unit} 0v16`).join("")} />}
+      {total <= MOST_LINES && <path class="ticks" d={Array.from({ length: total - 1 }, (_, at) => `M${(at + 1) * unit} 0v16`).join("")} />}
       <rect class="axis" x={zero} width={Math.max(1, size * unit)} height="16" />
       {step < 0 && span > 0 && <path class="backward" d={`M${zero + (first + span) * unit - 3} 8H${zero + first * unit + 3}m4 -4l-4 4l4 4`} />}
     </>
@@ -84,10 +86,9 @@ type Axis = Taken["axes"][number];
 /** Reads a number out of a text; `null` for an expression. */
 const number = (text: string | undefined) => (text !== undefined && /^-?\d+$/.test(text) ? Number(text) : null);
 
-function asPicture(axis: Axis, at: number, operator: string): AxisPicture {
-  const label = `axis ${at}`;
+function asPicture(axis: Axis, label: string, operator: string): AxisPicture {
   const size = number(axis.size) ?? axis.picture?.[2] ?? (axis.is_known || axis.pads || axis.picks ? 64 : null);
-  if (axis.op === "new") return { label, text: "new, of size 1", size: 1, start: 0, len: 1 };
+  if (axis.op === "new") return { label, text: "of size 1", size: 1, start: 0, len: 1 };
   if (axis.pads) {
     const [front, back] = axis.pads;
     if (front === "0" && back === "0") return { label, text: `all ${axis.size}`, size, start: 0, len: size ?? 0 };
@@ -97,13 +98,14 @@ function asPicture(axis: Axis, at: number, operator: string): AxisPicture {
   }
   if (axis.picks) {
     const wrapped = axis.picks.map((pick) => (pick < 0 && size !== null ? pick + size : pick));
-    const text = `elements ${cut(axis.picks.join(", "), 40)} of ${axis.size}`;
+    const text = `${axis.picks.length === 1 ? "element" : "elements"} ${cut(axis.picks.join(", "), 40)} of ${axis.size}`;
     return { label, text, size, picks: wrapped };
   }
   if (axis.taken) {
     const [start, len] = axis.taken;
     const step = axis.step === null || axis.step === 1 ? "" : `, step ${axis.step}`;
-    const text = axis.op === "index" ? `index ${start} of ${axis.size}` : `${len} of ${axis.size} from ${start}${step}`;
+    const isAll = axis.op === "range" && start === "0" && len === axis.size && !step;
+    const text = isAll ? `all ${axis.size}` : axis.op === "index" ? `index ${start} of ${axis.size}` : `${len} of ${axis.size} from ${start}${step}`;
     const [from, length] = axis.picture ?? [0, 0];
     return { label, text, size: axis.picture ? axis.picture[2] : null, start: from, len: length, step: axis.step ?? 1 };
   }
@@ -115,7 +117,8 @@ function asPicture(axis: Axis, at: number, operator: string): AxisPicture {
 export function TakenFigure({ taken }: { taken: Taken }) {
   if (taken.perm) return <Permutation perm={taken.perm} sizes={taken.axes.map((axis) => axis.size)} />;
   const isOpen = taken.axes.some((axis) => axis.picture !== null && number(axis.size) === null);
-  const axes = taken.axes.map((axis, at) => asPicture(axis, at, taken.operator));
+  let at = 0;
+  const axes = taken.axes.map((axis) => asPicture(axis, axis.op === "new" ? "new axis" : `axis ${at++}`, taken.operator));
   return (
     <>
       <AxisBars axes={axes} />

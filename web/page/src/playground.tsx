@@ -1,11 +1,11 @@
-// The playground for slices: one slice typed in, and what each of the seven dialects makes of it.
+// The slicing playground: one slice, resolved by seven dialects.
 
 import type { ResolvedSlice } from "onnx-slice-fold";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { call } from "./engine";
 import { Icon } from "./icons";
 import { AxisBars, type AxisPicture } from "./pictures";
-import { DIALECTS, dims, fromAxes, fromBits, fromMasks, integers, MASKS, Mistake, request, subscript, toAxes, toBits, toList, toMasks, type AxesForm, type MaskName, type MasksForm } from "./slicing";
+import { DIALECTS, dims, named, fromAxes, fromBits, fromMasks, integers, MASKS, Mistake, request, subscript, toAxes, toBits, toList, toMasks, type AxesForm, type MaskName, type MasksForm } from "./slicing";
 
 const NOTATIONS = { python: "Python subscript", axes: "starts, ends, axes, steps", bits: "TensorFlow masks", lists: "OpenVINO masks" } as const;
 type Notation = keyof typeof NOTATIONS;
@@ -46,7 +46,7 @@ const attempt = <T,>(run: () => T): T | Mistake => {
   }
 };
 
-/** Both forms of the slice: that which was typed in as it is, and the other one translated. */
+/** Both forms of the slice: the typed one as it is, the other one translated. */
 function parse(notation: Notation, fields: Fields): Parsed {
   const shape = dims(fields.shape);
   const optional = (name: "axes" | "steps" | "strides") => (fields[name].trim() ? integers(fields[name], name) : null);
@@ -82,7 +82,7 @@ export function Playground() {
   const parsed = useMemo(() => attempt(() => parse(notation, fields)), [notation, fields]);
 
   const change = (next: Notation) => {
-    // What was typed in is carried over, if the other notation can say it.
+    // Translates the slice into the other notation, if possible.
     if (!(parsed instanceof Mistake)) {
       const { axes, masks } = parsed;
       const more: Partial<Fields> = {};
@@ -214,7 +214,7 @@ function picture(axis: ResolvedSlice["axes"][number]): AxisPicture {
   const label = axis.op === "new" ? "new axis" : `axis ${axis.axis ?? ""}`;
   if (axis.op === "new") return { label, text: "of size 1", size: 1, start: 0, len: 1 };
   const [start, len, size] = axis.picture ?? [0, 0, null];
-  const drawn = { label, size: size ?? null, start, len, step: axis.step ?? 1, ...(axis.picks && { picks: axis.picks }) };
+  const drawn = { label, size: size ?? null, start, len, step: axis.step ?? 1 };
   if (axis.op === "keep") return { ...drawn, text: `all ${axis.size}` };
   if (axis.op === "index") return { ...drawn, text: `index ${axis.start} of ${axis.size}, axis removed` };
   const step = axis.step === null || axis.step === undefined ? "" : axis.step === 1 ? "" : `, step ${axis.step}`;
@@ -222,8 +222,9 @@ function picture(axis: ResolvedSlice["axes"][number]): AxisPicture {
 }
 
 function Equivalent({ onnx }: { onnx: NonNullable<ResolvedSlice["onnx"]> }) {
+  const list = (numbers: readonly (number | string)[]) => numbers.map(named).join(", ");
   const lines = [
-    `Slice(starts=[${onnx.starts.join(", ")}], ends=[${onnx.ends.join(", ")}], axes=[${onnx.axes.join(", ")}], steps=[${onnx.steps.join(", ")}])`,
+    `Slice(starts=[${list(onnx.starts)}], ends=[${list(onnx.ends)}], axes=[${onnx.axes.join(", ")}], steps=[${onnx.steps.join(", ")}])`,
     ...(onnx.squeeze.length ? [`Squeeze(axes=[${onnx.squeeze.join(", ")}])`] : []),
     ...(onnx.unsqueeze.length ? [`Unsqueeze(axes=[${onnx.unsqueeze.join(", ")}])`] : []),
   ];

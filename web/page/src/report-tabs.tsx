@@ -64,6 +64,9 @@ export function RemainingTab({ item, report, detail, onShow, onApply }: { item: 
           {explanation?.state === "done" && (explanation.value.report.suggestions.length
             ? <><p class="hint">Each was tried by folding again. A suggestion excludes inputs; only you know whether such runs exist.</p><Suggestions explanation={explanation.value.report} onApply={onApply} /></>
             : <p class="hint">{count(explanation.value.report.trials, "trial")}: no assumption about the inputs folds more.</p>)}
+          {explanation?.state === "done" && explanation.value.report.more_to_try && (
+            <p class="more"><button type="button" onClick={() => explain(item.id, 50)}><Icon name="bulb" />Try more assumptions</button></p>
+          )}
         </div>
       </section>
       <section>

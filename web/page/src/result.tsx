@@ -1,4 +1,4 @@
-// The result of folding: summary, download, command line, and a tab for each view of what was done.
+// The result of folding: summary, download, command line, and a tab for each view.
 
 import type { Folded } from "onnx-slice-fold";
 import { useState } from "preact/hooks";
@@ -11,7 +11,8 @@ import { apply, explainNames, type Item } from "./store";
 import { Tabs } from "./tabs";
 import { bytes, count, duration } from "./text";
 
-export function Result({ item, folded }: { item: Item; folded: Folded }) {
+/** `isStale` means that another fold of the model is running. */
+export function Result({ item, folded, isStale }: { item: Item; folded: Folded; isStale: boolean }) {
   const { report } = folded;
   const { detail } = report;
   const [tab, setTab] = useState("graph");
@@ -39,7 +40,8 @@ export function Result({ item, folded }: { item: Item; folded: Folded }) {
   ];
   return (
     <>
-      <Summary item={item} folded={folded} />
+      <h2 class="visually-hidden">Result</h2>
+      <Summary item={item} folded={folded} isStale={isStale} />
       <Missing folded={folded} />
       <Tabs label="Views of the result" tabs={tabs} current={tab} onChange={setTab}>
         {tab === "graph" && <Graphs key={item.id} report={report} detail={detail} place={place} onPlace={setPlace} explain={(names) => explainNames(item.id, names)} onApply={onApply} />}
@@ -76,7 +78,7 @@ function save(data: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-function Summary({ item, folded }: { item: Item; folded: Folded }) {
+function Summary({ item, folded, isStale }: { item: Item; folded: Folded; isStale: boolean }) {
   const { report } = folded;
   const { before, after } = report;
   const model = blobOf(folded.model);
@@ -86,7 +88,7 @@ function Summary({ item, folded }: { item: Item; folded: Folded }) {
     for (const { location, data } of folded.data ?? []) save(blobOf(data), location.split("/").at(-1)!);
   };
   return (
-    <section class="summary" aria-label="Summary">
+    <section class="summary" aria-label="Summary" aria-busy={isStale}>
       <dl class="tiles">
         <Tile label="Nodes" before={before.nodes.toLocaleString("en")} after={after.nodes.toLocaleString("en")} note={less(before.nodes, after.nodes)} />
         <Tile label="Shapes known" before={`${before.shapes_known}/${before.tensors}`} after={`${after.shapes_known}/${after.tensors}`} />
@@ -95,9 +97,12 @@ function Summary({ item, folded }: { item: Item; folded: Folded }) {
         <Tile label="Model file" before={bytes(before.bytes)} after={bytes(after.bytes ?? model.size)} note={less(before.bytes ?? 0, after.bytes ?? model.size)} />
       </dl>
       <div class="actions">
-        <button type="button" class="primary" onClick={download}><Icon name="download" />Download <span class="name">{name}</span></button>
+        <button type="button" class="primary" disabled={isStale} onClick={download}><Icon name="download" />Download <span class="name">{name}</span></button>
         <Command text={commandLine(item.name, item.settings)} />
       </div>
+      {report.shapes_left_out && (
+        <p class="hint">{count(report.shapes_left_out.shapes, "known shape")} not written: {report.shapes_left_out.reason}. <code>--shapes all</code> writes every shape.</p>
+      )}
     </section>
   );
 }

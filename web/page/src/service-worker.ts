@@ -1,12 +1,12 @@
 // Serves the page without a network, and lets no request of the page or its Workers leave the origin.
 //
-// A Worker does not inherit the page's content security policy, and a static server may send no header, so the policy is added here.
+// The page's policy is in its markup, since a static server may send no header; here every response gets it as a header as well.
 
 export {};
 const worker = self as unknown as ServiceWorkerGlobalScope;
 const CACHE = "onnx-slice-fold-__VERSION__";
 const FILES = "__FILES__" as unknown as string[];
-const POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+const POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 worker.addEventListener("install", (event) => {
   event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES)).then(() => worker.skipWaiting()));

@@ -14,10 +14,10 @@ export const DIALECTS: readonly { id: Dialect; name: string; operands: "axes" | 
   { id: "openvino-slice", name: "OpenVINO Slice-8", operands: "axes" },
 ];
 
-/** Integers as text, since the largest int64 is no number of JavaScript. */
+/** An integer as text: JavaScript numbers cannot hold every int64. */
 export type Int = string;
 
-/** One entry of a slice, as every dialect means it. An open bound is `null`. */
+/** One entry of a slice, independent of the dialect. An open bound is `null`. */
 export type Entry =
   | { kind: "range"; begin: Int | null; end: Int | null; step: Int }
   | { kind: "index"; at: Int }
@@ -29,12 +29,16 @@ export class Mistake extends Error {}
 const INT64_MAX = "9223372036854775807";
 const INT64_MIN = "-9223372036854775808";
 
+const NAMES: Record<string, Int> = { INT64_MAX, INT64_MIN, INT32_MAX: "2147483647", INT_MAX: "2147483647", INT_MIN: "-2147483648" };
+
+/** Writes a number, or its name if it is a limit of int64. */
+export const named = (number: number | string) => ({ [INT64_MAX]: "INT64_MAX", [INT64_MIN]: "INT64_MIN" })[number] ?? String(number);
+
 /** Reads integers between commas or blanks. `INT_MAX` and the like are words for the ends that exporters write. */
 export function integers(text: string, field: string): Int[] {
-  const words: Record<string, Int> = { INT_MAX: "2147483647", INT32_MAX: "2147483647", INT64_MAX, INT64_MIN, INT_MIN: "-2147483648" };
   return text.replace(/[[\](){}]/g, " ").split(/[\s,]+/).filter(Boolean).map((word) => {
-    const named = words[word.toUpperCase()];
-    if (named) return named;
+    const known = NAMES[word.toUpperCase()];
+    if (known) return known;
     if (!/^[-+]?\d+$/.test(word)) throw new Mistake(`${field}: '${word}' is no integer`);
     return word.replace(/^\+/, "");
   });
@@ -42,7 +46,7 @@ export function integers(text: string, field: string): Int[] {
 
 export const dims = (text: string) => text.replace(/[[\](){}]/g, " ").split(",").map((dim) => dim.trim()).filter(Boolean);
 
-/** Reads a subscript as Python has it: `x[1:, ::-2, None, 3]`. */
+/** Reads a Python subscript: `x[1:, ::-2, None, 3]`. */
 export function subscript(text: string): Entry[] {
   const inner = text.trim().replace(/^[\w.]*\[/, "").replace(/\]$/, "");
   const one = (word: string): Entry => {
@@ -77,7 +81,7 @@ export type MaskName = (typeof MASKS)[number];
 
 const isBackward = (step: Int) => step.startsWith("-");
 
-/** Writes entries as `starts, ends, axes, steps`. New axes and the removal of indexed ones are not in these operands. */
+/** Writes entries as `starts, ends, axes, steps`. These operands cannot express new axes, nor the removal of indexed axes. */
 export function toAxes(entries: readonly Entry[], rank: number): AxesForm {
   const real = entries.filter((entry) => entry.kind === "range" || entry.kind === "index").length;
   const form = { starts: [] as Int[], ends: [] as Int[], axes: [] as Int[], steps: [] as Int[] };

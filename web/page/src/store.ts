@@ -1,6 +1,6 @@
-// The models of the page, what is being done with them, and the URL that states the options of the current one.
+// The models of the page, the calls that run for each of them, and the URL with the options of the current one.
 
-import type { Checked, Explanation, Folded, Inspection, Options } from "onnx-slice-fold";
+import type { Explanation, Folded, Inspection, Options } from "onnx-slice-fold";
 import { useEffect, useState } from "preact/hooks";
 import { call, Failure, type Call } from "./engine";
 import { asOptions, fromQuery, toQuery, withOptions, type Settings } from "./options";
@@ -25,15 +25,17 @@ export interface Item {
   sample?: string;
   settings: Settings;
   run: Run;
+  /** The result of the last successful fold, for display while another fold runs. */
+  last?: Folded;
   inspection?: Inspection;
   explanation?: Answer<{ report: Explanation }>;
-  check?: Answer<{ equal: boolean; text: string; checked?: Checked }>;
+  check?: Answer<{ equal: boolean; text: string }>;
 }
 
 interface State {
   items: readonly Item[];
   current: number | undefined;
-  /** What went wrong outside of any model. */
+  /** A failure that belongs to no model. */
   notice: string;
 }
 
@@ -74,7 +76,7 @@ export interface Dropped {
 
 const IS_MODEL = /\.(onnx|onnxtxt|pb|pbtxt)$/i;
 
-/** Opens models; the other files are external data of each of them, or of the models that are open if there is no new one. */
+/** Opens models. The other files are external data of each new model; without a new model, of the open models that lack data. */
 export function open(files: readonly Dropped[]): void {
   if (!files.length) return;
   const models = files.filter(({ file }) => IS_MODEL.test(file.name));
@@ -178,7 +180,7 @@ export function fold(id: number): void {
   const end = (run: Run) => {
     if (running.get(id) !== current) return;
     running.delete(id);
-    update(id, { run });
+    update(id, { run, last: run.state === "done" ? run.folded : undefined });
   };
   current.result.then(
     (folded) => end({ state: "done", folded }),
@@ -190,7 +192,7 @@ function inspect(id: number): void {
   const item = get(id);
   if (!item) return;
   const options: Options = { name: item.name, externalData: new Map(item.data) };
-  // A model that cannot be read is told by folding.
+  // Folding reports a model that cannot be read.
   call("inspect", [item.file, options]).result.then(({ report }) => update(id, { inspection: report }), () => {});
 }
 
@@ -207,14 +209,14 @@ function answer<T>(id: number, field: "explanation" | "check", asked: Call<T>): 
   );
 }
 
-/** Ends what was asked about the previous result: a new fold does not wait for it. */
+/** Cancels explanations and checks of the previous result, so that a new fold does not wait for them. */
 function stopAnswers({ explanation, check }: Item): void {
   for (const answer of [explanation, check]) if (answer?.state === "working") answer.cancel();
 }
 
-export function explain(id: number): void {
+export function explain(id: number, trials = 10): void {
   const item = get(id);
-  if (item) answer(id, "explanation", call("explain", [item.file, optionsOf(item), []]));
+  if (item) answer(id, "explanation", call("explain", [item.file, optionsOf(item), [], trials]));
 }
 
 export async function explainNames(id: number, names: string[]): Promise<Explanation> {
@@ -238,7 +240,7 @@ function toUrl(): void {
   history.replaceState(null, "", url);
 }
 
-/** Opens what the URL names. */
+/** Opens the sample model that the URL names. */
 export function fromUrl(): void {
   const id = new URLSearchParams(location.search).get("model");
   if (id) void openSample(id);

@@ -1,4 +1,4 @@
-// Assumptions about the inputs that let more be folded, each a button.
+// Assumptions about the inputs that allow further folding, each a button.
 
 import type { Explanation, Options } from "onnx-slice-fold";
 import { Icon } from "./icons";

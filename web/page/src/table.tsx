@@ -10,7 +10,7 @@ const PAGE = 50;
 export interface Column<T> {
   title: string;
   isNumber?: boolean;
-  /** What is searched, and shown unless `cell` says otherwise. */
+  /** The text for the search; the content of the cell, unless `cell` returns it. */
   text: (row: T) => string | number;
   cell?: (row: T) => ComponentChildren;
 }

@@ -1,12 +1,12 @@
 // The Worker in which models are folded. The page ends it to cancel.
 
 import * as engine from "onnx-slice-fold";
-import type { Options, Source } from "onnx-slice-fold";
+import type { FoldOptions, Options, Source } from "onnx-slice-fold";
 
 type Progress = (text: string) => void;
 
 const calls = {
-  fold: (progress: Progress, source: Source, options: Options) => engine.fold(source, { ...options, onProgress: progress }),
+  fold: (progress: Progress, source: Source, options: FoldOptions) => engine.fold(source, { ...options, onProgress: progress }),
   check: (progress: Progress, source: Source, options: Options, count: number) =>
     engine.check(source, { ...options, count, onProgress: progress }),
   explain: (_: Progress, source: Source, options: Options, names: string[], trials?: number) =>

@@ -14,7 +14,11 @@ const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/cs
 
 /** Serves a folder; `close` ends the server, which is how the tests take the network away. */
 export async function serve(folder = DIST) {
+  const seen = [];
   const server = createServer(async (request, response) => {
+    seen.push(request.url);
+    // Any page may read the answers, so that only the policy of the page can refuse a request.
+    response.setHeader("Access-Control-Allow-Origin", "*");
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
     const file = join(folder, path.endsWith("/") ? `${path}index.html` : path);
     if (!file.startsWith(folder) || !(await stat(file).catch(() => null))?.isFile()) return response.writeHead(404).end();
@@ -23,7 +27,7 @@ export async function serve(folder = DIST) {
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   const close = () => new Promise((resolve) => { server.close(resolve); server.closeAllConnections(); });
-  return { url: `http://127.0.0.1:${server.address().port}/`, close };
+  return { seen, url: `http://127.0.0.1:${server.address().port}/`, close };
 }
 
 export const isThere = (path) => access(path).then(() => true, () => false);

@@ -1,4 +1,4 @@
-// Models that the tests need and no file has: encoded here, field by field.
+// Models for the tests, encoded field by field.
 
 const varint = (number) => {
   const bytes = [];
@@ -47,4 +47,12 @@ export function external() {
   const data = Buffer.from(new Float32Array([1, 2, 3, 4, 5, 6, 7, 8]).buffer);
   const nodes = [node("Neg", ["w"], ["negative"], "neg"), node("Add", ["x", "negative"], ["y"], "add")];
   return { model: model(nodes, [port("x", ["n", 8])], [port("y", ["n", 8])], [weight]), data };
+}
+
+/** Returns a function that gives integers from 0 up to a limit, the same ones each time. */
+export function generator(seed) {
+  return (limit) => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return Math.floor((seed / 2 ** 32) * limit);
+  };
 }

@@ -38,7 +38,11 @@ const VIEWS = {
     await page.locator("input[type=file]").setInputFiles({ name: "noise.onnx", mimeType: "", buffer: Buffer.from("8b1f".repeat(400), "hex") });
     await page.getByRole("heading", { name: /was not folded/ }).waitFor();
   },
-  playground: (page) => page.goto(`${server.url}?slices`),
+  playground: async (page) => {
+    await page.goto(`${server.url}?slices`);
+    await page.getByRole("button", { name: "Start before the first element" }).click();
+    await page.locator(".deviates").first().waitFor();
+  },
 };
 
 for (const colorScheme of ["light", "dark"]) {
@@ -47,7 +51,7 @@ for (const colorScheme of ["light", "dark"]) {
     for (const [name, open] of Object.entries(VIEWS)) {
       const page = await context.newPage();
       await open(page);
-      await page.waitForTimeout(1000);
+      await page.waitForTimeout(1000); // for layouts and suggestions
       await page.screenshot({ path: join(folder, `${name}-${width}-${colorScheme}.png`), fullPage: true });
       await page.close();
     }

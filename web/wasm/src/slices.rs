@@ -1,4 +1,4 @@
-//! One slice, as a dialect reads it: what it takes from each axis, and the equivalent ONNX Slice.
+//! Resolves one slice under the rules of a dialect: the selected elements of each axis, and the equivalent ONNX Slice.
 
 use onnx_slice_fold::dim::{Dim, Scope};
 use onnx_slice_fold::slicing::{
@@ -155,7 +155,7 @@ fn axis(scope: &Scope, op: &AxisOp, taken: &InferredAxis, data: Option<(usize, &
     let Some((at, dim)) = data else { return json!({ "op": "new" }) };
     let number = |dim: &Dim| dim.evaluate(&|_| Some(PICTURED));
     let mut all = json!({ "axis": at, "size": scope.format(dim) });
-    let mut say = |name: &str, value: Value| all[name] = value;
+    let mut put = |name: &str, value: Value| all[name] = value;
     let (start, len, step) = match taken {
         InferredAxis::New | InferredAxis::All => (Some(Dim::constant(0)), dim.clone(), 1),
         InferredAxis::Index(index) => (index.clone(), Dim::constant(1), 1),
@@ -164,7 +164,7 @@ fn axis(scope: &Scope, op: &AxisOp, taken: &InferredAxis, data: Option<(usize, &
             (selection.map(|taken| taken.start.clone()), resolved.len.clone(), selection.map_or(1, |taken| taken.step))
         }
     };
-    say(
+    put(
         "op",
         json!(match op {
             AxisOp::Keep => "keep",
@@ -174,17 +174,17 @@ fn axis(scope: &Scope, op: &AxisOp, taken: &InferredAxis, data: Option<(usize, &
         }),
     );
     let Some(start) = start else { return all };
-    say("start", json!(scope.format(&start)));
-    say("len", json!(scope.format(&len)));
-    say("step", json!(step));
+    put("start", json!(scope.format(&start)));
+    put("len", json!(scope.format(&len)));
+    put("step", json!(step));
     let Some((start, len, size)) = (|| Some((number(&start)?, number(&len)?, number(dim)?)))() else { return all };
     let element = |at: i64| start.checked_add(at.checked_mul(step)?).filter(|at| (0..size).contains(at));
     if size < 1 || len < 0 || (len > 0 && (element(0).is_none() || element(len - 1).is_none())) {
         return all;
     }
-    say("picture", json!([start, len, size]));
+    put("picture", json!([start, len, size]));
     if len <= LISTED {
-        say("picks", json!((0..len).filter_map(element).collect::<Vec<i64>>()));
+        put("picks", json!((0..len).filter_map(element).collect::<Vec<i64>>()));
     }
     all
 }

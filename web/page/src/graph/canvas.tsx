@@ -1,4 +1,4 @@
-// A graph on a canvas: pan, zoom, selection, and the keys that move along edges. Only what is in view is drawn.
+// A graph on a canvas: pan, zoom, selection, and the keys that move along edges. Draws visible boxes and edges only.
 
 import { useEffect, useRef } from "preact/hooks";
 import { Icon } from "../icons";
@@ -65,12 +65,14 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     if (!canvas || !placed.width) return;
     const { clientWidth: width, clientHeight: height } = canvas;
     const scale = Math.min(1, Math.max(0.02, Math.min((width - 32) / placed.width, (height - 32) / placed.height)));
-    // A long graph is shown from its inputs on at a size that can be read.
+    // A graph that would be too small to read starts at its inputs.
     const readable = Math.max(scale, 0.55);
     const top = placed.height * readable > height - 32 ? 16 : (height - placed.height * readable) / 2;
     const inputs = drawn.boxes.flatMap((box, at) => (box.kind === "input" ? [placed.x[at]!] : []));
-    const focus = placed.width * readable > width - 32 && inputs.length ? inputs.reduce((sum, x) => sum + x, 0) / inputs.length : placed.width / 2;
-    view.current = { scale: readable, x: width / 2 - focus * readable, y: top };
+    const focus = inputs.length ? inputs.reduce((sum, x) => sum + x, 0) / inputs.length : placed.width / 2;
+    const free = width - placed.width * readable;
+    const left = free > 0 ? free / 2 : Math.min(16, Math.max(free - 16, width / 2 - focus * readable));
+    view.current = { scale: readable, x: left, y: top };
     redraw();
   };
   const zoom = (factor: number, at?: [number, number]) => {
@@ -91,7 +93,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     theme.addEventListener("change", redraw);
     addEventListener("theme", redraw);
     const wheel = (event: WheelEvent) => {
-      // The page scrolls over a graph that nobody works with.
+      // The wheel scrolls the page unless the graph has the focus.
       if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       zoom(Math.exp(-event.deltaY / (event.ctrlKey ? 120 : 400)), [event.offsetX, event.offsetY]);
@@ -297,10 +299,11 @@ function paint(canvas: HTMLCanvasElement, { x, y, scale }: View, { drawn, placed
     const mark = isPort ? "" : FATES[box.fate].mark;
     context.fillStyle = colour("text");
     context.font = `600 13px ${FONT}`;
-    context.fillText(cut(box.title, 18), boxX + (isPort ? 18 : 10), boxY + 19);
+    const [inset, room] = [isPort ? 18 : 10, BOX_WIDTH - (isPort ? 36 : 20)];
+    context.fillText(cut(box.title, 20), boxX + inset, boxY + 19, room - (mark ? 14 : 0));
     context.font = `11px ${FONT}`;
     context.fillStyle = colour("muted");
-    context.fillText(cut(box.subtitle, isPort ? 19 : 22), boxX + (isPort ? 18 : 10), boxY + 36);
+    context.fillText(cut(box.subtitle, isPort ? 20 : 24), boxX + inset, boxY + 36, room);
     if (mark) {
       context.fillStyle = colour(name);
       context.font = `700 16px ${FONT}`;

@@ -1,6 +1,6 @@
-// What became of a node: a name, a mark and a colour each, so that colour alone never carries it.
+// The outcomes of nodes. Each has a name and a mark besides its colour.
 
-import type { Node, Report } from "onnx-slice-fold";
+import type { GraphNode, Report } from "onnx-slice-fold";
 
 export const FATES = {
   kept: { mark: "", label: "kept" },
@@ -18,7 +18,7 @@ const FOLDED = /^fold-|^shape-read-off$/;
 const MERGED = /^common-subexpression$|^value-numbering$/;
 
 /** Returns what became of a node. Of several edits the last one that removed it counts. */
-export function fateOf(node: Node, report: Report): Fate {
+export function fateOf(node: GraphNode, report: Report): Fate {
   if (node.status === "unchanged") return "kept";
   if (node.status !== "removed") return node.status;
   const rules = node.edits.map((edit) => report.edits[edit]?.rule ?? "");

@@ -6,7 +6,7 @@ import { Icon } from "../icons";
 import { count } from "../text";
 import { Canvas, describe } from "./canvas";
 import { FATES, fateOf, type Fate } from "./fate";
-import { collapsedAtFirst, draw, pathOf, scopes, type Box, type Drawn } from "./model";
+import { collapsedAtFirst, draw, pathOf, scopes, type Box } from "./model";
 import { Panel, type Explain } from "./panel";
 import { usePlaced } from "./place";
 
@@ -42,7 +42,7 @@ export function Graphs({ report, detail, place, onPlace, explain, onApply }: Pro
     after: useMemo(() => draw(detail.after, report, collapsed, hideConstants), [detail, collapsed, hideConstants]),
   };
 
-  // A node that was chosen elsewhere may lie in a collapsed scope.
+  // Another view may select a node inside a collapsed scope.
   useEffect(() => {
     if (!place) return;
     setSelected(undefined);
@@ -53,6 +53,9 @@ export function Graphs({ report, detail, place, onPlace, explain, onApply }: Pro
     node.scope.forEach((_, depth) => open.delete(pathOf(node.scope, depth + 1)));
     if (open.size !== collapsed.size) setCollapsed(open);
   }, [place]);
+
+  // A link of another view leads to the panel of its node.
+  useEffect(() => void (place && panel.current?.focus()), []);
 
   const keyOn = (side: Side): string | undefined => {
     if (selected) return selected.key;
@@ -200,5 +203,9 @@ function Pane(props: PaneProps) {
   const ready = usePlaced(props.drawn);
   if (!ready) return <div class="canvas" aria-busy="true" />;
   if (!ready.drawn.boxes.length) return <div class="canvas empty">No nodes.</div>;
-  return <Canvas {...props} drawn={ready.drawn as Drawn} placed={ready.placed} />;
+  return (
+    <div aria-busy={ready.drawn !== props.drawn}>
+      <Canvas {...props} drawn={ready.drawn} placed={ready.placed} />
+    </div>
+  );
 }

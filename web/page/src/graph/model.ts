@@ -80,10 +80,10 @@ export function draw(graph: Graph, report: Report, collapsed: ReadonlySet<string
   const boxOf = new Map<number, number>();
   const scopeBoxes = new Map<string, number>();
   let hidden = 0;
-  const shape = (type: string) => type.replace(/^[a-z0-9]+(?=\[)/, "");
+  const shape = (type: string) => type.replace(/^[a-z0-9]+(?=\[)/, "").replaceAll('"', "");
 
   graph.inputs.forEach(({ name, type }) =>
-    boxes.push({ kind: "input", key: `in:${name}`, title: name, subtitle: type, fate: "kept", nodes: [], scope: "" }));
+    boxes.push({ kind: "input", key: `in:${name}`, title: name, subtitle: type.replaceAll('"', ""), fate: "kept", nodes: [], scope: "" }));
   graph.nodes.forEach((node, at) => {
     if (hideConstants && isConstant(node.operator)) return void hidden++;
     const path = holder(node.scope, collapsed);
@@ -112,7 +112,7 @@ export function draw(graph: Graph, report: Report, collapsed: ReadonlySet<string
     scope.fate = touched.length ? (touched.every((fate) => fate === touched[0]) && touched.length === fates.length ? touched[0]! : "changed") : "kept";
   }
   graph.outputs.forEach(({ name, type }) =>
-    boxes.push({ kind: "output", key: `out:${name}`, title: name, subtitle: type, fate: "kept", nodes: [], scope: "" }));
+    boxes.push({ kind: "output", key: `out:${name}`, title: name, subtitle: type.replaceAll('"', ""), fate: "kept", nodes: [], scope: "" }));
 
   // Values by producer. A node inside a subgraph also depends on the node that holds the subgraph.
   const producer = new Map<string, number>();

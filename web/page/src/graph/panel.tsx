@@ -1,6 +1,6 @@
-// Everything about the selected node: shapes, rules, the reason why it is kept, suggestions, and the picture of what it takes.
+// The selected node: shapes, rules, the reason why it is kept, suggestions, and the picture of the selected elements.
 
-import type { Detail, Explanation, Node, Options, Report } from "onnx-slice-fold";
+import type { Detail, Explanation, GraphNode, Options, Report } from "onnx-slice-fold";
 import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../icons";
 import { TakenFigure } from "../pictures";
@@ -42,7 +42,7 @@ export function Panel(props: Props) {
   return <p class="hint">Select a node to see its shapes, what became of it, and why.</p>;
 }
 
-function NodePanel({ report, detail, place, node, collapsible, onCollapse, onPlace, explain, onApply }: Props & { place: Place; node: Node }) {
+function NodePanel({ report, detail, place, node, collapsible, onCollapse, onPlace, explain, onApply }: Props & { place: Place; node: GraphNode }) {
   const graph = detail[place.side];
   const other: Side = place.side === "before" ? "after" : "before";
   const counterpart = node.counterpart ?? undefined;
@@ -52,7 +52,7 @@ function NodePanel({ report, detail, place, node, collapsible, onCollapse, onPla
   const cause = after && detail.causes.find((cause) => after.outputs.some((output) => output.name === cause.result));
   const taken = detail.taken[place.side].find((taken) => taken.result === node.outputs[0]?.name);
   const rules = [...new Set(node.edits.map((edit) => report.edits[edit]?.rule))].filter((rule) => rule !== undefined);
-  const types = (of: Node | undefined) => new Map(of?.outputs.map((output) => [output.name, output.type]));
+  const types = (of: GraphNode | undefined) => new Map(of?.outputs.map((output) => [output.name, output.type]));
   const [typesBefore, typesAfter] = [types(before), types(after)];
   const attributes = Object.entries(node.attributes);
 

@@ -2,7 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { BOX_HEIGHT, BOX_WIDTH } from "./canvas";
+import { spawn } from "../spawn";
 import type { Placed } from "./layout";
+import script from "./layout-worker.ts?worker&url";
 import type { Drawn } from "./model";
 
 const waiting = new Map<number, (placed: Placed) => void>();
@@ -11,7 +13,7 @@ let last = 0;
 
 function place(drawn: Drawn): Promise<Placed> {
   if (!worker) {
-    worker = new Worker(new URL("./layout-worker.ts", import.meta.url), { type: "module", name: "layout" });
+    worker = spawn(script, "layout");
     worker.addEventListener("message", ({ data }: MessageEvent<{ id: number; placed: Placed }>) => {
       waiting.get(data.id)?.(data.placed);
       waiting.delete(data.id);
