@@ -68,13 +68,12 @@ fn part<'a>(place: &Place<'a>, value: ValueId) -> Option<Part<'a>> {
 fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let slot = usize::from(node.is("Gather"));
-    let axis_miss = if node.is("MatMul") || node.is("Gemm") { miss!("rows") } else { miss!("one-axis") };
     let value = node.input(slot).ok_or(Miss::ROOT)?;
     ensure(place.constant(value).is_none(), miss!("constant").of(value))?;
-    let Part { id, slice, whole, data, axis } = part(place, value).ok_or(axis_miss)?;
+    let Part { id, slice, whole, data, axis } = part(place, value).ok_or(miss!("one-axis"))?;
     let outputs: Vec<ValueId> = node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("constant"))?;
     let first = *outputs.first().filter(|_| outputs.len() <= 2).ok_or(miss!("constant"))?;
-    let kept = kept_axis(place, node, value, first, axis).ok_or(axis_miss)?;
+    let kept = kept_axis(place, node, value, first, axis).ok_or(miss!("one-axis"))?;
     let is_added = |&(reader, _): &(NodeId, usize)| place.model.node(reader).is_some_and(|reader| reader.is("Add"));
     ensure(!node.is("Gather") || !place.model.users(first).iter().any(is_added), miss!("no-embedding"))?;
     let mut others: Vec<ValueId> = Vec::new();
