@@ -73,7 +73,7 @@ enum Command {
     Diff(Deferred<diff::Diff>),
     /// List the supported operators and versions.
     Ops(Deferred<ops::Ops>),
-    /// List the rewrite rules and passes, or describe one with its law and premises.
+    /// List the rewrite rules and passes, or print one rule: the equation it applies (its law) and the conditions under which it applies (its premises).
     Rules(Deferred<rules::Rules>),
     /// Print a completion script for a shell.
     Completions(Deferred<completions::Completions>),

@@ -92,7 +92,7 @@ pub(super) struct Passes {
     /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). Repeatable.
     #[arg(long, value_name = "[DOMAIN::]OP=DIALECT", help_heading = "Optimization")]
     strided_slice: Vec<SliceName>,
-    /// Allow constants to enlarge the model by this share of its size, in percent; 256 KiB are always allowed.
+    /// Limit for constant folding: the model may grow by this many percent of its size (growth of up to 256 KiB is always allowed).
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = sizes::percent, allow_hyphen_values = true, help_heading = "Optimization")]
     max_growth: f64,
     /// Do not fold constants larger than this (16K, 1MB).

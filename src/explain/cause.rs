@@ -54,7 +54,7 @@ impl CauseKind {
         match self {
             CauseKind::Values => "Depend on input values",
             CauseKind::Moves => "Select or rearrange input values",
-            CauseKind::Sizes => "Compute sizes that are known only at run time",
+            CauseKind::Sizes => "Shape computations: these nodes compute tensor sizes that are known only at run time",
             CauseKind::Operator => "Depend on an unknown operator",
             CauseKind::Random => "Depend on random numbers",
             CauseKind::Quantized => "Keep constants quantized",
@@ -223,7 +223,7 @@ fn values(view: &View<'_>, id: NodeId, node: &Node, from: Option<ValueId>) -> Re
                 (CauseKind::Moves, text, Some(indices))
             }
             (_, Some((indices, Kind::Sizes))) => moves(format!(
-                "its indices '{}' depend on sizes, and its data on values of {}",
+                "its indices '{}' depend on dims that are known only at run time, and its data depends on values of {}",
                 view.name(indices),
                 view.root_of(from)
             )),

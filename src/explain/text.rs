@@ -49,7 +49,7 @@ impl Explanation {
         if !self.suggestions.is_empty() {
             writeln!(
                 f,
-                "\nAssumptions about the inputs that allow further folding. Each was tried, and excludes inputs that the model accepts:"
+                "\nAssumptions about the inputs that allow further folding. Each one was tried by folding again with it. The folded model then accepts fewer inputs:"
             )?;
         }
         for found in &self.suggestions {

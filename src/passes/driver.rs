@@ -142,7 +142,6 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::clock::Instant;
     use crate::dim::Scope;
     use crate::ir::{Model, text};
     use crate::ops::{Budget, Walk};

@@ -24,7 +24,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("zero", "the state is a constant with all elements +0"),
         ("finite", "the weights that multiply the state are constant and finite"),
-        ("known-batch", "the batch size is a constant, so that consumers allocate the zeros themselves"),
+        (
+            "known-batch",
+            "the batch size is a constant: with a dynamic batch, some runtimes cannot create the initial state of zeros themselves",
+        ),
     ],
     exact: true,
     operators: &["LSTM", "RNN"],

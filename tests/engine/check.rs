@@ -255,7 +255,7 @@ fn given_values_are_compared_as_well() {
     let error = document.fold_checked_on(&Options::new(), 0, given, &mut |_| {}).unwrap_err();
     assert_eq!(error.kind(), onnx_slice_fold::ErrorKind::Usage);
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    assert_eq!((error.to_string().as_str(), cause.as_str()), ("'a.npz'", "no value is given for input 'x'"));
+    assert_eq!((error.to_string().as_str(), cause.as_str()), ("'a.npz'", "the value of input 'x' is missing"));
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn strings_are_not_looked_up_where_they_were_cut_out() {
     }
     // Numbers are, so that the models above tell something.
     let more = bodies("float").iter().filter(|body| lookups(body).1 > lookups(body).0).count();
-    assert!(more >= 4, "{more}");
+    assert!(more >= 3, "{more}");
 }
 
 /// ONNX Runtime makes a Slice of a lookup by a Range, with the numbers of the Range for bounds: below 0 these count from the end.

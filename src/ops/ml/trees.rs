@@ -94,7 +94,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     for (at, &tree) in trees.iter().enumerate() {
         if seen.insert(tree) {
             if children.contains(&at) {
-                return Err(Decline::unsupported("the first node of a tree is not its root"));
+                return Err(Decline::unsupported("the tree ensemble lists a child before the root of its tree"));
             }
             forest.roots.push(next(at));
         }

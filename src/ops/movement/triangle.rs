@@ -33,7 +33,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let zeros = Fact::constant(zero_row(dtype, &shape)?);
     Ok(vec![follow(fact, &[data, &zeros], &|operands| match operands {
         [data, zeros] => triangle(data, zeros, diagonal, upper),
-        _ => Err(Decline::invalid("the operator needs data and zeros of one type")),
+        _ => Err(Decline::invalid("the data and the zero point must have the same data type")),
     })])
 }
 
@@ -52,7 +52,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let zeros = zero_row(data.dtype(), data.shape())?;
     let result = moved(&[data, &zeros], &|operands| match operands {
         [data, zeros] => triangle(data, zeros, diagonal, upper),
-        _ => Err(Decline::invalid("the operator needs data and zeros of one type")),
+        _ => Err(Decline::invalid("the data and the zero point must have the same data type")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }

@@ -21,7 +21,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a)",
         sentence: "Merges two arithmetic operators with constants.",
         premises: &[
-            ("no-cancelling", "the sum of two terms is not much smaller than either: (x + a) − a rounds x"),
+            (
+                "no-cancelling",
+                "the two constants do not cancel: if their sum is much smaller than each of them, the rewrite changes the rounding, as in (x + a) − a",
+            ),
             (
                 "in-range",
                 "the product of two factors is finite and has all digits, and so is the first one times operands of ordinary \

@@ -101,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
             ("cannot-fail", "no node in between can fail, or none of them is empty at any size"),
             (
                 "no-quantized-constant",
-                "it is not a constant that is quantized afterwards, because OpenVINO fails on products with one",
+                "the operand is not a constant that feeds a QuantizeLinear, because OpenVINO fails on a MatMul with such a constant",
             ),
             (
                 "no-normalized-sum",
