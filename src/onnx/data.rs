@@ -5,8 +5,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::encode::Destination;
-use super::fill::Filler;
+use super::fill::{Filler, NewData};
 use super::proto::StringStringEntryProto;
 use super::save::{NewFile, SaveError};
 use super::source::Source;
@@ -36,21 +35,6 @@ pub(super) struct DataWriter<'a, O = Filler<'a>> {
     out: O,
     /// What has been written, by its key. It is held, so that an address means one thing only.
     written: BTreeMap<PayloadKey, (Placement, Held)>,
-}
-
-/// A new file that is written from its beginning.
-pub(super) trait NewData: Destination {
-    /// Returns the number of bytes so far.
-    fn len(&self) -> u64;
-
-    /// Fails now if there cannot be a file of so many bytes.
-    ///
-    /// # Errors
-    /// The reason.
-    fn must_hold(&self, len: u64) -> Result<(), SaveError>;
-
-    /// Adds the place to an error of the system.
-    fn failed(&self, error: std::io::Error) -> SaveError;
 }
 
 /// A payload that has been written.

@@ -15,7 +15,6 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-use super::data::NewData;
 use super::encode::Destination;
 use super::file::Origin;
 use super::save::{NewFile, SaveError};
@@ -35,6 +34,21 @@ const BLOCK: u64 = 4096;
 
 /// A hole of this size is left out.
 const HOLE: u64 = 1 << 20;
+
+/// A new file that is written from its beginning.
+pub(super) trait NewData: Destination {
+    /// Returns the number of bytes so far.
+    fn len(&self) -> u64;
+
+    /// Fails now if there cannot be a file of so many bytes.
+    ///
+    /// # Errors
+    /// The reason.
+    fn must_hold(&self, len: u64) -> Result<(), SaveError>;
+
+    /// Adds the place to an error of the system.
+    fn failed(&self, error: io::Error) -> SaveError;
+}
 
 /// Copies from a place in a file to the position of another, as many bytes as it likes; 0 if it cannot.
 type CopyRange = fn(&File, u64, &File, usize) -> io::Result<usize>;

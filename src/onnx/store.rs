@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::data::{DataWriter, NewData, offset_after};
+use super::data::{DataWriter, offset_after};
 use super::encode::{Destination, EncodeError, Encoded};
 use super::export::{Exported, Externals, export_apart};
 use super::external::Reference;
 use super::fill::Filler;
+use super::fill::NewData;
 use super::proto::StringStringEntryProto;
 use super::save::{NewFile, SaveError, directory_of};
 use super::source::Source;

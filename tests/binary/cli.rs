@@ -351,7 +351,7 @@ fn a_name_that_means_something_else_is_no_strided_slice() {
     let name = path.to_string_lossy();
     for (given, reason) in [
         ("Relu=tensorflow", "the program already defines the operator Relu"),
-        ("a::B=onnx", "there is no dialect 'onnx'"),
+        ("a::B=onnx", "unknown dialect 'onnx'"),
         ("a::B", "is not DOMAIN::OP=DIALECT"),
     ] {
         let done = run(&[&name, "--strided-slice", given]);
@@ -448,7 +448,7 @@ fn what_is_assumed_is_checked() {
         (&["--overwrite-input-shape", "x:1,3,,4"], "is not an input and its shape"),
         (&["--overwrite-input-shape", "q:1"], "the model has no input named 'q'"),
         (&["--overwrite-input-shape", "x:1,3,224"], "[1,3,224] contradicts it"),
-        (&["--input-shapes", "x:1,3,224,224", "--input-shapes", "z:2,224"], "which [2,224] contradicts"),
+        (&["--input-shapes", "x:1,3,224,224", "--input-shapes", "z:2,224"], "[2,224] contradicts it"),
         (&["--input-shapes", "x:1,4,16,16"], "make a node invalid: Conv node"),
     ];
     for (options, message) in cases {
@@ -500,7 +500,7 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
         let refused = run(&[&path, "--strict", "-o", &target.to_string_lossy()]);
         let told = text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(1), "{body}: {told}");
-        assert!(told.contains("contradicts itself") && told.contains(place), "{body}: {told}");
+        assert!(told.contains("the model is inconsistent") && told.contains(place), "{body}: {told}");
         assert!(run(&[&path, "-o", &target.to_string_lossy()]).status.success(), "{body}");
     }
     // One name for two sizes is told of and no contradiction.

@@ -318,5 +318,5 @@ fn a_factor_decides_a_maximum_that_reaches_it() {
     check(&scope, "S*(m*max(0, 1 - S) + 1)", "S");
     check(&scope, "S*max(0, S + m - 1)", "S*(S + m - 1)");
     check(&scope, "S*max(0, S - 2)", "S*max(0, S - 2)");
-    check(&scope, "(S - 5)*max(0, S - 6)", "S*max(0, S - 6) - 5*max(0, S - 6)");
+    check(&scope, "(S - 5)*max(0, S - 6)", "max(0, S - 6)*(S - 5)");
 }

@@ -7,18 +7,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::demands::holder_in;
-use super::survey::{Survey, add_symbols};
+use super::survey::{Group, Survey, add_symbols};
 use crate::dim::Symbol;
 use crate::ir::{Facts, Model, NodeId, ValueId};
-
-/// Size nodes that are planned together.
-#[derive(Default)]
-pub(super) struct Group {
-    /// The nodes, in an order to compute in.
-    pub nodes: Vec<NodeId>,
-    /// The number of nodes that are needed only because a node of the group measures their results.
-    pub shape_only: usize,
-}
 
 /// Something that two size nodes may have in common.
 #[derive(PartialEq, Eq, Hash)]

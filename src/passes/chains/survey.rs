@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::groups::Group;
 use super::order::as_late_as_possible;
 use super::row::{Row, RowId};
 use super::row_table::RowTable;
@@ -14,6 +13,15 @@ use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, Value
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{self, Opset, is_strided};
 use crate::rewrite::is_quantization;
+
+/// Size nodes that are planned together.
+#[derive(Default)]
+pub(super) struct Group {
+    /// The nodes, in an order to compute in.
+    pub nodes: Vec<NodeId>,
+    /// The number of nodes that are needed only because a node of the group measures their results.
+    pub shape_only: usize,
+}
 
 /// Longer vectors are no shapes.
 pub(super) const MAX_LEN: usize = 64;

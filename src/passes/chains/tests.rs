@@ -4,10 +4,10 @@ use std::rc::Rc;
 
 use super::demand::Demand;
 use super::demands::Demands;
-use super::groups::Group;
 use super::row::Row;
 use super::search::{Search, SearchLimits};
 use super::step::{Claim, Operand, Plan, Step};
+use super::survey::Group;
 use super::survey::Survey;
 use super::terms::{Formula, Term, TermId, Terms};
 use super::verify::{Mismatch, verify};
