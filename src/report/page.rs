@@ -76,7 +76,7 @@ fn head(page: &mut String, title: &str) {
 /// Begins a section.
 fn section(page: &mut String, id: &str) {
     let title = SECTIONS.iter().find(|(known, _)| *known == id).map_or("", |(_, title)| title);
-    let _ = write!(page, "<section id=\"{id}\" aria-labelledby=\"{id}-title\"><h2 id=\"{id}-title\">{title}</h2>\n");
+    let _ = writeln!(page, "<section id=\"{id}\" aria-labelledby=\"{id}-title\"><h2 id=\"{id}-title\">{title}</h2>");
 }
 
 /// Begins a table. Numbers are aligned to the right.

@@ -13,16 +13,10 @@ const TERMS_OF_STEP: u32 = 64;
 pub const PROOF_STEPS: &str = "proof-steps";
 
 /// The steps left for the present attempt. A question outside of attempts is limited by the prover's fuel only.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(in crate::dim) struct Steps {
     left: Option<u32>,
     is_cut: bool,
-}
-
-impl Default for Steps {
-    fn default() -> Self {
-        Steps { left: None, is_cut: false }
-    }
 }
 
 impl Scope {

@@ -4,6 +4,8 @@
 //! A plan for one group can save nothing in another, so each group is planned as if there were no other: the effort for another
 //! group, or a demand of another group that cannot be met, changes no plan.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::demands::holder_in;
@@ -57,7 +59,7 @@ impl Survey {
         for (at, node) in self.order.iter().enumerate().filter_map(|(at, &id)| Some((at, model.node(id)?))) {
             let computed = |value: &ValueId| !model.value(*value).is_constant();
             let operands = node.inputs().iter().flatten().copied().filter(computed);
-            let mut symbols: FxHashSet<Symbol> = FxHashSet::default();
+            let mut symbols: BTreeSet<Symbol> = BTreeSet::new();
             let mut open: Vec<ValueId> = operands.clone().collect();
             for value in operands.chain(node.outputs().iter().flatten().copied()) {
                 sets.join(at, Shared::Value(value));

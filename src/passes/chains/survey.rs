@@ -343,7 +343,7 @@ fn tells_sizes(facts: &Facts, node: &Node) -> bool {
 }
 
 /// Adds the symbols in the shape and in the elements of a value.
-pub(super) fn add_symbols(facts: &Facts, value: ValueId, into: &mut FxHashSet<Symbol>) {
+pub(super) fn add_symbols(facts: &Facts, value: ValueId, into: &mut impl Extend<Symbol>) {
     let Some(fact) = facts.get(value) else { return };
     let symbols = |dim: &Dim| facts.scope().current(dim).symbols();
     for dim in fact.shape().into_iter().flatten() {
