@@ -41,7 +41,7 @@ pub struct Parts<'a> {
 /// leads to, which is not written: other links may lead to it. A new file has the permissions any new file has.
 ///
 /// With external data there are two files to put in place, and between the two a crash can leave the new data beside the
-/// old model. [`DataWriter`] therefore never takes the name of data that the source still reads.
+/// old model. `DataWriter` therefore never takes the name of data that the source still reads.
 ///
 /// # Errors
 /// If `target` is something other than a regular file, or one of the source's data files; if the model is over the size

@@ -1,4 +1,4 @@
-//! Rewrites: rules that look at a node and what is proved about it, and answer with an [`Edit`] that computes the same with
+//! Rewrites: rules that look at a node and what is proved about it, and answer with an [`Edit`](crate::ir::Edit) that computes the same with
 //! less.
 //!
 //! A rule is a pure function: it sees the model and changes nothing. The values its edit makes are placeholders until the driver
@@ -8,11 +8,11 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`miss`] | the reason for which a rule declines: the premise that failed, with its operand or dim |
-//! | [`place`] | a node with its facts, as a rule sees it |
-//! | [`rule`] | a rule as data |
-//! | [`guards`] | conditions on every edit, whatever its rule proves |
-//! | [`list`] | all rules, in the order they are tried; no other file here imports it |
+//! | `miss` | the reason for which a rule declines: the premise that failed, with its operand or dim |
+//! | `place` | a node with its facts, as a rule sees it |
+//! | `rule` | a rule as data |
+//! | `guards` | conditions on every edit, whatever its rule proves |
+//! | `list` | all rules, in the order they are tried; no other file here imports it |
 
 mod axes;
 mod batches;
