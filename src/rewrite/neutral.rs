@@ -140,7 +140,7 @@ fn choice(place: &Place<'_>) -> Result<Choice, Miss> {
 fn comparison_of_casts(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
-    let is_bounded = |value: ValueId| place.constant(value).is_some_and(|tensor| whole_numbers(tensor).is_some());
+    let is_bounded = |value: ValueId| place.constant(value).is_some_and(has_whole_numbers);
     let casts = [a, b].into_iter().filter(|&value| place.producer(value, "Cast").is_some());
     for cast in casts {
         ensure(place.model.is_read_only_by(cast, &[place.id]), miss!("only-reader").of(cast))?;
@@ -189,23 +189,23 @@ fn cast_integers(place: &Place<'_>, value: ValueId, may_round: bool) -> Option<V
         .then_some(integers)
 }
 
-/// Returns the elements of a float tensor if all of them are whole numbers below 2^p, where p is the number of binary digits of the type. Each
+/// Returns `true` if all elements of a float tensor are whole numbers below 2^p, where p is the number of binary digits of the type. Each
 /// whole number up to 2^p is represented exactly and rounding is monotone, so that no other integer is rounded to or across such an element.
-fn whole_numbers(tensor: &Tensor) -> Option<Vec<f64>> {
+fn has_whole_numbers(tensor: &Tensor) -> bool {
     let digits = match tensor.dtype() {
         DType::Double => 53,
         DType::Float => 24,
         DType::Float16 => 11,
         DType::Bfloat16 => 8,
-        _ => return None,
+        _ => return false,
     };
     let most = 2f64.powi(digits);
-    tensor.to_f64s().filter(|numbers| numbers.iter().all(|x| x.fract() == 0.0 && x.abs() < most))
+    tensor.every_f64(|x| x.fract() == 0.0 && x.abs() < most) == Some(true)
 }
 
 /// Returns whole numbers as integers of a type.
 fn integers_of(tensor: &Tensor, dtype: DType) -> Option<Tensor> {
-    let numbers = whole_numbers(tensor)?;
+    let numbers = has_whole_numbers(tensor).then(|| tensor.to_f64s())??;
     match dtype {
         DType::Int32 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i32).collect()).ok(),
         DType::Int64 => Tensor::from_vec(tensor.shape(), numbers.into_iter().map(|x| x as i64).collect()).ok(),

@@ -34,7 +34,7 @@ fn range<'a>(place: &Place<'a>, edit: &'a Edit, value: ValueId) -> Option<&'a [O
 fn may_bound(place: &Place<'_>, edit: &Edit, number: Option<ValueId>) -> bool {
     let Some(number) = number else { return false };
     if let Some((_, tensor)) = edit.constants.iter().find(|(own, _)| *own == number) {
-        return tensor.to_i64s().is_some_and(|held| held.iter().all(|&at| at >= 0));
+        return tensor.every_i64(|at| at >= 0) == Some(true);
     }
     let known = if number.is_placeholder() { None } else { place.fact(number).and_then(crate::ir::Fact::ints) };
     known.is_some_and(|held| held.iter().all(|at| place.scope().ge(at, &Dim::constant(0)).is_yes()))

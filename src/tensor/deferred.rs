@@ -6,9 +6,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
-use super::threads;
+use super::threads::{self, IndexedParallelIterator, ParallelIterator};
 
 /// How the elements of a tensor are computed, any of them at any time, always with the same result.
 pub(crate) trait Recipe: Send + Sync + UnwindSafe + RefUnwindSafe {

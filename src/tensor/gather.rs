@@ -5,7 +5,6 @@
 )]
 
 use bytes::Bytes;
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use super::buffer::Buffer;
 use super::copy;
@@ -16,7 +15,7 @@ use super::packed::{code_at, pack_into, unpack_into};
 use super::selection::Selection;
 use super::storage::Tensor;
 use super::strided::StridedView;
-use super::threads;
+use super::threads::{self, IndexedParallelIterator, ParallelIterator};
 
 /// The elements of a view as a dense tensor of the view's shape.
 ///

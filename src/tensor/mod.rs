@@ -22,6 +22,7 @@ mod selection;
 pub mod smallfloat;
 mod storage;
 mod strided;
+#[cfg_attr(target_family = "wasm", path = "threads/single.rs")]
 pub mod threads;
 
 pub(crate) use buffer::Buffer;

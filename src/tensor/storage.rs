@@ -394,21 +394,38 @@ impl Tensor {
     /// Returns `true` if a condition holds for all elements of a real tensor, as [`to_f64s`](Self::to_f64s) gives them; `None` for strings and
     /// complex numbers. Reads a payload that is not in memory in blocks.
     pub fn every_f64(&self, mut holds: impl FnMut(f64) -> bool) -> Option<bool> {
-        const BLOCK: usize = 1 << 16;
+        self.every_block(|block| Some(block.to_f64s()?.into_iter().all(&mut holds)))
+    }
+
+    /// As [`every_f64`](Self::every_f64), of the integers that [`to_i64s`](Self::to_i64s) gives.
+    pub fn every_i64(&self, mut holds: impl FnMut(i64) -> bool) -> Option<bool> {
+        self.every_block(|block| Some(block.to_i64s()?.into_iter().all(&mut holds)))
+    }
+
+    /// Returns `true` if a condition holds for the tensor, or, where its payload is not in memory, for each [block](Self::block) of it.
+    fn every_block(&self, mut holds: impl FnMut(&Tensor) -> Option<bool>) -> Option<bool> {
         if self.is_in_memory() {
-            return Some(self.to_f64s()?.into_iter().all(holds));
+            return holds(self);
         }
-        let width = self.dtype.byte_len(1)?;
-        for first in (0..self.len).step_by(BLOCK) {
-            let len = BLOCK.min(self.len - first);
-            let mut bytes = vec![0; len.checked_mul(width)?];
-            self.read(first.checked_mul(width)?, &mut bytes);
-            let block = Tensor::from_bytes(self.dtype, &[len], bytes.into()).ok()?;
-            if !block.to_f64s()?.into_iter().all(&mut holds) {
+        for first in (0..self.len).step_by(Self::BLOCK) {
+            if !holds(&self.block(first)?)? {
                 return Some(false);
             }
         }
         Some(true)
+    }
+
+    /// The elements of a [block](Self::block).
+    pub(crate) const BLOCK: usize = 1 << 16;
+
+    /// Reads the elements from number `first` on, [`BLOCK`](Self::BLOCK) or as many as there are, into a tensor of rank 1. `None` for strings and
+    /// packed elements.
+    pub(crate) fn block(&self, first: usize) -> Option<Tensor> {
+        let width = self.dtype.byte_len(1).filter(|_| !self.dtype.is_packed())?;
+        let len = Self::BLOCK.min(self.len.checked_sub(first)?);
+        let mut bytes = vec![0; len.checked_mul(width)?];
+        self.read(first.checked_mul(width)?, &mut bytes);
+        Tensor::from_bytes(self.dtype, &[len], bytes.into()).ok()
     }
 
     /// Whether two tensors are the same bit for bit: type, shape and elements. Padding after packed elements is no part

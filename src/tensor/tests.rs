@@ -406,3 +406,49 @@ fn hashes_are_the_same_on_every_machine() {
     ];
     assert_eq!(hashes, [433049588739812972, 1047683472185114508, 13290483003378659339]);
 }
+
+/// A source that remembers its largest read.
+struct Watched(Vec<u8>, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl ByteSource for Watched {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, from: u64, out: &mut [u8]) -> std::io::Result<()> {
+        self.1.fetch_max(out.len(), std::sync::atomic::Ordering::Relaxed);
+        out.copy_from_slice(&self.0[from as usize..][..out.len()]);
+        Ok(())
+    }
+}
+
+#[test]
+fn questions_about_values_read_blocks() {
+    let count = Tensor::BLOCK * 2 + 3;
+    let outside = |tensor: &Tensor| {
+        let largest = std::sync::Arc::default();
+        let source = SharedSource::new(Box::new(Watched(tensor.bytes().to_vec(), std::sync::Arc::clone(&largest))));
+        let range = ByteRange::new(source, 0, tensor.bytes().len()).unwrap();
+        (Tensor::outside(tensor.dtype(), tensor.shape(), range).unwrap(), largest)
+    };
+    let (floats, largest) = outside(&Tensor::vector((0..count).map(|at| at as f32).collect()));
+    let mut seen = Vec::new();
+    assert_eq!(
+        floats.every_f64(|number| {
+            seen.push(number);
+            number >= 0.0
+        }),
+        Some(true)
+    );
+    assert!(seen.into_iter().eq((0..count).map(|at| at as f64)));
+    assert_eq!(floats.every_f64(|number| number < (count - 1) as f64), Some(false));
+    assert_eq!(floats.every_i64(|_| true), None);
+    let (ints, other) = outside(&Tensor::vector((0..count).map(|at| at as i64).collect()));
+    assert_eq!(ints.every_i64(|number| number >= 0), Some(true));
+    assert_eq!(ints.every_i64(|number| number != count as i64 - 1), Some(false));
+    for (tensor, largest) in [(floats, largest), (ints, other)] {
+        let most = Tensor::BLOCK * tensor.dtype().byte_len(1).unwrap();
+        assert_eq!(largest.load(std::sync::atomic::Ordering::Relaxed), most);
+        assert!(!tensor.is_in_memory());
+    }
+}

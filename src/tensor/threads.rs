@@ -5,7 +5,7 @@
 //! as many as the system allows. Without any, the work is done by the thread that asks for it if that is the only one at work
 //! ([`work_alone`]): others would have to wait until it comes by again, which it may never do.
 //!
-//! Nobody else shares work out: Clippy refuses rayon's own functions elsewhere.
+//! Nobody else shares work out: Clippy refuses rayon's own functions elsewhere. WebAssembly has `threads/single.rs` in place of this module.
 
 #![allow(clippy::disallowed_methods, reason = "this is where rayon is called")]
 
@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+pub use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 use rayon::slice::{Chunks, ChunksExact, ChunksExactMut, ChunksMut, ParallelSlice, ParallelSliceMut};
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 

@@ -11,8 +11,6 @@
     reason = "the layout checked the ranks, and blocks are cut from buffers made for the largest of them"
 )]
 
-use rayon::iter::ParallelIterator;
-
 use super::geometry::{Geometry, Operands, fitting, group};
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -21,7 +19,10 @@ use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::{NumbersOf, Traits, convolution};
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{Tensor, threads};
+use crate::tensor::{
+    Tensor,
+    threads::{self, ParallelIterator},
+};
 
 pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval).with(
     Traits::NONE

@@ -13,8 +13,6 @@
 //! With SAME and windows shorter than the stride the text and runtimes give different sizes, and so they do with SAME and `output_padding`, which
 //! the standard's inference adds: nothing is stated.
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::direct::{check_bias, check_kernel, check_padding};
 use super::geometry::{Geometry, Operands, group};
 use crate::dim::{Dim, Scope};
@@ -24,7 +22,7 @@ use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::{Traits, transposed_convolution};
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 
 pub(super) const CONV_TRANSPOSE: Operator = Operator::new("ConvTranspose", &[1, 11, 22], infer, eval)
     .with(Traits::NONE.fused_with_next().bilinear().macs(transposed_convolution));

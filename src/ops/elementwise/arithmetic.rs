@@ -274,7 +274,7 @@ fn infer_div(cx: &mut InferCx<'_>) -> InferResult {
 fn note_zero_divisor(cx: &mut InferCx<'_>) {
     let Some(divisor) = cx.input(1).filter(|fact| fact.dtype().is_some_and(DType::is_integer)) else { return };
     let has_zero = match divisor.data().and_then(Data::tensor) {
-        Some(tensor) => tensor.to_i64s().is_some_and(|held| held.contains(&0)),
+        Some(tensor) => tensor.every_i64(|divisor| divisor != 0) == Some(false),
         None => divisor.elements().is_some_and(|held| held.iter().any(|element| element.as_const_int() == Some(0))),
     };
     if has_zero {

@@ -9,11 +9,10 @@ use std::ops::Range;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use crate::ops::broadcast::Broadcast;
 use crate::ops::{Decline, EvalCx, EvalResult};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor, product};
 
 /// Elements one task computes.

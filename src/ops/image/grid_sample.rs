@@ -12,9 +12,8 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, Tensor, product};
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 pub(super) const GRID_SAMPLE: Operator = Operator::new("GridSample", &[16, 20, 22], infer, eval);
 

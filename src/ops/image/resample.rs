@@ -1,10 +1,8 @@
 //! Making a tensor from parts of another, one axis at a time: elements that are copied, and weighted sums.
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use crate::ops::lane::Lane;
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, Tensor, product};
 
 /// A tensor seen along one axis: `outer` times, `dim` rows of `inner` elements.

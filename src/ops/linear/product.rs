@@ -5,12 +5,10 @@
 //! can, and which those that can round otherwise.
 #![allow(clippy::indexing_slicing, reason = "blocks are cut from buffers made for the largest of them")]
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use crate::ops::Decline;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::vector::{has_wide_vectors, vectorized};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, Tensor};
 
 /// Terms of one partial sum.

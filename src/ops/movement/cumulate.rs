@@ -10,8 +10,6 @@
 //!
 //! Refused: an axis out of range, which every axis of a scalar is; other types than numbers.
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::around;
 use super::cells::elements_of;
 use super::moves;
@@ -19,7 +17,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[

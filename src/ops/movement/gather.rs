@@ -12,8 +12,6 @@
 //!
 //! Refused: indices outside `-dim .. dim` (in version 1 of Gather, ONNX Runtime counts negative ones from the end as well).
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::cells::{Builder, elements_of, index_values, moved, width};
 use super::moves;
 use super::{around, claim, count, of_rank};
@@ -21,7 +19,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{Buffer, Tensor, counted_in};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[

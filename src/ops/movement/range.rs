@@ -11,8 +11,7 @@
 //! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
 
 use super::moves;
-use crate::tensor::threads;
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 
 use crate::dim::{Dim, Law, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};

@@ -13,8 +13,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::around;
 use super::cells::{Builder, elements_of, moved};
 use super::order::{float_key, sort_keys};
@@ -22,7 +20,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)

@@ -1,13 +1,14 @@
 //! ArgMax and ArgMin.
 
-use rayon::iter::ParallelIterator;
-
 use super::real::{PARALLEL, TASK};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::vector::{Stored, find_in_run, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
-use crate::tensor::{DType, Tensor, dispatch_numeric, product, threads};
+use crate::tensor::{
+    DType, Tensor, dispatch_numeric, product,
+    threads::{self, ParallelIterator},
+};
 
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let axis = cx.attr_int("axis")?.unwrap_or(0);

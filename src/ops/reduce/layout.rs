@@ -1,10 +1,11 @@
 //! Walking the elements of a tensor that some axes of are reduced, in the order they lie in memory.
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::real::{PARALLEL, TASK};
 use crate::ops::vector::{fold_run, vectorized};
-use crate::tensor::{product, threads};
+use crate::tensor::{
+    product,
+    threads::{self, IndexedParallelIterator, ParallelIterator},
+};
 
 /// Results that a thread adds rows to: they stay in the nearest cache.
 const COLUMNS: usize = 512;
@@ -105,7 +106,11 @@ impl Layout {
                         },
                     )
                 };
-                threads::pieces_mut(&mut results, count).enumerate().map(rows).reduce(|| 0.0, f64::max)
+                threads::pieces_mut(&mut results, count)
+                    .enumerate()
+                    .map(rows)
+                    .reduce_with(f64::max)
+                    .map_or(0.0, |most| most.max(0.0))
             }
             [(_, 0)] if !self.run_reduced && elements.len() >= PARALLEL => {
                 let columns = |(task, results): (usize, &mut [A])| {
@@ -139,7 +144,11 @@ impl Layout {
                         },
                     )
                 };
-                threads::pieces_mut(&mut results, COLUMNS).enumerate().map(columns).reduce(|| 0.0, f64::max)
+                threads::pieces_mut(&mut results, COLUMNS)
+                    .enumerate()
+                    .map(columns)
+                    .reduce_with(f64::max)
+                    .map_or(0.0, |most| most.max(0.0))
             }
             _ => self.fold_alone(elements, &mut results, (start, step, merge, look)),
         };

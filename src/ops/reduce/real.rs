@@ -3,11 +3,10 @@
 use std::sync::{Mutex, PoisonError};
 
 use half::{bf16, f16};
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
 
 use crate::ops::vector::{Stored, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, Element, Tensor, nearest_bf16, nearest_f16};
 
 /// The elements of a float tensor. Takes the memory from the budget.

@@ -9,15 +9,13 @@
 //! | versions | 17: the axis is an attribute (1); 20: an operand (−2) |
 //! | refuses | one-sided transforms of complex data or of real frequencies, the last axis, an axis that is no scalar, a length of 0; not evaluated: real data of a length that does not go with the number of frequencies |
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::fourier::{Complex, FourierTables};
 use super::{length, number, one_sided, reals, rounded, scalar};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::size_operand::at_least;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, product};
 
 pub(super) const DFT: Operator = Operator::new("DFT", &[17, 20], infer, eval);

@@ -7,15 +7,13 @@
 //! | shapes | `[B, ⌊(L − F) / step⌋ + 1, F, 2]`, `⌊F / 2⌋ + 1` frequencies when `onesided`, the default |
 //! | refuses | a window that is not as long as a frame, one-sided transforms of complex signals, a frame longer than the signal |
 
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-
 use super::fourier::{Complex, FourierTables};
 use super::{length, number, one_sided, reals, rounded, scalar};
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::same_dtype;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::threads;
+use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
 use crate::tensor::{DType, product};
 
 pub(super) const STFT: Operator = Operator::new("STFT", &[17], infer, eval);

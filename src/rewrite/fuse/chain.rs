@@ -191,11 +191,14 @@ fn combined(shape: &[usize], constants: [&Tensor; 2], steps: [Link; 2]) -> Optio
 }
 
 fn typed<T: Number>(shape: &[usize], a: &Tensor, b: &Tensor, steps: [Link; 2]) -> Option<Tensor> {
-    let (a, b) = (a.elements::<T>()?, b.elements::<T>()?);
-    let pairs = a.iter().zip(b.iter());
-    let values: Option<Vec<T>> =
-        pairs.map(|(&a, &b)| if T::FLOAT { real(a, b, steps) } else { whole(a, b, steps) }).collect();
-    Tensor::from_vec(shape, values?).ok()
+    let mut values = Vec::with_capacity(a.len());
+    for first in (0..a.len()).step_by(Tensor::BLOCK) {
+        let (a, b) = (a.block(first)?, b.block(first)?);
+        for (&a, &b) in a.elements::<T>()?.iter().zip(b.elements::<T>()?.iter()) {
+            values.push(if T::FLOAT { real(a, b, steps) } else { whole(a, b, steps) }?);
+        }
+    }
+    Tensor::from_vec(shape, values).ok()
 }
 
 /// Wraps as the steps do.

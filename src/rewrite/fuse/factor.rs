@@ -383,5 +383,5 @@ fn passes_within_range(place: &Place<'_>, node: &Node, slot: usize) -> bool {
 /// the factor.
 fn divides_within_range(divisors: &Tensor, factor: f64) -> Option<bool> {
     let fits = |divisor: f64| has_room(divisors.dtype(), divisor.recip()) && divisor.is_finite();
-    Some(divisors.to_f64s()?.into_iter().all(|divisor| fits(divisor) && fits(divisor * factor)))
+    divisors.every_f64(|divisor| fits(divisor) && fits(divisor * factor))
 }

@@ -38,8 +38,7 @@ pub(super) fn is_ordinary(place: &Place<'_>, value: ValueId) -> bool {
                 continue;
             }
             let size = |number: f64| if divides && slot == 1 { number.recip() } else { number };
-            let numbers = tensor.to_f64s().unwrap_or_default();
-            if !numbers.into_iter().all(|number| is_ordinary_number(tensor.dtype(), size(number))) {
+            if tensor.every_f64(|number| is_ordinary_number(tensor.dtype(), size(number))) == Some(false) {
                 return false;
             }
         }

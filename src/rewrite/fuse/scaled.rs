@@ -4,10 +4,9 @@ use std::marker::PhantomData;
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
-use rayon::iter::ParallelIterator;
 
 use crate::ops::Budget;
-use crate::tensor::threads;
+use crate::tensor::threads::{self, ParallelIterator};
 use crate::tensor::{DType, Number, Recipe, Tensor, dispatch_numeric, product};
 
 use super::has_arithmetic;

@@ -293,7 +293,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
     )?;
     if scaling {
         let (value, tensor) = linear.own_weight(place, inner, id).ok_or(miss!("own-weights"))?;
-        let is_one = linear.is_vector && tensor.to_f64s().ok_or(Miss::COMPUTABLE)?.iter().all(|&scale| scale == 1.0);
+        let is_one = linear.is_vector && tensor.every_f64(|scale| scale == 1.0).ok_or(Miss::COMPUTABLE)?;
         if let Some(scale) = given(place, node, slot, &linear, dtype).filter(|_| is_one && node.is("Mul")) {
             set(&mut operands, linear.weight, Operand::Value(scale));
             return Ok(Fusion { remove, like: id, operator, attributes, operands });

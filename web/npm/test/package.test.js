@@ -11,6 +11,8 @@ import { FoldError, check, diff, explain, fold, inferShapes, init, inspect, reso
 import { chain, model, native, root } from "./support.js";
 
 const bytes = readFileSync(model);
+/** The number of nodes of the folded model. */
+const FOLDED = 81;
 const directory = mkdtempSync(join(tmpdir(), "onnx-slice-fold-"));
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
 
@@ -26,7 +28,7 @@ test("bytes, a Blob and a path give the same result", async () => {
   const folded = await fold(bytes);
   assert.ok(folded.model instanceof Uint8Array);
   assert.equal(folded.report.before.nodes, 104);
-  assert.equal(folded.report.after.nodes, 80);
+  assert.equal(folded.report.after.nodes, FOLDED);
   assert.equal(folded.report.after.bytes, folded.model.length);
   const ofBlob = await fold(new Blob([bytes]));
   assert.ok(ofBlob.model instanceof Blob);
@@ -67,7 +69,7 @@ test("wrong options name the right ones", async () => {
   await fails(fold(bytes, { opset: "newest" }), "usage", /expected a number from 1 to \d+, or 'latest'/);
   await fails(fold(bytes, { skip: ["no-such-rule"] }), "usage", /no-such-rule/);
   await fails(fold(bytes, { lean: true, shapes: "all" }), "usage", /exclude one another/);
-  await fails(fold(bytes, { dim: ["s34=1"] }), "assumption", /the model has dims 's33', 's50', 's6'/);
+  await fails(fold(bytes, { dim: ["s34=1"] }), "assumption", /dimension "s34" not found; [^]* did you mean s33\?/);
   await assert.rejects(fold(42), TypeError);
 });
 
@@ -83,7 +85,7 @@ test("a file that is no model is an error, and the next call works", async () =>
 
 test("calls run at the same time", async () => {
   const all = await Promise.all([fold(bytes), inspect(bytes), fold(bytes, { exact: true }), fold(new Uint8Array([1])).catch((error) => error)]);
-  assert.equal(all[0].report.after.nodes, 80);
+  assert.equal(all[0].report.after.nodes, FOLDED);
   assert.ok(all[3] instanceof FoldError);
 });
 
@@ -94,8 +96,8 @@ test("shapes, text, reasons and differences", async () => {
   assert.match(await show(bytes), /^<\n/);
   assert.match(await show(bytes, { form: "dot", around: "layer_norm_4", depth: 1 }), /^digraph/);
   const { report, text } = await explain(bytes, { trials: 3 });
-  assert.equal(report.nodes, 80);
-  assert.match(text, /80/);
+  assert.equal(report.nodes, FOLDED);
+  assert.match(text, new RegExp(`\\b${FOLDED}\\b`));
   assert.equal(await diff(bytes, bytes), "");
   assert.match(await diff(bytes, inferred.model), /~/);
   assert.match((await inspect(bytes)).text, /pytorch/);
@@ -110,8 +112,8 @@ test("details match the nodes before and after", async () => {
   const { report } = await fold(bytes, { detailed: true });
   const { before, after, taken, causes } = report.detail;
   assert.equal(before.nodes.length, 104);
-  assert.equal(after.nodes.length, 80);
-  assert.equal(causes.length, 80);
+  assert.equal(after.nodes.length, FOLDED);
+  assert.equal(causes.length, FOLDED);
   for (const [graph, other, kinds] of [[before, after, ["unchanged", "changed", "removed"]], [after, before, ["unchanged", "changed", "new"]]]) {
     for (const [at, node] of graph.nodes.entries()) {
       assert.ok(kinds.includes(node.status));
@@ -190,10 +192,10 @@ test("the program", () => {
   const output = join(directory, "program.onnx");
   const folded = run(model, "-o", output, "--dim", "s33=1", "--check=1");
   assert.equal(folded.status, 0, folded.stderr);
-  assert.match(folded.stdout, /all nodes +104 +78[^]*wrote [^]*checked/);
+  assert.match(folded.stdout, /all nodes +104 +79[^]*wrote [^]*checked/);
   assert.match(run("inspect", model).stdout, /pytorch/);
   assert.equal(run("diff", output, output).stdout, "");
-  assert.equal(JSON.parse(run(model, output, "--report", "json").stdout).after.nodes, 80);
+  assert.equal(JSON.parse(run(model, output, "--report", "json").stdout).after.nodes, FOLDED);
   assert.match(run("--help").stdout, /Usage: onnx-slice-fold/);
   assert.equal(run(model, "--exactly").status, 2);
   assert.equal(run(join(directory, "none.onnx")).status, 1);

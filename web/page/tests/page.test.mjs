@@ -142,7 +142,7 @@ test("follows a suggestion", async () => {
   await page.getByLabel("Command line that does the same").filter({ hasText: flags }).waitFor();
   await done(page);
   assert.match(await page.getByRole("region", { name: "Summary", exact: true }).innerText(), new RegExp(`→\\s*${promised}`));
-  const { bytes } = await native(join(ROOT, "models/slice_zoo_ts13d.onnx"), ...flags.split(" "));
+  const { bytes } = await native(join(ROOT, "models/slice_zoo_ts13d.onnx"), ...flags.match(/'[^']*'|[^ ]+/g).map((word) => word.replace(/^'(.*)'$/, "$1")));
   assert(bytes.equals((await download(page)).bytes));
 });
 
