@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_told():
     x, z = numpy.zeros((3, 2), numpy.float32), numpy.zeros(3, numpy.float32)
     assert osf.evaluate(model, {"x": x, "z": z})["y"].shape == (3, 2)
     for inputs, told in [
-        ({"x": x}, "no value is given for input 'z'"),
+        ({"x": x}, "the value of input 'z' is missing"),
         ({"x": x, "z": z, "q": z}, "no input named 'q'; its inputs are 'x', 'z'"),
         ({"x": x, "z": z[:2]}, "dimension 'n' is 3 in input 'x' and 2 in input 'z'"),
         ({"x": x.astype(numpy.float64), "z": z}, "elements of type float"),
