@@ -27,6 +27,12 @@ RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=. --remap-path-prefix=${CARG
     cargo build --profile dist --locked --target "$target" --target-dir "$root/target/release-build" --config 'profile.dist.strip="symbols"'
 built="$root/target/release-build/$target/dist/$program"
 cp "$built" README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE "$files/$name/"
+# The licences of the crates in the program. A release needs them; a trial of this script on a machine without cargo-about does not.
+if cargo about --version >/dev/null 2>&1; then
+    cargo about generate --locked about.hbs -o "$files/$name/THIRD-PARTY-NOTICES.txt"
+else
+    echo "$0: cargo-about is not installed: the archive has no third-party notices" >&2
+fi
 
 if [ "$target" = "$host" ]; then
     "$built" man >"$files/$name/onnx-slice-fold.1"
