@@ -583,7 +583,7 @@ impl OnnxModel {
     /// the model file, after which a data file is named.
     ///
     /// # Errors
-    /// If the sink fails, or a source could not be read; what the sink got is of no use then.
+    /// The sink fails, or a source cannot be read. The bytes that the sink has received are then useless.
     pub fn save_to(&self, name: &str, options: &SaveOptions, sink: &mut dyn ModelSink) -> Result<Saved, Error> {
         self.whole()?;
         Ok(onnx::store_to(&self.model, Path::new(name), self.source.as_ref(), options, sink)?)

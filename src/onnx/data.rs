@@ -33,7 +33,7 @@ pub(super) struct DataWriter<'a, O = Filler<'a>> {
     name: String,
     source: Option<&'a Source>,
     out: O,
-    /// What has been written, by its key. It is held, so that an address means one thing only.
+    /// The payloads written so far, by key. The map holds them, so that no address is used twice.
     written: BTreeMap<PayloadKey, (Placement, Held)>,
 }
 

@@ -350,7 +350,7 @@ impl DataFiles {
         missing.tensors = missing.tensors.saturating_add(1);
     }
 
-    /// The payload of the model file for which a slice of its outline stands.
+    /// The payload of the model file that a slice of its outline represents.
     pub(super) fn payload(&self, slice: &[u8]) -> Option<&ByteRange> {
         self.host.as_ref()?.outline.payload(slice)
     }

@@ -56,7 +56,7 @@ impl Outline {
         })
     }
 
-    /// Returns the payload for which a slice of the outline stands.
+    /// Returns the payload that a slice of the outline represents.
     pub fn payload(&self, slice: &[u8]) -> Option<&ByteRange> {
         (slice.len() == 1).then_some(())?;
         self.holes.get(&place_in(&self.bytes, slice)?)

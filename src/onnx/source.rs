@@ -145,7 +145,7 @@ impl Source {
         self.len
     }
 
-    /// Decodes the model, and beside it the fields the schema does not know.
+    /// Decodes the model, and separately the fields that the schema does not know.
     ///
     /// # Errors
     /// As [`decode_parts`].
@@ -154,7 +154,7 @@ impl Source {
         if self.len > MESSAGE_BYTES {
             return Err(DecodeError::TooLarge(self.len));
         }
-        // What is not in the outline counts as well.
+        // The size includes payloads outside the outline.
         let hidden = self.len.saturating_sub(self.bytes.len() as u64);
         let memory = limits.memory.saturating_add(limits.memory_per_byte.saturating_mul(hidden));
         decode_parts(&self.bytes, &Limits { memory, ..*limits }).map_err(|error| match error {

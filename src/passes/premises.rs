@@ -15,10 +15,10 @@ use crate::ops::traits::traits_of;
 use crate::ops::{Budget, Event, EventKind, Walk, input_labels};
 use crate::tensor::Tensor;
 
-/// Makes the assumptions, and learns of the symbols what every run that gives a result needs of them.
+/// Applies the assumptions, and adds the relations between symbols that every successful run implies.
 ///
 /// # Errors
-/// What is assumed cannot be; no run can succeed, if that is asked for.
+/// The assumptions contradict the model, or, under `strict`, no run of the model can succeed.
 pub(super) fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) -> Result<Walk, RunError> {
     let original = if options.assumptions.is_empty() { None } else { Some(model.clone()) };
     let names = if options.assumptions.is_empty() { Vec::new() } else { input_labels(model, model.main()) };

@@ -69,7 +69,7 @@ pub(crate) fn slices_taken(model: &Model, facts: &Facts) -> Vec<SliceTaken> {
     graph.nodes().filter(|&id| model.node(id).is_some_and(|node| node.is("Slice"))).filter_map(of).collect()
 }
 
-/// Returns what a range takes of an axis; `None` if it is not known.
+/// Returns the part of an axis that a range selects; `None` for an unknown range.
 pub(super) fn axis(scope: &Scope, size: &Dim, taken: Option<(Dim, Dim)>, step: Option<i64>, is_cut: bool) -> AxisTaken {
     let is_known = taken.is_some();
     let span = match &taken {

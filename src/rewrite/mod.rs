@@ -1,4 +1,4 @@
-//! Rewrites: rules that look at a node and what is proved about it, and answer with an [`Edit`](crate::ir::Edit) that computes the same with
+//! Rewrites: a rule inspects a node and its facts, and returns an [`Edit`](crate::ir::Edit) that computes the same with
 //! less.
 //!
 //! A rule is a pure function: it sees the model and changes nothing. The values its edit makes are placeholders until the driver

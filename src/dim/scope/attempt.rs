@@ -3,7 +3,7 @@
 use super::Scope;
 
 /// The most steps of proofs in one attempt, which is a rule at one node, or inference of one node. A step looks at a polynomial of at most 64
-/// terms. Without the limit, one node with thousands of operands of nested maxima takes minutes. No model of the corpora reaches it.
+/// terms. Without the limit, one node with thousands of operands of nested maxima takes minutes.
 const MOST_STEPS: u32 = 1 << 14;
 
 /// The terms of a polynomial that is looked at in one step.

@@ -188,7 +188,7 @@ fn questions_without_end_are_answered_by_intervals() {
         assert!(scope.ge(&scope.add(&a, &b), &Dim::constant(0)).is_yes());
     });
     assert_eq!(cut, Some(PROOF_STEPS));
-    // What was cut short is not remembered as unproved, and another attempt has steps of its own.
+    // A proof that the limit ended is not remembered as failed, and the next attempt has its full number of steps.
     assert_eq!(scope.attempt(|| scope.ge(&square, &product).is_yes()), (true, None));
 }
 

@@ -43,7 +43,7 @@ impl Sets {
     fn join(&mut self, at: usize, shared: Shared) {
         let other = *self.first.entry(shared).or_insert(at);
         let (a, b) = (self.root(at), self.root(other));
-        // The earlier node stands for the set, so that groups are in the order of their first nodes.
+        // The earlier node represents the set, so that groups are in the order of their first nodes.
         if let Some(parent) = self.parents.get_mut(a.max(b)) {
             *parent = a.min(b);
         }

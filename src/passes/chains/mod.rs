@@ -103,11 +103,11 @@ use step::Plan;
 use survey::Survey;
 pub(super) use survey::is_inside_a_quantized_group;
 
-/// The pass's name, under which its edits are counted: each group of sizes that is planned anew is one.
+/// The pass's name, under which its edits are counted: each group of sizes with a new plan counts as one edit.
 pub(super) const NAME: &str = "size-chain";
 
-/// How many rows all searches for one group together may expand, and how many one search may for one demand. Without a limit, a group
-/// of a hundred demands takes minutes.
+/// How many rows all searches for one group together may expand, and how many one search may for one demand. The number of
+/// candidate plans grows exponentially with the number of demands.
 const EFFORT: usize = 24_000;
 const MAX_EFFORT: usize = 1_000;
 
@@ -117,7 +117,7 @@ const SLACK: usize = 2;
 /// How many tensors are tried as the one whose shape is taken first.
 const MAX_FIRST_SHAPES: usize = 4;
 
-/// Plans each group of sizes of every graph anew where that takes fewer nodes. Returns how many nodes fewer.
+/// Replaces the nodes of each group of sizes where a plan takes fewer nodes. Returns how many nodes fewer.
 ///
 /// # Errors
 /// The model is inconsistent.

@@ -142,7 +142,7 @@ impl Fusion {
 /// How many integers a caller may give that are taken for sizes.
 const FEW_INTEGERS: usize = 16;
 
-/// The most numbers of a table that sizes are computed with. A longer table is a weight, and what is computed of it is data.
+/// The most numbers of a table that sizes are computed with. A longer table is a weight, and values computed from it are data.
 const MOST_OF_SIZES: usize = 64;
 
 /// How many nodes are looked at to tell whether numbers come from sizes.
