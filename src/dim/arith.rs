@@ -155,13 +155,23 @@ impl Scope {
     /// Applies `f·max(0, d) = f·d` in every term, where `f ≥ 0` and `d ≥ f − 1`: if `f` is at least 1, `d` is at least 0; if `f` is 0, both sides
     /// are 0.
     fn decide_maxima(&self, product: Dim) -> Option<Dim> {
-        let decided = product.terms().iter().position(|term| self.decided_maximum(term).is_some());
-        let Some(first) = decided else { return Some(product) };
-        let mut terms = product.terms().to_vec();
-        let term = terms.swap_remove(first);
-        let (rest, difference) = self.decided_maximum(&term)?;
-        let replaced = self.decide_maxima(difference.times_term(&rest)?)?;
-        self.decide_maxima(Dim::from_terms(terms)?)?.plus(&replaced)
+        if !product.terms().iter().any(|term| self.decided_maximum(term).is_some()) {
+            return Some(product);
+        }
+        let (mut open, mut decided) = (product.terms().to_vec(), Vec::new());
+        while let Some(term) = open.pop() {
+            let Some((rest, difference)) = self.decided_maximum(&term) else {
+                decided.push(term);
+                continue;
+            };
+            // Nested maxima may expand without bound. The product as it is says the same.
+            match difference.times_term(&rest).filter(|_| decided.len().saturating_add(open.len()) < MAX_TERMS as usize)
+            {
+                Some(replaced) => open.extend_from_slice(&replaced.terms()),
+                None => return Some(product),
+            }
+        }
+        Dim::from_terms(decided)
     }
 
     /// The other factors of a term and `d`, where [`decide_maxima`](Scope::decide_maxima) applies to its factor `max(0, d)`.
