@@ -44,7 +44,7 @@ pub enum PadMode {
     Wrap,
 }
 
-/// The order of the parts of the channel axis in DepthToSpace.
+/// The order of the parts of the channel axis in DepthToSpace and SpaceToDepth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockMode {
     /// Block row, block column, channel.
@@ -338,14 +338,18 @@ impl IndexMap {
     ///
     /// # Errors
     /// The rank is not 4, or the block is not known to divide height and width.
-    pub fn space_to_depth(scope: &Scope, source: &[Dim], block: i64) -> Result<IndexMap, Undecided> {
+    pub fn space_to_depth(scope: &Scope, source: &[Dim], block: i64, mode: BlockMode) -> Result<IndexMap, Undecided> {
         let [n, c, h, w] = source else { return Err(Undecided::Rank) };
         let b = number(block);
         let divided = |dim: &Dim| over(scope, dim, &b).ok_or_else(|| Undecided::Divides(b.clone(), dim.clone()));
         let (rows, columns) = (divided(h)?, divided(w)?);
         let split = [n, c, &rows, &b, &columns, &b].map(Dim::clone);
         let result = [n.clone(), scope.product([c, &b, &b]), rows.clone(), columns.clone()];
-        IndexMap::blocks(scope, source, &split, &[0, 3, 5, 1, 2, 4], &result)
+        let perm = match mode {
+            BlockMode::DepthColumnRow => [0, 3, 5, 1, 2, 4],
+            BlockMode::ColumnRowDepth => [0, 1, 3, 5, 2, 4],
+        };
+        IndexMap::blocks(scope, source, &split, &perm, &result)
     }
 
     /// Reshape, Transpose, Reshape.

@@ -44,7 +44,7 @@ pub(super) enum Form {
     Pieces(Arc<Pieces>),
 }
 
-/// A constant that the map does not interpret: equal numbers are equal constants.
+/// A constant that the map does not interpret: equal numbers are equal constants. [`Fill::of_element`] gives the bits of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fill(pub u64);
 

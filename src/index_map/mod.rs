@@ -37,6 +37,7 @@ mod compose;
 mod construct;
 mod equal;
 mod evaluate;
+mod fill;
 mod form;
 mod inverse;
 mod join;

@@ -30,6 +30,12 @@ pub enum Undecided {
     Overflow,
     /// Axes that do not fit the ranks.
     Rank,
+    /// Shapes or contents of operands that determine the positions are not known.
+    Operands,
+    /// Runtimes differ in the positions that an operator reads.
+    Disputed,
+    /// The operator computes elements.
+    NoMovement,
 }
 
 impl Undecided {
@@ -60,6 +66,9 @@ impl std::fmt::Display for Undecided {
             Undecided::TableLimit => "a table of positions has more than 65,536 entries",
             Undecided::Overflow => "a number does not fit 64 bits",
             Undecided::Rank => "the axes do not fit the ranks",
+            Undecided::Operands => "shapes or contents of operands that determine the positions are not known",
+            Undecided::Disputed => "runtimes differ in the positions that the operator reads",
+            Undecided::NoMovement => "the operator computes elements",
         })
     }
 }

@@ -62,4 +62,5 @@ pub use slice::slice_spec;
 pub use slice_cuts::{SliceCut, SliceCuts, slice_cuts};
 pub use slice_dialect::SliceDialect;
 pub use slice_name::{SliceName, SliceNameError};
+pub use traits::{Moved, index_map_of};
 pub use walk::Walk;

@@ -12,23 +12,27 @@
 //! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
 //! Slice are in dispute ([`SliceRule`]) only what they share is stated, and nothing is evaluated.
 
+use super::misread::may_be_misread;
+use super::movement::maps::MapResult;
 use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
 use super::slice_dialect::{OPENVINO, TENSORFLOW};
-use super::traits::{Movement, NumbersOf, Traits};
+use super::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits};
 use super::{
     Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
 };
 use crate::dim::Scope;
+use crate::index_map::Undecided;
 use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
 use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, StridedView, Tensor};
 
 /// Axes may come and go. No runtime that loads ONNX models has these operators.
-const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).some_types().not_inferred();
+const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).index_map(map).some_types().not_inferred();
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(
         Traits::movement(Movement::Selection, sliced_axes)
+            .index_map(map)
             .counts(sliced_counts)
             .repeats(sliced_narrow)
             .inferred_by_contents(1)
@@ -203,6 +207,16 @@ fn whole(fact: &Fact) -> Option<StridedView> {
     let shape = fact.static_shape()?;
     let strides = crate::tensor::strides_of(&shape)?;
     StridedView::new(&shape, &strides, 0).ok()
+}
+
+/// The map of a slice of any dialect, if all readings agree.
+fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let spec = slice_spec(view.model, view.facts, view.id, SliceRule::Agree)?.ok_or(Undecided::Operands)?;
+    let data = view.input(0).ok_or(Undecided::Operands)?;
+    if may_be_misread(view.model, view.facts, data) {
+        return Err(Undecided::Disputed);
+    }
+    Ok(Moved::of_first(slicing::index_map(view.scope(), &spec, view.dims(0)?)?))
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {

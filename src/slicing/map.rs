@@ -1,13 +1,22 @@
 //! The index map of a slice.
 
+use super::compose::with_numbers;
 use super::resolve::{resolve_exactly, resolve_index};
 use super::spec::{AxisOp, SliceSpec};
 use crate::dim::{Dim, Scope};
-use crate::index_map::{IndexMap, Selected};
+use crate::index_map::{IndexMap, Selected, Undecided};
 
-/// The map of a slice of data of this shape, in any dialect. `None` if the slice is not valid or not known exactly, or its map is
-/// undecided.
-pub fn index_map(scope: &Scope, spec: &SliceSpec, shape: &[Dim]) -> Option<IndexMap> {
+/// The map of a slice of data of this shape, in any dialect.
+///
+/// # Errors
+/// The slice is not valid or its bounds are not known exactly, or a question about dims is not decided.
+pub fn index_map(scope: &Scope, spec: &SliceSpec, shape: &[Dim]) -> Result<IndexMap, Undecided> {
+    let selected = selected(scope, spec, shape).ok_or(Undecided::Operands)?;
+    IndexMap::slice(scope, shape, &selected)
+}
+
+/// The selection of each axis. `None` if the slice is not valid or its bounds are not known exactly.
+fn selected(scope: &Scope, spec: &SliceSpec, shape: &[Dim]) -> Option<Vec<Selected>> {
     let entries = spec.dense(shape.len()).ok()??;
     let mut dims = shape.iter();
     let mut selected = Vec::with_capacity(entries.len());
@@ -19,13 +28,15 @@ pub fn index_map(scope: &Scope, spec: &SliceSpec, shape: &[Dim]) -> Option<Index
                 Selected::All
             }
             AxisOp::Range(range) => {
-                let (taken, len) = resolve_exactly(scope, dims.next()?, range, spec.reading)?;
+                let dim = dims.next()?;
+                let range = with_numbers(scope, dim, range, spec.reading);
+                let (taken, len) = resolve_exactly(scope, dim, &range, spec.reading)?;
                 Selected::Range { start: taken.start, step: taken.step, len }
             }
             AxisOp::Index(index) => Selected::At(resolve_index(scope, dims.next()?, index).ok()??),
         });
     }
-    IndexMap::slice(scope, shape, &selected).ok()
+    Some(selected)
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl Movement {
                 let map = IndexMap::concat(scope, &[source.into(), source.into()], *axis)?;
                 map.with_sources(scope, &[source.into()], &[0, 0])
             }
-            Movement::SpaceToDepth(block) => IndexMap::space_to_depth(scope, source, *block),
+            Movement::SpaceToDepth(block) => IndexMap::space_to_depth(scope, source, *block, BlockMode::DepthColumnRow),
             Movement::DepthToSpace(block, mode) => IndexMap::depth_to_space(scope, source, *block, *mode),
         }
     }

@@ -93,7 +93,9 @@ impl Movement {
             }
             Movement::Concat(axis) => IndexMap::concat(scope, operands, *axis),
             Movement::Filled(shape, fill) => Ok(IndexMap::filled(scope, shape, *fill)),
-            Movement::SpaceToDepth(block) => IndexMap::space_to_depth(scope, source()?, *block),
+            Movement::SpaceToDepth(block) => {
+                IndexMap::space_to_depth(scope, source()?, *block, BlockMode::DepthColumnRow)
+            }
             Movement::DepthToSpace(block, mode) => IndexMap::depth_to_space(scope, source()?, *block, *mode),
         }
     }

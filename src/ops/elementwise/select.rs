@@ -19,6 +19,7 @@ use super::{common_dtype, scalars, static_shapes, with_mapped, with_zipped};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
+use crate::ops::movement::maps::layout;
 use crate::ops::traits::{AxisSource, Movement, NodeFacts, Traits, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor};
@@ -33,7 +34,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         |cx| Ok(vec![cx.required(0)?.clone()]),
         |cx| Ok(vec![cx.data(0).cloned().ok_or_else(|| Decline::invalid("operand 0 is missing"))?]),
     )
-    .with(Traits::movement(Movement::Through, through).counts(|_, _, operand| operand(0))),
+    .with(Traits::movement(Movement::Through, through).counts(|_, _, operand| operand(0)).index_map(layout)),
     Operator::infer_only("Dropout", &[1, 6, 7, 10, 12, 13, 22], infer_dropout)
         .random()
         .with(Traits::NONE.inferred_by_shapes()),

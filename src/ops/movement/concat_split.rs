@@ -17,18 +17,21 @@
 //! number, or neither, and so many parts that the last would be less than empty.
 
 use super::cells::{Builder, follow, moved};
+use super::maps::MapResult;
 use super::moves;
 use super::{List, agree, around, claim, count, sizes, whole};
 use crate::dim::{Dim, Scope};
+use crate::index_map::{IndexMap, Shape, Undecided};
 use crate::ir::{Data, Fact};
 use crate::ops::size_operand::at_least;
-use crate::ops::traits::{Movement, NumbersOf, Traits};
+use crate::ops::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
         Traits::movement(Movement::Join, moves::untold)
+            .index_map(map_concat)
             .repeats(moves::joined_narrow)
             .inferred_by_numbers(NumbersOf::SameAxisOfEach)
             .passing_slices()
@@ -36,6 +39,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     ),
     Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(
         Traits::movement(Movement::Selection, moves::split_axes)
+            .index_map(map_split)
             .inferred_by_contents(1)
             .inferred_by_numbers(NumbersOf::Whole(1)),
     ),
@@ -83,6 +87,24 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
     }
     let fact = Fact::tensor(dtype, Some(dims));
     Ok(vec![follow(fact, &operands, &|operands| concatenated(operands, axis))])
+}
+
+/// The operands agree in the dims of all axes but one, those without elements too: their dims count where a runtime reads them.
+fn map_concat(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let slots: Vec<usize> = (0..view.node.inputs().len()).collect();
+    let shapes = slots.iter().map(|&slot| Ok(view.dims(slot)?.into())).collect::<Result<Vec<Shape>, Undecided>>()?;
+    let first = shapes.first().ok_or(Undecided::Rank)?;
+    let axis = concat_axis(&view.known_site()?, first.len())?;
+    for shape in &shapes {
+        if shape.len() != first.len() {
+            return Err(Undecided::Rank);
+        }
+        let differs = |(at, (a, b)): &(usize, (&Dim, &Dim))| *at != axis && !view.equal(a, b);
+        if let Some((_, (a, b))) = first.iter().zip(shape).enumerate().find(differs) {
+            return Err(Undecided::Equal(a.clone(), b.clone()));
+        }
+    }
+    Ok(Moved { slots, map: IndexMap::concat(view.scope(), &shapes, axis)? })
 }
 
 fn is_equal(scope: &Scope, dim: Option<&Dim>, other: &Dim) -> bool {
@@ -221,7 +243,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let (dtype, outputs) = (data.dtype(), cx.output_count());
     let scope = cx.scope();
-    let parts = match parts_inferred(cx)? {
+    let parts = match parts_inferred(cx, cx.input(1))? {
         Parts::Sizes(sizes) if sizes.len() != outputs => {
             return Err(Refusal::invalid(format!("there are {} sizes but {outputs} results", sizes.len())));
         }
@@ -269,23 +291,24 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     Ok(facts)
 }
 
-fn parts_inferred(cx: &InferCx<'_>) -> Result<Parts<Dim>, Refusal> {
-    let list = if cx.version >= 13 { List::Absent } else { List::attribute(cx, "split")? };
-    let by_number = || number_of_parts(cx).map(|(number, uneven)| Parts::Number(number, uneven));
-    let has_operand = cx.has_input(1) && !(2..13).contains(&cx.version);
+/// The parts of a Split; the sizes are an attribute or an operand.
+fn parts_inferred(site: &Site<'_>, sizes: Option<&Fact>) -> Result<Parts<Dim>, Refusal> {
+    let list = if site.version >= 13 { List::Absent } else { List::attribute(site, "split")? };
+    let by_number = || number_of_parts(site).map(|(number, uneven)| Parts::Number(number, uneven));
+    let has_operand = site.has_input(1) && !(2..13).contains(&site.version);
     Ok(match list {
         List::Known(sizes) => Parts::Sizes(sizes.into_iter().map(Dim::constant).collect()),
         _ if !has_operand => by_number()?,
         _ => {
-            check_exclusive(cx)?;
-            match (cx.ints(1), cx.constant(1)) {
+            check_exclusive(site)?;
+            match (sizes.and_then(Fact::ints), sizes.and_then(Fact::constant_tensor)) {
                 (Some(sizes), _) => Parts::Sizes(sizes),
                 // Sizes of Split-1 are of the data's type.
                 (None, Some(tensor)) => match whole(tensor) {
                     Some(sizes) => Parts::Sizes(sizes.into_iter().map(Dim::constant).collect()),
                     None => return Err(Refusal::invalid("the sizes are not whole numbers")),
                 },
-                (None, None) => Parts::Unknown(cx.input(1).and_then(Fact::static_len)),
+                (None, None) => Parts::Unknown(sizes.and_then(Fact::static_len)),
             }
         }
     })
@@ -316,6 +339,19 @@ fn equal_parts(scope: &Scope, dim: &Dim, number: usize, uneven: bool) -> Result<
 
 fn part(data: &Tensor, axis: usize, start: usize, len: usize) -> Result<Tensor, Decline> {
     Ok(gather(data, &StridedView::of(data).slice_axis(axis, start, 1, len)?)?)
+}
+
+fn map_split(view: &NodeFacts<'_>, output: usize) -> MapResult {
+    let (scope, site, data) = (view.scope(), view.known_site()?, view.dims(0)?);
+    let axis = axis_in(site.attr_int("axis")?.unwrap_or(0), data.len())?;
+    let sizes = match parts_inferred(&site, view.fact(1))? {
+        Parts::Sizes(sizes) => sizes,
+        Parts::Number(number, uneven) => equal_parts(scope, data.get(axis).ok_or(Undecided::Rank)?, number, uneven)?,
+        Parts::Unknown(_) => return Err(Undecided::Operands),
+    };
+    let (before, size) = (sizes.get(..output), sizes.get(output));
+    let (before, size) = before.zip(size).ok_or(Undecided::Operands)?;
+    Ok(Moved::of_first(IndexMap::range(scope, data, axis, scope.sum(before), 1, size.clone())?))
 }
 
 fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -13,18 +13,25 @@
 //! negative sizes.
 
 use super::cells::{elements_of, moved, overwrite};
+use super::maps::MapResult;
 use super::moves;
 use super::{claim, count, of_rank, sizes};
 use crate::dim::Dim;
+use crate::index_map::{Fill, IndexMap, Undecided};
 use crate::ir::{Attribute, Data, Fact, Scalar, SparseTensor};
-use crate::ops::traits::Traits;
+use crate::ops::traits::{Moved, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, StridedView, Tensor, dispatch_numeric, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Constant", &[1, 9, 11, 12, 13, 19, 21, 23, 24, 25], infer_constant, eval_constant),
-    Operator::new("ConstantOfShape", &[9, 20, 21, 23, 24, 25], infer_constant_of_shape, eval_constant_of_shape)
-        .with(Traits::NONE.counts(moves::filled_counts).uniform(moves::filled).inferred_by_contents(0)),
+    Operator::new("ConstantOfShape", &[9, 20, 21, 23, 24, 25], infer_constant_of_shape, eval_constant_of_shape).with(
+        Traits::NONE
+            .index_map(map_constant_of_shape)
+            .counts(moves::filled_counts)
+            .uniform(moves::filled)
+            .inferred_by_contents(0),
+    ),
     Operator::new("EyeLike", &[9, 22], infer_eye_like, eval_eye_like).with(Traits::NONE.inferred_by_shapes()),
 ];
 
@@ -147,6 +154,11 @@ fn infer_constant_of_shape(cx: &mut InferCx<'_>) -> InferResult {
         _ => Ok(cx.fresh_dim()),
     });
     Ok(vec![Fact::tensor(Some(fill.dtype()), Some(dims.collect::<Result<_, _>>()?))])
+}
+
+fn map_constant_of_shape(view: &NodeFacts<'_>, output: usize) -> MapResult {
+    let fill = Fill::of_element(&fill(&view.known_site()?)?).ok_or(Undecided::Operands)?;
+    Ok(Moved { slots: Vec::new(), map: IndexMap::filled(view.scope(), view.result_dims(output)?, fill) })
 }
 
 fn eval_constant_of_shape(cx: &mut EvalCx<'_>) -> EvalResult {

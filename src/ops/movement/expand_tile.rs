@@ -11,18 +11,21 @@
 //! Refused: dims that do not broadcast, negative sizes and repeats, another number of repeats than axes.
 
 use super::cells::{elements_of, follow};
+use super::maps::MapResult;
 use super::moves;
 use super::{of_rank, sizes, whole};
 use crate::dim::Dim;
+use crate::index_map::{IndexMap, Undecided};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{broadcast_dims, broadcast_static};
-use crate::ops::traits::{Movement, Traits};
+use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
 use crate::tensor::{StridedView, Tensor, gather, strides_of};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Expand", &[8, 13], infer_expand, eval_expand).with(
         Traits::movement(Movement::Spread, moves::spread_axes)
+            .index_map(map_expand)
             .counts(moves::spread_counts)
             .repeats(moves::expanded_narrow)
             .broadcast_with(1)
@@ -30,7 +33,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .passing_slices(),
     ),
     Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile)
-        .with(Traits::movement(Movement::Spread, moves::tiled_axes).inferred_by_contents(1)),
+        .with(Traits::movement(Movement::Spread, moves::tiled_axes).index_map(map_tile).inferred_by_contents(1)),
 ];
 
 fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
@@ -69,6 +72,10 @@ fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
         [data] => Ok(gather(data, &StridedView::of(data).broadcast_to(&shape)?)?),
         _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
+}
+
+fn map_expand(view: &NodeFacts<'_>, output: usize) -> MapResult {
+    Ok(Moved::of_first(IndexMap::expand(view.scope(), view.dims(0)?, view.result_dims(output)?)?))
 }
 
 fn eval_expand(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -135,6 +142,20 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
         [data] => tiled(data, &repeats),
         _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
+}
+
+fn map_tile(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let data = view.dims(0)?;
+    let repeats = if view.known_site()?.version < 6 {
+        let number = |slot: usize| {
+            let tensor = view.fact(slot).and_then(Fact::constant_tensor).ok_or(Undecided::Operands)?;
+            single(tensor).map_err(Undecided::from)
+        };
+        one_axis(data.len(), number(2)?, Dim::constant(number(1)?), Dim::constant(1))?
+    } else {
+        view.fact(1).and_then(Fact::ints).ok_or(Undecided::Operands)?
+    };
+    Ok(Moved::of_first(IndexMap::tile(view.scope(), data, &repeats)?))
 }
 
 fn eval_tile(cx: &mut EvalCx<'_>) -> EvalResult {

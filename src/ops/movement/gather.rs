@@ -13,6 +13,7 @@
 //! Refused: indices outside `-dim .. dim` (in version 1 of Gather, ONNX Runtime counts negative ones from the end as well).
 
 use super::cells::{Builder, elements_of, index_values, moved, width};
+use super::maps;
 use super::moves;
 use super::{around, claim, count, of_rank};
 use crate::dim::Dim;
@@ -25,6 +26,7 @@ use crate::tensor::{Buffer, Tensor, counted_in};
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather).with(
         Traits::movement(Movement::Selection, moves::gathered_axes)
+            .index_map(maps::gather)
             .repeats(moves::gathered_narrow)
             .fails_unless(moves::indices_inside)
             .needs(moves::gather_needs),
@@ -53,7 +55,7 @@ pub(super) fn places(indices: &[i64], dim: usize) -> Result<Vec<usize>, Decline>
     indices.iter().map(|&index| counted_in(index, dim).ok_or_else(|| outside(index, dim))).collect()
 }
 
-fn gather_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
+pub(super) fn gather_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
     axis_in(site.attr_int("axis")?.unwrap_or(0), rank)
 }
 

@@ -13,17 +13,19 @@
 //! reflect over more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
 
 use super::cells::{Builder, elements_of, follow, moved};
+use super::maps::MapResult;
 use super::moves;
 use super::{List, axes_in, claim, count, distinct_axes, given_list, of_rank, sizes};
-use crate::dim::Dim;
+use crate::dim::{Dim, Scope};
+use crate::index_map::{Fill, IndexMap, PadMode, Undecided};
 use crate::ir::{Data, Fact, Scalar};
-use crate::ops::traits::Traits;
+use crate::ops::traits::{Moved, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Indices, Number, StridedView, Tensor, dispatch_numeric, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad)
-        .with(Traits::NONE.uniform(moves::padded).inferred_by_contents(1).passing_slices()),
+        .with(Traits::NONE.index_map(map_pad).uniform(moves::padded).inferred_by_contents(1).passing_slices()),
     Operator::new("CenterCropPad", &[18], infer_center, eval_center),
 ];
 
@@ -155,6 +157,69 @@ fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode:
         [data, fill] => padded(data, fill, &margins(data.shape(), pads, mode)?),
         _ => Err(Decline::invalid("the operator needs data and a fill value of one type")),
     })
+}
+
+/// Axis by axis: first the cut that negative pads make, then the margins.
+fn map_pad(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (scope, site, data) = (view.scope(), view.known_site()?, view.dims(0)?);
+    let axes = match view.fact(3).filter(|_| site.version >= 18 && site.has_input(3)) {
+        Some(axes) => Some(distinct_axes(&axes.const_ints().ok_or(Undecided::Operands)?, data.len())?),
+        None => None,
+    };
+    let pads: Vec<Dim> = if site.version < 11 {
+        site.attr_ints(pads_attribute(site.version))?.unwrap_or_default().iter().copied().map(Dim::constant).collect()
+    } else {
+        view.fact(1).and_then(Fact::ints).ok_or(Undecided::Operands)?
+    };
+    let mode = match mode(&site)? {
+        Mode::Constant => PadMode::Constant(constant_fill(view, &site).ok_or(Undecided::Operands)?),
+        Mode::Reflect => PadMode::Reflect,
+        Mode::Edge => PadMode::Edge,
+        Mode::Wrap => PadMode::Wrap,
+    };
+    let zero = Dim::constant(0);
+    let mut map = IndexMap::identity(scope, data);
+    for (axis, (begin, end)) in per_axis(&pads, axes.as_deref(), data.len(), zero.clone())?.iter().enumerate() {
+        let cut = [cut_by(scope, begin)?, cut_by(scope, end)?];
+        if cut.iter().any(|cut| !cut.is_const(0)) {
+            let size = data.get(axis).ok_or(Undecided::Rank)?;
+            let both = scope.sum(&cut);
+            if !scope.le(&both, size).is_yes() {
+                return Err(Undecided::AtMost(both, size.clone()));
+            }
+            let [start, _] = cut;
+            let range = IndexMap::range(scope, map.result(), axis, start, 1, scope.sub(size, &both))?;
+            map = map.then(scope, &range)?;
+        }
+        let margin = |pad: &Dim| if scope.ge(pad, &zero).is_yes() { pad.clone() } else { zero.clone() };
+        let margins = (margin(begin), margin(end));
+        if !(margins.0.is_const(0) && margins.1.is_const(0)) {
+            let padded = IndexMap::pad(scope, map.result(), axis, (&margins.0, &margins.1), mode)?;
+            map = map.then(scope, &padded)?;
+        }
+    }
+    Ok(Moved::of_first(map))
+}
+
+/// The number of elements that a pad cuts off; the sign of the pad must be known.
+fn cut_by(scope: &Scope, pad: &Dim) -> Result<Dim, Undecided> {
+    let zero = Dim::constant(0);
+    if scope.ge(pad, &zero).is_yes() {
+        Ok(zero)
+    } else if scope.le(pad, &zero).is_yes() {
+        Ok(scope.neg(pad))
+    } else {
+        Err(Undecided::AtMost(zero, pad.clone()))
+    }
+}
+
+/// The constant of a Pad in mode constant.
+fn constant_fill(view: &NodeFacts<'_>, site: &Site<'_>) -> Option<Fill> {
+    if site.version >= 11 && site.has_input(2) {
+        return Fill::of_element(view.fact(2)?.constant_tensor()?);
+    }
+    let value = if site.version < 11 { site.attr_float("value").ok()?.unwrap_or(0.0) } else { 0.0 };
+    Fill::of_element(&fill_of(view.dtype(0)?, value)?)
 }
 
 fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {

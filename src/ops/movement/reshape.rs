@@ -35,6 +35,7 @@
 
 use super::List;
 use super::cells::elements_of;
+use super::maps;
 use super::moves;
 use super::{count, of_rank};
 use crate::dim::{Dim, Scope, Symbol};
@@ -45,6 +46,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(
         Traits::movement(Movement::Layout, moves::surviving_axes)
+            .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
             .needs(needs)

@@ -12,8 +12,8 @@
 //! Refused: an axis out of range or, in Unsqueeze, named twice; squeezing a dim that is not 1. Disputed and left alone: Squeeze with
 //! `axes` given but empty, where ONNX Runtime squeezes everything and the text nothing.
 
-use super::moves;
 use super::{List, axes_in, count, distinct_axes, given_list, of_rank};
+use super::{maps, moves};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
 use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
@@ -23,6 +23,7 @@ use crate::tensor::DType;
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, eval_squeeze).with(
         Traits::movement(Movement::Layout, moves::squeezed_axes)
+            .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
             .needs(needs)
@@ -31,13 +32,18 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     ),
     Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, eval_unsqueeze).with(
         Traits::movement(Movement::Layout, moves::unsqueezed_axes)
+            .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
             .inferred_by_contents(1)
             .carrying_quantization(),
     ),
-    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten)
-        .with(Traits::movement(Movement::Layout, moves::surviving_axes).counts(laid_out).repeats(moves::layout)),
+    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten).with(
+        Traits::movement(Movement::Layout, moves::surviving_axes)
+            .index_map(maps::layout)
+            .counts(laid_out)
+            .repeats(moves::layout),
+    ),
 ];
 
 /// Squeeze removes axes of dim 1 only.

@@ -13,25 +13,28 @@
 //! Refused: a `perm` that is no permutation, a rank other than 4, a block size below 1, dims that do not divide.
 
 use super::cells::follow;
+use super::maps::MapResult;
 use super::moves;
 use crate::dim::{Dim, Scope};
+use crate::index_map::{BlockMode, IndexMap};
 use crate::ir::{Data, Fact};
-use crate::ops::traits::{Movement, Traits};
+use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{StridedView, Tensor, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, eval_transpose).with(
         Traits::movement(Movement::Selection, moves::permuted_axes)
+            .index_map(map_transpose)
             .counts(moves::permuted_counts)
             .carrying_quantization()
             .repeats(moves::permuted_narrow)
             .passing_slices(),
     ),
     Operator::new("DepthToSpace", &[1, 11, 13, 28], infer_depth_to_space, eval_depth_to_space)
-        .with(Traits::movement(Movement::Selection, moves::untold).some_types()),
+        .with(Traits::movement(Movement::Selection, moves::untold).index_map(map_depth_to_space).some_types()),
     Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, eval_space_to_depth)
-        .with(Traits::movement(Movement::Selection, moves::untold).some_types()),
+        .with(Traits::movement(Movement::Selection, moves::untold).index_map(map_space_to_depth).some_types()),
 ];
 
 /// The permutation, which is one of `rank` axes.
@@ -64,22 +67,28 @@ fn infer_transpose(cx: &mut InferCx<'_>) -> InferResult {
     })])
 }
 
+fn map_transpose(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let data = view.dims(0)?;
+    let permutation = permutation(&view.known_site()?, data.len())?;
+    Ok(Moved::of_first(IndexMap::transpose(view.scope(), data, &permutation)?))
+}
+
 fn eval_transpose(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let permutation = permutation(cx, data.rank())?;
     Ok(vec![Data::Tensor(cx.gathered(data, &StridedView::of(data).permute(&permutation)?)?)])
 }
 
-/// The size of a block, and whether its axes stand before the channels in depth.
-fn block(site: &Site<'_>, mode_since: i64) -> Result<(i64, bool), Refusal> {
+/// The size of a block, and the order of its axes and the channels in depth.
+fn block(site: &Site<'_>, mode_since: i64) -> Result<(i64, BlockMode), Refusal> {
     let size = site.attr_int("blocksize")?.ok_or_else(|| Refusal::invalid("attribute 'blocksize' is missing"))?;
     if size < 1 {
         return Err(Refusal::invalid(format!("a block size of {size}")));
     }
     let mode = if site.version < mode_since { None } else { site.attr_str("mode")? };
     match mode {
-        None | Some("DCR") => Ok((size, true)),
-        Some("CRD") => Ok((size, false)),
+        None | Some("DCR") => Ok((size, BlockMode::DepthColumnRow)),
+        Some("CRD") => Ok((size, BlockMode::ColumnRowDepth)),
         Some(mode) => Err(Refusal::invalid(format!("'{mode}' is no mode"))),
     }
 }
@@ -122,8 +131,18 @@ fn infer_blocks(cx: &mut InferCx<'_>, block: i64, to_space: bool) -> InferResult
     Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
+fn map_depth_to_space(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (size, mode) = block(&view.known_site()?, 11)?;
+    Ok(Moved::of_first(IndexMap::depth_to_space(view.scope(), view.dims(0)?, size, mode)?))
+}
+
+fn map_space_to_depth(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (size, mode) = block(&view.known_site()?, 28)?;
+    Ok(Moved::of_first(IndexMap::space_to_depth(view.scope(), view.dims(0)?, size, mode)?))
+}
+
 fn eval_depth_to_space(cx: &mut EvalCx<'_>) -> EvalResult {
-    let (size, blocks_first) = block(cx, 11)?;
+    let (size, mode) = block(cx, 11)?;
     let data = cx.tensor(0)?;
     let (block, [batch, depth, height, width]) = measures(data, size)?;
     let fails = || Decline::invalid(format!("{depth} channels do not make blocks of {block} by {block}"));
@@ -132,10 +151,9 @@ fn eval_depth_to_space(cx: &mut EvalCx<'_>) -> EvalResult {
     if rest.checked_mul(area) != Some(depth) {
         return Err(fails());
     }
-    let (from, order) = if blocks_first {
-        ([batch, block, block, rest, height, width], [0, 3, 4, 1, 5, 2])
-    } else {
-        ([batch, rest, block, block, height, width], [0, 1, 4, 2, 5, 3])
+    let (from, order) = match mode {
+        BlockMode::DepthColumnRow => ([batch, block, block, rest, height, width], [0, 3, 4, 1, 5, 2]),
+        BlockMode::ColumnRowDepth => ([batch, rest, block, block, height, width], [0, 1, 4, 2, 5, 3]),
     };
     cx.claim(data.dtype(), data.shape())?;
     let moved = transposed(&data.reshape(&from)?, &order)?;
@@ -144,14 +162,17 @@ fn eval_depth_to_space(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn eval_space_to_depth(cx: &mut EvalCx<'_>) -> EvalResult {
-    let (size, blocks_first) = block(cx, 28)?;
+    let (size, mode) = block(cx, 28)?;
     let data = cx.tensor(0)?;
     let (block, [batch, depth, height, width]) = measures(data, size)?;
     if height % block != 0 || width % block != 0 {
         return Err(Decline::invalid(format!("{height} by {width} do not make blocks of {block} by {block}")));
     }
     let (rows, columns) = (height / block, width / block);
-    let order = if blocks_first { [0, 3, 5, 1, 2, 4] } else { [0, 1, 3, 5, 2, 4] };
+    let order = match mode {
+        BlockMode::DepthColumnRow => [0, 3, 5, 1, 2, 4],
+        BlockMode::ColumnRowDepth => [0, 1, 3, 5, 2, 4],
+    };
     cx.claim(data.dtype(), data.shape())?;
     let moved = transposed(&data.reshape(&[batch, depth, rows, block, columns, block])?, &order)?;
     let deep = block.checked_mul(block).and_then(|area| area.checked_mul(depth));

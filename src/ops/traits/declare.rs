@@ -64,6 +64,12 @@ impl Traits {
         .inferred_by_shapes()
     }
 
+    /// Each element of a result is an element of an operand or a constant, by this map.
+    pub const fn index_map(mut self, map: IndexMapOf) -> Traits {
+        self.index_map = Some(map);
+        self
+    }
+
     /// What reduces axes.
     pub const fn reduction(axes: Reduced, folds: Option<&'static str>) -> Traits {
         Traits { reduces: Some(Reduction { axes, folds }), fails: Failure::Never, ..Traits::NONE }.inferred_by_shapes()

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `pointwise` | a result at a place depends on the operands at the place |
 //! | [`moves`](Traits::moves) | results are elements of the operands, unchanged; [`axes`](Traits::axes) tells from which axes |
+//! | [`index_map`](Traits::index_map) | each element of a result is an element of an operand or a constant: the map gives which |
 //! | [`reduces`](Traits::reduces) | axes are reduced to one element each, kept with size 1 or dropped |
 //! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and places differ along these axes only |
 //! | [`kernels`](Traits::kernels) | what else the bits of a result depend on, in the kernels of runtimes |
@@ -22,6 +23,7 @@
 mod counting;
 mod declare;
 mod macs;
+mod moved;
 mod names;
 mod repeats;
 #[cfg(test)]
@@ -34,6 +36,7 @@ pub use macs::Macs;
 pub(in crate::ops) use macs::{
     attention, convolution, matrix_product, recurrence, transposed_convolution, turned_product,
 };
+pub use moved::{IndexMapOf, Moved, index_map_of};
 pub use names::*;
 pub use repeats::{Repetition, broadcast_narrow};
 pub use view::{NodeFacts, traits_of};
@@ -283,6 +286,8 @@ pub struct Traits {
     pub any_type: bool,
     /// Where the elements along each axis come from, for what moves elements.
     pub axes: Option<AxesOf>,
+    /// Where each element of a result comes from.
+    pub index_map: Option<IndexMapOf>,
     /// Axes are reduced.
     pub reduces: Option<Reduction>,
     /// The first result has the first operand's shape, and along all axes but these it treats places alike, each for itself, given that
@@ -356,6 +361,7 @@ impl Traits {
         moves: None,
         any_type: false,
         axes: None,
+        index_map: None,
         reduces: None,
         mixes: None,
         kernels: Kernels {
