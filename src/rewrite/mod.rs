@@ -35,6 +35,7 @@ mod limits;
 mod list;
 mod merge;
 mod miss;
+mod movement;
 mod moves;
 mod names;
 mod narrow;
