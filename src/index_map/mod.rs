@@ -50,6 +50,7 @@ mod write;
 pub use construct::{BlockMode, PadMode, Selected};
 pub use evaluate::{Binding, Element};
 pub use form::{Fill, IndexMap, MOST_DIGITS, MOST_ENTRIES, MOST_PIECES, Shape};
+pub use places::{Origin, Run};
 pub use undecided::Undecided;
 pub use write::{Allowed, AxisRange, Movement, Operand, Program, Step};
 

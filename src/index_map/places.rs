@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 
 use super::construct::{Builder, product};
 use super::form::{
-    Atom, Axis, Fill, Index, IndexMap, Lookup, MOST_PIECES, Piece, Read, Shape, minus, number, one, over, plus, times,
+    Atom, Axis, Core, Fill, Index, IndexMap, Lookup, MOST_PIECES, Piece, Read, Shape, is_equal, minus, number, one,
+    over, plus, times,
 };
 use super::undecided::Undecided;
 use super::{canonical, join};
@@ -24,21 +25,8 @@ impl IndexMap {
         shape: &[i64],
         indices: &[i64],
     ) -> Result<IndexMap, Undecided> {
-        let dim = source.get(axis).ok_or(Undecided::Rank)?;
-        let mut built = Builder::new();
-        let mut result = Shape::new();
-        for (at, size) in source.iter().enumerate() {
-            if at != axis {
-                built.whole_axis(size);
-                result.push(size.clone());
-                continue;
-            }
-            let digits: SmallVec<[usize; 4]> = shape.iter().map(|&size| built.digit(&number(size))).collect();
-            result.extend(shape.iter().map(|&size| number(size)));
-            let index = index_of(scope, dim, &digits, &built.digits, indices)?;
-            built.axis(size, index);
-        }
-        built.map(scope, source, result)
+        let shape: Shape = shape.iter().map(|&size| number(size)).collect();
+        gather_by(scope, source, axis, &shape, |size, own, digits| index_of(scope, size, own, digits, indices))
     }
 
     /// Gather by indices that are computed at run time: source 1, of this shape. They lie on the axis, negative ones are counted from the end.
@@ -51,21 +39,12 @@ impl IndexMap {
         axis: usize,
         indices: &[Dim],
     ) -> Result<IndexMap, Undecided> {
-        source.get(axis).ok_or(Undecided::Rank)?;
-        let mut built = Builder::new();
-        let mut result = Shape::new();
-        for (at, size) in source.iter().enumerate() {
-            if at != axis {
-                built.whole_axis(size);
-                result.push(size.clone());
-                continue;
-            }
-            let own = indices.iter().map(|size| Axis { size: size.clone(), at: Index::digit(built.digit(size)) });
-            let read = Read { source: 1, axes: own.collect() };
-            built.axis(size, Index::of_atom(Atom::Lookup(Arc::new(Lookup { read, size: size.clone() }))));
-            result.extend(indices.iter().cloned());
-        }
-        let mut map = built.map(scope, source, result)?;
+        let mut map = gather_by(scope, source, axis, indices, |size, own, _| {
+            let axes =
+                indices.iter().zip(own).map(|(size, &digit)| Axis { size: size.clone(), at: Index::digit(digit) });
+            let read = Read { source: 1, axes: axes.collect() };
+            Ok(Index::of_atom(Atom::Lookup(Arc::new(Lookup { read, size: size.clone() }))))
+        })?;
         map.sources.push(indices.into());
         Ok(map)
     }
@@ -94,13 +73,14 @@ impl IndexMap {
         built.map(scope, source, shape.iter().map(|&size| number(size)).collect())
     }
 
-    /// GatherND without batch axes, by constant indices of shape `[shape…, count]`.
+    /// GatherND by constant indices of shape `[shape…, count]`. The first `batch` axes of data and indices are the same.
     ///
     /// # Errors
-    /// An index is out of range, an indexed dim is not a number, or the table is over the limit.
+    /// An index is out of range, a batch axis has another size than the indices, or the table is over the limit.
     pub fn gather_nd(
         scope: &Scope,
         source: &[Dim],
+        batch: usize,
         shape: &[i64],
         count: usize,
         indices: &[i64],
@@ -109,12 +89,20 @@ impl IndexMap {
         let digits: SmallVec<[usize; 4]> = shape.iter().map(|&size| built.digit(&number(size))).collect();
         let mut result: Shape = shape.iter().map(|&size| number(size)).collect();
         for (axis, size) in source.iter().enumerate() {
-            if axis >= count {
+            let Some(column) = axis.checked_sub(batch) else {
+                let (digit, own) = digits.get(axis).zip(shape.get(axis)).ok_or(Undecided::Rank)?;
+                if !size.is_const(*own) {
+                    return Err(Undecided::Equal(size.clone(), number(*own)));
+                }
+                built.axis(size, Index::digit(*digit));
+                continue;
+            };
+            if column >= count {
                 built.whole_axis(size);
                 result.push(size.clone());
                 continue;
             }
-            let own: Vec<i64> = indices.iter().skip(axis).step_by(count).copied().collect();
+            let own: Vec<i64> = indices.iter().skip(column).step_by(count).copied().collect();
             let index = index_of(scope, size, &digits, &built.digits, &own)?;
             built.axis(size, index);
         }
@@ -155,10 +143,10 @@ impl IndexMap {
         Ok(IndexMap { sources: SmallVec::new(), result: [size.clone(), size.clone()].into_iter().collect(), core })
     }
 
-    /// ReverseSequence with constant lengths, one for each position of the batch axis.
+    /// ReverseSequence with constant lengths, one for each position of the batch axis. Neighbours of equal length are one piece.
     ///
     /// # Errors
-    /// A length is not proved to be at most the time axis, or there are too many pieces.
+    /// The batch axis has another size, a length is not proved to be at most the time axis, or there are too many pieces.
     pub fn reverse_sequence(
         scope: &Scope,
         source: &[Dim],
@@ -167,12 +155,20 @@ impl IndexMap {
         lens: &[i64],
     ) -> Result<IndexMap, Undecided> {
         let size = source.get(time).ok_or(Undecided::Rank)?;
-        if batch == time || lens.len() > MOST_PIECES {
-            return Err(Undecided::PieceLimit);
+        let count = source.get(batch).filter(|_| batch != time).ok_or(Undecided::Rank)?;
+        let lens_count = number(i64::try_from(lens.len()).map_err(|_| Undecided::Overflow)?);
+        if !is_equal(scope, count, &lens_count) {
+            return Err(Undecided::Equal(count.clone(), lens_count));
         }
         let mut rows = Vec::new();
-        for (at, &len) in (0..).zip(lens) {
-            let row = IndexMap::range(scope, source, batch, number(at), 1, one())?;
+        let mut first_row = 0i64;
+        for equal in lens.chunk_by(|a, b| a == b) {
+            let (Some(&len), Ok(many)) = (equal.first(), i64::try_from(equal.len())) else { continue };
+            if rows.len() >= MOST_PIECES {
+                return Err(Undecided::PieceLimit);
+            }
+            let row = IndexMap::range(scope, source, batch, number(first_row), 1, number(many))?;
+            first_row = first_row.saturating_add(many);
             let len = number(len);
             if !scope.le(&len, size).is_yes() {
                 return Err(Undecided::AtMost(len, size.clone()));
@@ -202,22 +198,111 @@ impl IndexMap {
         after: &Dim,
         rows: &[Option<i64>],
     ) -> Result<IndexMap, Undecided> {
-        let totals = [product(scope, source), product(scope, updates)];
-        let mut parts: Vec<Piece> = Vec::new();
+        let mut runs: Vec<Run> = Vec::new();
         for (at, &update) in (0i64..).zip(rows) {
-            let (from, row) = update.map_or((0, at), |row| (1, row));
-            let mut built = Builder::new();
-            let digit = built.digit(after);
-            let total = totals.get(from).ok_or(Undecided::Rank)?;
-            let count = over(scope, total, after).ok_or_else(|| Undecided::Divides(after.clone(), total.clone()))?;
-            built.axis(&count, Index::constant(number(row)));
-            built.axis(after, Index::digit(digit));
-            let core = canonical::of_read(scope, built.digits, Read { source: from, axes: built.axes })?;
-            parts.push(Piece { len: one(), core });
+            let (source, start) = update.map_or((0, at), |row| (1, row));
+            match runs.last_mut() {
+                Some(Run { len, from: Origin::Source { source: own, start: first } })
+                    if *own == source && first.checked_add(*len) == Some(start) =>
+                {
+                    *len = len.saturating_add(1);
+                }
+                _ => runs.push(Run { len: 1, from: Origin::Source { source, start } }),
+            }
         }
-        let core = join::of_pieces(scope, &one(), after, parts)?;
-        Ok(IndexMap { sources: [source.into(), updates.into()].into_iter().collect(), result: source.into(), core })
+        IndexMap::runs(scope, &[source.into(), updates.into()], source, (&one(), after), &runs)
     }
+
+    /// A result `[before, Σ len, after]` of consecutive rows, each of `after` elements: those of a source, or a constant.
+    ///
+    /// # Errors
+    /// A source is not `[before, rows, after]`, or there are too many pieces.
+    pub fn runs(
+        scope: &Scope,
+        sources: &[Shape],
+        result: &[Dim],
+        (before, after): (&Dim, &Dim),
+        runs: &[Run],
+    ) -> Result<IndexMap, Undecided> {
+        let of_map = |core| IndexMap { sources: sources.into(), result: result.into(), core };
+        if product(scope, result).is_const(0) {
+            return Ok(of_map(Core::empty()));
+        }
+        if runs.len() > MOST_PIECES {
+            return Err(Undecided::PieceLimit);
+        }
+        let around = times(scope, before, after);
+        let mut parts: Vec<Piece> = Vec::with_capacity(runs.len());
+        for run in runs {
+            let len = number(run.len);
+            let core = match run.from {
+                Origin::Fill(fill) => canonical::of_fill(scope, &[before.clone(), len.clone(), after.clone()], fill),
+                Origin::Source { source, start } => {
+                    let total = product(scope, sources.get(source).ok_or(Undecided::Rank)?);
+                    let rows = over(scope, &total, &around)
+                        .ok_or_else(|| Undecided::Divides(around.clone(), total.clone()))?;
+                    let mut built = Builder::new();
+                    built.whole_axis(before);
+                    let digit = built.digit(&len);
+                    let mut at = Index::digit(digit);
+                    at.offset = number(start);
+                    built.axis(&rows, at);
+                    built.whole_axis(after);
+                    canonical::of_read(scope, built.digits, Read { source, axes: built.axes })?
+                }
+            };
+            parts.push(Piece { len, core });
+        }
+        Ok(of_map(join::of_pieces(scope, before, after, parts)?))
+    }
+}
+
+/// Consecutive rows of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The number of rows.
+    pub len: i64,
+    /// The origin of the rows.
+    pub from: Origin,
+}
+
+/// The origin of consecutive rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Rows of a source, from row `start` on.
+    Source {
+        /// The source.
+        source: usize,
+        /// The first row.
+        start: i64,
+    },
+    /// A constant.
+    Fill(Fill),
+}
+
+/// A Gather along an axis by indices of this shape. `index_of` makes the position on the axis, of its size, from the digits of the indices.
+fn gather_by(
+    scope: &Scope,
+    source: &[Dim],
+    axis: usize,
+    indices: &[Dim],
+    index_of: impl Fn(&Dim, &[usize], &[Dim]) -> Result<Index, Undecided>,
+) -> Result<IndexMap, Undecided> {
+    source.get(axis).ok_or(Undecided::Rank)?;
+    let mut built = Builder::new();
+    let mut result = Shape::new();
+    for (at, size) in source.iter().enumerate() {
+        if at != axis {
+            built.whole_axis(size);
+            result.push(size.clone());
+            continue;
+        }
+        let digits: SmallVec<[usize; 4]> = indices.iter().map(|size| built.digit(size)).collect();
+        result.extend(indices.iter().cloned());
+        let index = index_of(size, &digits, &built.digits)?;
+        built.axis(size, index);
+    }
+    built.map(scope, source, result)
 }
 
 /// An index on an axis of `dim` by constants, negative ones counted from the end.

@@ -55,9 +55,9 @@ fn gathers_at_known_places() {
     let expected: Vec<Element> = (0i64..8).map(|at| of(0, rows[at as usize] * 4 + at % 4)).collect();
     assert_eq!(elements(&scope, &map), expected);
 
-    let map = IndexMap::gather_nd(&scope, &source, &[3], 2, &[2, 3, 0, -1, 1, 0]).unwrap();
+    let map = IndexMap::gather_nd(&scope, &source, 0, &[3], 2, &[2, 3, 0, -1, 1, 0]).unwrap();
     assert_eq!(elements(&scope, &map), [of(0, 11), of(0, 3), of(0, 4)]);
-    let map = IndexMap::gather_nd(&scope, &source, &[2], 1, &[2, 0]).unwrap();
+    let map = IndexMap::gather_nd(&scope, &source, 0, &[2], 1, &[2, 0]).unwrap();
     assert_eq!(elements(&scope, &map), [8, 9, 10, 11, 0, 1, 2, 3].map(|at| of(0, at)));
 
     let map = IndexMap::compress(&scope, &source, 1, &[true, false, false, true]).unwrap();

@@ -12,16 +12,45 @@
 use super::resample::{Bump, Design, Filter, pick};
 use super::scales;
 use super::sizes::{self, Extent};
+use crate::index_map::Undecided;
 use crate::ir::Data;
 use crate::ops::lane::{Lane, in_lane, read};
-use crate::ops::traits::Traits;
+use crate::ops::movement::maps::{MapResult, layout};
+use crate::ops::traits::{NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, Operator, Refusal, Site};
 use crate::tensor::{DType, Indices, Number, Tensor, dispatch_numeric};
 
-pub(super) const RESIZE: Operator = Operator::new("Resize", &[10, 11, 13, 18, 19], sizes::infer, eval)
-    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs).inferred_by_contents(1));
-pub(super) const UPSAMPLE: Operator = Operator::new("Upsample", &[1, 7, 9, 10], sizes::infer, eval)
-    .with(Traits::NONE.uniform(scales::nearest_number).needs(scales::needs).inferred_by_contents(1));
+pub(super) const RESIZE: Operator = Operator::new("Resize", &[10, 11, 13, 18, 19], sizes::infer, eval).with(RESIZING);
+pub(super) const UPSAMPLE: Operator = Operator::new("Upsample", &[1, 7, 9, 10], sizes::infer, eval).with(RESIZING);
+
+const RESIZING: Traits =
+    Traits::NONE.index_map(map).uniform(scales::nearest_number).needs(scales::needs).inferred_by_contents(1);
+
+/// The data, if each scale is 1: runtimes copy it, and elements have whole coordinates.
+fn map(view: &NodeFacts<'_>, output: usize) -> MapResult {
+    let (site, data, result) = (view.known_site()?, view.dims(0)?, view.result_dims(output)?);
+    let coordinates = coordinates(&site)?;
+    let is_moving = matches!(coordinates, Coordinates::HalfPixelForNearest | Coordinates::CropAndResize);
+    if is_moving || data.len() != result.len() {
+        return Err(Undecided::NoMovement);
+    }
+    if let Some((a, b)) = data.iter().zip(result).find(|(a, b)| !view.equal(a, b)) {
+        return Err(Undecided::Equal(a.clone(), b.clone()));
+    }
+    let is_by_sizes = sizes::Places::of(&site).sizes.is_some_and(|slot| site.has_input(slot));
+    let scales = match sizes::attribute_scales(&site)? {
+        Some(scales) => Some(scales.into_iter().map(f64::from).collect()),
+        None => {
+            let slot = sizes::Places::of(&site).scales.ok_or(Undecided::Operands)?;
+            view.fact(slot).and_then(|scales| scales.constant_tensor()?.to_f64s())
+        }
+    };
+    let is_one = scales.is_some_and(|scales: Vec<f64>| scales.iter().all(|&scale| scale == 1.0));
+    if !(is_by_sizes && sizes::Policy::of(&site)? == sizes::Policy::Stretch || !is_by_sizes && is_one) {
+        return Err(Undecided::NoMovement);
+    }
+    layout(view, output)
+}
 
 /// Which element is nearest to a coordinate.
 #[derive(Clone, Copy, PartialEq, Debug)]

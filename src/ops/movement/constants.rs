@@ -17,7 +17,7 @@ use super::maps::MapResult;
 use super::moves;
 use super::{claim, count, of_rank, sizes};
 use crate::dim::Dim;
-use crate::index_map::{Fill, IndexMap, Undecided};
+use crate::index_map::{Fill, IndexMap, MOST_PIECES, Origin, Run, Undecided};
 use crate::ir::{Attribute, Data, Fact, Scalar, SparseTensor};
 use crate::ops::traits::{Moved, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
@@ -32,7 +32,8 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .uniform(moves::filled)
             .inferred_by_contents(0),
     ),
-    Operator::new("EyeLike", &[9, 22], infer_eye_like, eval_eye_like).with(Traits::NONE.inferred_by_shapes()),
+    Operator::new("EyeLike", &[9, 22], infer_eye_like, eval_eye_like)
+        .with(Traits::NONE.index_map(map_eye_like).inferred_by_shapes()),
 ];
 
 /// What a Constant holds.
@@ -178,6 +179,45 @@ fn infer_eye_like(cx: &mut InferCx<'_>) -> InferResult {
         Some(shape) => Ok(vec![Fact::tensor(dtype, Some(shape.to_vec()))]),
         None => Ok(vec![of_rank(cx, dtype, Some(2))]),
     }
+}
+
+/// Squares of any size with their main diagonal, and other matrices of constant sizes, of which each one on the diagonal is a piece.
+fn map_eye_like(view: &NodeFacts<'_>, output: usize) -> MapResult {
+    let (scope, site, dims) = (view.scope(), view.known_site()?, view.result_dims(output)?);
+    let diagonal = site.attr_int("k")?.unwrap_or(0);
+    let dtype = match site.attr_dtype("dtype")? {
+        Some(dtype) => dtype,
+        None => view.dtype(0).ok_or(Undecided::Operands)?,
+    };
+    let fills = Tensor::zeros(dtype, &[1]).ok().as_ref().and_then(Fill::of_element);
+    let fills = fills.zip(one(dtype).as_ref().and_then(Fill::of_element));
+    let ((zero, one), [rows, columns]) = (fills.ok_or(Undecided::Operands)?, dims) else { return Err(Undecided::Rank) };
+    let of_none = |map| Ok(Moved { slots: Vec::new(), map });
+    if diagonal == 0 && view.equal(rows, columns) && rows.as_const().is_none() {
+        return of_none(IndexMap::eye(scope, rows, zero, one)?);
+    }
+    let (Some(rows), Some(columns)) = (rows.as_const(), columns.as_const()) else { return Err(Undecided::Symbolic) };
+    let total = rows.checked_mul(columns).ok_or(Undecided::Overflow)?;
+    let mut runs: Vec<Run> = Vec::new();
+    let mut next = 0i64;
+    let first_row = 0i64.saturating_sub(diagonal).max(0);
+    for row in first_row..rows {
+        let column = row.saturating_add(diagonal);
+        if column >= columns {
+            break;
+        }
+        if runs.len() > MOST_PIECES {
+            return Err(Undecided::PieceLimit);
+        }
+        let at = row.checked_mul(columns).and_then(|at| at.checked_add(column)).ok_or(Undecided::Overflow)?;
+        runs.push(Run { len: at.saturating_sub(next), from: Origin::Fill(zero) });
+        runs.push(Run { len: 1, from: Origin::Fill(one) });
+        next = at.saturating_add(1);
+    }
+    runs.push(Run { len: total.saturating_sub(next), from: Origin::Fill(zero) });
+    runs.retain(|run| run.len > 0);
+    let single = Dim::constant(1);
+    of_none(IndexMap::runs(scope, &[], dims, (&single, &single), &runs)?)
 }
 
 fn eval_eye_like(cx: &mut EvalCx<'_>) -> EvalResult {

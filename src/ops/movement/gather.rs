@@ -31,10 +31,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .fails_unless(moves::indices_inside)
             .needs(moves::gather_needs),
     ),
-    Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements)
-        .with(Traits::movement(Movement::Selection, moves::untold).fails_unless(moves::indices_inside)),
+    Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements).with(
+        Traits::movement(Movement::Selection, moves::untold)
+            .index_map(maps::gather_elements)
+            .fails_unless(moves::indices_inside),
+    ),
     Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd).with(
         Traits::movement(Movement::Selection, moves::untold)
+            .index_map(maps::gather_nd)
             .fails_unless(moves::tuples_inside)
             .needs(moves::gather_needs),
     ),
@@ -297,7 +301,7 @@ fn eval_gather_elements(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
-fn batch_dims(site: &Site<'_>) -> Result<usize, Refusal> {
+pub(super) fn batch_dims(site: &Site<'_>) -> Result<usize, Refusal> {
     let given = if site.version < 12 { None } else { site.attr_int("batch_dims")? };
     usize::try_from(given.unwrap_or(0)).map_err(|_| Refusal::invalid("'batch_dims' is negative"))
 }

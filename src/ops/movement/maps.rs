@@ -1,8 +1,11 @@
 //! Index maps of layouts, and of operators that read or write positions which an operand holds.
 
-use super::gather::gather_axis;
+use super::gather::{batch_dims, gather_axis, tuple_places};
+use super::scatter::{Reduction, element_starts, reduction, scatter_axis};
+use super::sizes;
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, MOST_ENTRIES, Undecided};
+use crate::ops::axis_in;
 use crate::ops::traits::{Moved, NodeFacts};
 
 /// A map, or why it is not known.
@@ -39,4 +42,101 @@ pub(super) fn gather(view: &NodeFacts<'_>, _: usize) -> MapResult {
             Ok(Moved { slots: vec![0, 1], map })
         }
     }
+}
+
+pub(super) fn gather_elements(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (data, shape) = (view.dims(0)?, numbers(view.dims(1)?)?);
+    let axis = gather_axis(&view.known_site()?, data.len())?;
+    let indices = constant_ints(view, 1)?;
+    Ok(Moved::of_first(IndexMap::gather_elements(view.scope(), data, axis, &shape, &indices)?))
+}
+
+pub(super) fn gather_nd(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (data, shape) = (view.dims(0)?, numbers(view.dims(1)?)?);
+    let batch = batch_dims(&view.known_site()?)?;
+    let (last, tuples) = shape.split_last().ok_or(Undecided::Rank)?;
+    let count = usize::try_from(*last).map_err(|_| Undecided::Rank)?;
+    let indices = constant_ints(view, 1)?;
+    Ok(Moved::of_first(IndexMap::gather_nd(view.scope(), data, batch, tuples, count, &indices)?))
+}
+
+/// The rows of the updates that replace rows of the data, if each row is written at most once.
+fn written(rows: usize, starts: &[usize]) -> Result<Vec<Option<i64>>, Undecided> {
+    let mut written = vec![None; rows];
+    for (update, &start) in (0i64..).zip(starts) {
+        if written.get_mut(start).ok_or(Undecided::OutOfRange)?.replace(update).is_some() {
+            return Err(Undecided::Disputed);
+        }
+    }
+    Ok(written)
+}
+
+/// The number of rows, within the limit of a table.
+fn row_count(dims: &[i64]) -> Result<(Vec<usize>, usize), Undecided> {
+    let count = dims.iter().try_fold(1i64, |count, &dim| count.checked_mul(dim));
+    let count = count.filter(|&count| count <= MOST_ENTRIES).ok_or(Undecided::TableLimit)?;
+    Ok((sizes(dims)?, usize::try_from(count).map_err(|_| Undecided::Overflow)?))
+}
+
+/// A Scatter that replaces elements. Its operands have equal shapes but for the data.
+pub(super) fn scatter_elements(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (site, data, updates) = (view.known_site()?, view.dims(0)?, view.dims(2)?);
+    if reduction(&site)? != Reduction::None {
+        return Err(Undecided::NoMovement);
+    }
+    let axis = scatter_axis(&site, data.len())?;
+    let (indices, values) = (numbers(view.dims(1)?)?, constant_ints(view, 1)?);
+    agree(view, updates, &indices.iter().map(|&size| Dim::constant(size)).collect::<Vec<_>>())?;
+    let (shape, count) = row_count(&numbers(data)?)?;
+    let starts = element_starts(&shape, &sizes(&indices)?, axis, &values)?;
+    let map = IndexMap::scatter(view.scope(), data, updates, &Dim::constant(1), &written(count, &starts)?)?;
+    Ok(Moved { slots: vec![0, 2], map })
+}
+
+/// A ScatterND that replaces rows. The axes that the indices point into have constant sizes.
+pub(super) fn scatter_nd(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (site, data, updates) = (view.known_site()?, view.dims(0)?, view.dims(2)?);
+    if reduction(&site)? != Reduction::None {
+        return Err(Undecided::NoMovement);
+    }
+    let (indices, values) = (numbers(view.dims(1)?)?, constant_ints(view, 1)?);
+    let (last, tuples) = indices.split_last().ok_or(Undecided::Rank)?;
+    let depth = usize::try_from(*last).map_err(|_| Undecided::Rank)?;
+    let (named, rest) = data.split_at_checked(depth).ok_or(Undecided::Rank)?;
+    let expected: Vec<Dim> = tuples.iter().map(|&size| Dim::constant(size)).chain(rest.iter().cloned()).collect();
+    agree(view, updates, &expected)?;
+    let (shape, count) = row_count(&numbers(named)?)?;
+    let starts = tuple_places(&shape, &sizes(&indices)?, 0, &values)?;
+    let after = view.scope().product(rest);
+    let map = IndexMap::scatter(view.scope(), data, updates, &after, &written(count, &starts)?)?;
+    Ok(Moved { slots: vec![0, 2], map })
+}
+
+/// Checks that a shape is proved to be the expected one.
+fn agree(view: &NodeFacts<'_>, dims: &[Dim], expected: &[Dim]) -> Result<(), Undecided> {
+    if dims.len() != expected.len() {
+        return Err(Undecided::Rank);
+    }
+    match dims.iter().zip(expected).find(|(a, b)| !view.equal(a, b)) {
+        Some((a, b)) => Err(Undecided::Equal(a.clone(), b.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Compress of an axis, or of all elements in order, by a constant condition that selects no position beyond the axis.
+pub(super) fn compress(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (scope, data) = (view.scope(), view.dims(0)?);
+    let condition: Vec<bool> = constant_ints(view, 1)?.iter().map(|&selected| selected != 0).collect();
+    let axis = view.known_site()?.attr_int("axis")?.map(|axis| axis_in(axis, data.len())).transpose()?;
+    let flat = [scope.product(data)];
+    let source = if axis.is_some() { data } else { &flat };
+    let axis = axis.unwrap_or(0);
+    let size = source.get(axis).ok_or(Undecided::Rank)?;
+    let most = condition.iter().rposition(|&selected| selected).map_or(0, |last| last.saturating_add(1));
+    let most = Dim::constant(i64::try_from(most).map_err(|_| Undecided::Overflow)?);
+    if !scope.le(&most, size).is_yes() {
+        return Err(Undecided::AtMost(most, size.clone()));
+    }
+    let map = IndexMap::compress(scope, source, axis, &condition)?;
+    Ok(Moved::of_first(IndexMap::reshape(scope, data, source).then(scope, &map)?))
 }

@@ -13,7 +13,7 @@
 //! reflect over more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
 
 use super::cells::{Builder, elements_of, follow, moved};
-use super::maps::MapResult;
+use super::maps::{MapResult, numbers};
 use super::moves;
 use super::{List, axes_in, claim, count, distinct_axes, given_list, of_rank, sizes};
 use crate::dim::{Dim, Scope};
@@ -26,7 +26,7 @@ use crate::tensor::{DType, Indices, Number, StridedView, Tensor, dispatch_numeri
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], infer_pad, eval_pad)
         .with(Traits::NONE.index_map(map_pad).uniform(moves::padded).inferred_by_contents(1).passing_slices()),
-    Operator::new("CenterCropPad", &[18], infer_center, eval_center),
+    Operator::new("CenterCropPad", &[18], infer_center, eval_center).with(Traits::NONE.index_map(map_center)),
 ];
 
 /// Where the margin's elements come from.
@@ -159,7 +159,6 @@ fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode:
     })
 }
 
-/// Axis by axis: first the cut that negative pads make, then the margins.
 fn map_pad(view: &NodeFacts<'_>, _: usize) -> MapResult {
     let (scope, site, data) = (view.scope(), view.known_site()?, view.dims(0)?);
     let axes = match view.fact(3).filter(|_| site.version >= 18 && site.has_input(3)) {
@@ -177,9 +176,15 @@ fn map_pad(view: &NodeFacts<'_>, _: usize) -> MapResult {
         Mode::Edge => PadMode::Edge,
         Mode::Wrap => PadMode::Wrap,
     };
+    let pads = per_axis(&pads, axes.as_deref(), data.len(), Dim::constant(0))?;
+    Ok(Moved::of_first(map_of_pads(scope, data, &pads, mode)?))
+}
+
+/// Axis by axis: first the cut that negative pads make, then the margins.
+fn map_of_pads(scope: &Scope, data: &[Dim], pads: &[(Dim, Dim)], mode: PadMode) -> Result<IndexMap, Undecided> {
     let zero = Dim::constant(0);
     let mut map = IndexMap::identity(scope, data);
-    for (axis, (begin, end)) in per_axis(&pads, axes.as_deref(), data.len(), zero.clone())?.iter().enumerate() {
+    for (axis, (begin, end)) in pads.iter().enumerate() {
         let cut = [cut_by(scope, begin)?, cut_by(scope, end)?];
         if cut.iter().any(|cut| !cut.is_const(0)) {
             let size = data.get(axis).ok_or(Undecided::Rank)?;
@@ -198,7 +203,7 @@ fn map_pad(view: &NodeFacts<'_>, _: usize) -> MapResult {
             map = map.then(scope, &padded)?;
         }
     }
-    Ok(Moved::of_first(map))
+    Ok(map)
 }
 
 /// The number of elements that a pad cuts off; the sign of the pad must be known.
@@ -423,6 +428,17 @@ fn center_pads(from: &[usize], to: &[usize]) -> Result<Vec<(i64, i64)>, Decline>
         Some((difference / 2, difference - difference / 2))
     });
     pads.collect::<Option<_>>().ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))
+}
+
+/// The sizes are constants before and after.
+fn map_center(view: &NodeFacts<'_>, output: usize) -> MapResult {
+    let (scope, data) = (view.scope(), view.dims(0)?);
+    let static_sizes = |dims: &[Dim]| -> Result<Vec<usize>, Undecided> { Ok(sizes(&numbers(dims)?)?) };
+    let pads = center_pads(&static_sizes(data)?, &static_sizes(view.result_dims(output)?)?)?;
+    let pads: Vec<_> = pads.into_iter().map(|(begin, end)| (Dim::constant(begin), Dim::constant(end))).collect();
+    let zero = fill_of(view.dtype(0).ok_or(Undecided::Operands)?, 0.0).as_ref().and_then(Fill::of_element);
+    let mode = PadMode::Constant(zero.ok_or(Undecided::Operands)?);
+    Ok(Moved::of_first(map_of_pads(scope, data, &pads, mode)?))
 }
 
 fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -10,16 +10,21 @@
 //! Refused: a rank below 2, other axes, lengths outside `0 ..= steps`, another number of lengths than batch entries.
 
 use super::cells::{Builder, follow, moved};
+use super::maps::{MapResult, constant_ints};
 use super::moves;
 use super::{claim, count};
 use crate::dim::Dim;
+use crate::index_map::{IndexMap, Undecided};
 use crate::ir::{Data, Fact};
-use crate::ops::traits::{Failure, Movement, Traits};
+use crate::ops::traits::{Failure, Moved, Movement, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::Tensor;
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval)
-    .with(Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }.some_types())];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval).with(
+    Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }
+        .index_map(map)
+        .some_types(),
+)];
 
 /// Whether time is axis 0 and the batch axis 1, or the other way round.
 fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {
@@ -42,6 +47,16 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         [data] => reversed(data, &lengths, time_first),
         _ => Err(Decline::invalid("the operator needs one data operand")),
     })])
+}
+
+/// The lengths are constants from 0 on.
+fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (batch, time) = if time_first(&view.known_site()?)? { (1, 0) } else { (0, 1) };
+    let lens = constant_ints(view, 1)?;
+    if lens.iter().any(|&len| len < 0) {
+        return Err(Undecided::OutOfRange);
+    }
+    Ok(Moved::of_first(IndexMap::reverse_sequence(view.scope(), view.dims(0)?, batch, time, &lens)?))
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -17,6 +17,7 @@
 use super::agree;
 use super::cells::{elements_of, index_values, moved, overwrite};
 use super::gather::{element_places, tuple_places};
+use super::maps;
 use super::{around, claim, count};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
@@ -24,17 +25,19 @@ use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
+const ELEMENTS: Traits = Traits::NONE.index_map(maps::scatter_elements).inferred_by_shapes();
+
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Scatter", &[9, 11], infer_elements, eval_elements).with(Traits::NONE.inferred_by_shapes()),
-    Operator::new("ScatterElements", &[11, 13, 16, 18], infer_elements, eval_elements)
-        .with(Traits::NONE.inferred_by_shapes()),
-    Operator::new("ScatterND", &[11, 13, 16, 18], infer_nd, eval_nd).with(Traits::NONE.inferred_by_shapes()),
+    Operator::new("Scatter", &[9, 11], infer_elements, eval_elements).with(ELEMENTS),
+    Operator::new("ScatterElements", &[11, 13, 16, 18], infer_elements, eval_elements).with(ELEMENTS),
+    Operator::new("ScatterND", &[11, 13, 16, 18], infer_nd, eval_nd)
+        .with(Traits::NONE.index_map(maps::scatter_nd).inferred_by_shapes()),
     Operator::new("TensorScatter", &[24], infer_tensor_scatter, eval_tensor_scatter),
 ];
 
 /// How an update meets what stands in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reduction {
+pub(super) enum Reduction {
     None,
     Add,
     Mul,
@@ -42,7 +45,7 @@ enum Reduction {
     Min,
 }
 
-fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
+pub(super) fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
     let name = if site.version < 16 { None } else { site.attr_str("reduction")? };
     Ok(match name {
         None | Some("none") => Reduction::None,
@@ -54,7 +57,7 @@ fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
     })
 }
 
-fn scatter_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
+pub(super) fn scatter_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
     axis_in(site.attr_int("axis")?.unwrap_or(0), rank)
 }
 
@@ -123,7 +126,12 @@ fn infer_elements(cx: &mut InferCx<'_>) -> InferResult {
     infer_scattered(cx, |data, indices, values| element_starts(data, indices, axis, values).map(|starts| (starts, 1)))
 }
 
-fn element_starts(data: &[usize], indices: &[usize], axis: usize, values: &[i64]) -> Result<Vec<usize>, Decline> {
+pub(super) fn element_starts(
+    data: &[usize],
+    indices: &[usize],
+    axis: usize,
+    values: &[i64],
+) -> Result<Vec<usize>, Decline> {
     let mut starts = Vec::with_capacity(values.len());
     element_places(data, indices, axis, values, &mut |row| {
         starts.extend_from_slice(row);

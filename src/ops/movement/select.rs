@@ -14,6 +14,7 @@
 //! Runtime `[1, N]`), Unique with NaNs or complex numbers, and slices of an empty tensor.
 
 use super::cells::{Builder, follow, moved};
+use super::maps;
 use super::moves;
 use super::order::sort_keys;
 use super::{around, claim, count, dim_between, dim_up_to};
@@ -28,6 +29,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress).with(
         // How many elements are selected is known when it runs.
         Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }
+            .index_map(maps::compress)
             .some_types()
             .not_inferred(),
     ),

@@ -3,17 +3,22 @@
 //! One version, 14. With `upper` (the default) an element stays where column − row ≥ `k`, otherwise where column − row ≤ `k`.
 //!
 //! Refused: a rank below 2, a `k` that is not one element.
+//!
+//! An index map has pieces along one digit, and the border of a triangle depends on two. The map of a Trilu is of matrices of constant size,
+//! flattened: each row has a piece of elements and one of zeros, so the limit of pieces is one of about 32 rows.
 
 use super::cells::{Builder, follow, moved};
+use super::maps::{MapResult, constant_ints, numbers};
 use super::{around, claim, count};
 use crate::dim::Dim;
+use crate::index_map::{Fill, IndexMap, MOST_PIECES, Origin, Run, Undecided};
 use crate::ir::{Data, Fact};
-use crate::ops::traits::Traits;
+use crate::ops::traits::{Moved, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::Tensor;
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
-    &[Operator::new("Trilu", &[14], infer, eval).with(Traits::NONE.inferred_by_shapes())];
+    &[Operator::new("Trilu", &[14], infer, eval).with(Traits::NONE.index_map(map).inferred_by_shapes())];
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
@@ -35,6 +40,49 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         [data, zeros] => triangle(data, zeros, diagonal, upper),
         _ => Err(Decline::invalid("the data and the zero point must have the same data type")),
     })])
+}
+
+fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    let (scope, site, data) = (view.scope(), view.known_site()?, view.dims(0)?);
+    let upper = site.attr_flag("upper", true)?;
+    let diagonal = if site.has_input(1) { constant_ints(view, 1)? } else { vec![0] };
+    let (before, matrix) = data.split_at_checked(data.len().wrapping_sub(2)).ok_or(Undecided::Rank)?;
+    let (&[diagonal], &[rows, columns]) = (diagonal.as_slice(), numbers(matrix)?.as_slice()) else {
+        return Err(Undecided::Operands);
+    };
+    let zero = Fill::of_element(&zero_row(view.dtype(0).ok_or(Undecided::Operands)?, &[1])?);
+    let zero = zero.ok_or(Undecided::Operands)?;
+    let mut runs: Vec<Run> = Vec::new();
+    let mut start = 0i64;
+    for row in 0..rows {
+        let edge = edge(row, diagonal, upper, columns);
+        for (len, is_kept) in [(edge, !upper), (columns.saturating_sub(edge), upper)] {
+            match runs.last_mut() {
+                Some(Run { len: own, from }) if matches!(from, Origin::Source { .. }) == is_kept => {
+                    *own = own.saturating_add(len);
+                }
+                _ if len == 0 => {}
+                _ => {
+                    let from = if is_kept { Origin::Source { source: 0, start } } else { Origin::Fill(zero) };
+                    runs.push(Run { len, from });
+                }
+            }
+            start = start.saturating_add(len);
+        }
+        if runs.len() > MOST_PIECES {
+            return Err(Undecided::PieceLimit);
+        }
+    }
+    let around = (&scope.product(before), &Dim::constant(1));
+    Ok(Moved::of_first(IndexMap::runs(scope, &[data.into()], data, around, &runs)?))
+}
+
+/// The first column of the upper triangle in a row, or the first one after the lower triangle.
+fn edge(row: i64, diagonal: i64, upper: bool, columns: i64) -> i64 {
+    let on_diagonal = row.saturating_add(diagonal);
+    let edge = if upper { on_diagonal } else { on_diagonal.saturating_add(1) };
+    #[allow(clippy::disallowed_methods, reason = "where a diagonal leaves a row")]
+    edge.clamp(0, columns)
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -74,11 +122,8 @@ fn triangle(data: &Tensor, zeros: &Tensor, diagonal: i64, upper: bool) -> Result
     let wide = i64::try_from(columns).unwrap_or(i64::MAX);
     for row in 0..matrices.saturating_mul(rows) {
         let start = row.saturating_mul(columns);
-        // The first column of the upper triangle, or the first behind the lower one.
-        let on_diagonal = i64::try_from(row % rows).unwrap_or(i64::MAX).saturating_add(diagonal);
-        let edge = if upper { on_diagonal } else { on_diagonal.saturating_add(1) };
-        #[allow(clippy::disallowed_methods, reason = "where a diagonal leaves a row")]
-        let edge = usize::try_from(edge.clamp(0, wide)).unwrap_or(0);
+        let own = i64::try_from(row % rows).unwrap_or(i64::MAX);
+        let edge = usize::try_from(edge(own, diagonal, upper, wide)).unwrap_or(0);
         if upper {
             builder.append(zeros, 0, edge)?;
             builder.append(data, start + edge, columns - edge)?;

@@ -6,7 +6,7 @@ use super::NodeFacts;
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, Undecided};
 use crate::ir::{Facts, Model, NodeId};
-use crate::ops::{Refusal, Site};
+use crate::ops::{Decline, Refusal, Site};
 
 /// A result of a node as a map over operands.
 #[derive(Clone, Debug)]
@@ -64,6 +64,13 @@ impl<'a> NodeFacts<'a> {
 /// A node that inference refuses has no map.
 impl From<Refusal> for Undecided {
     fn from(_: Refusal) -> Self {
+        Undecided::Operands
+    }
+}
+
+/// A node that evaluation declines has no map.
+impl From<Decline> for Undecided {
+    fn from(_: Decline) -> Self {
         Undecided::Operands
     }
 }

@@ -3,6 +3,7 @@
 
 mod inferred;
 mod macs;
+mod maps;
 mod sample;
 mod shapes;
 mod values;
