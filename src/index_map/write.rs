@@ -5,6 +5,7 @@
 //! is a map again, and a chain is kept only if it composes to the map it was written from: the search decides how short the result is, and
 //! never whether it is right.
 
+mod bound;
 mod candidates;
 mod flatten;
 mod movement;
@@ -61,6 +62,9 @@ impl Writer<'_> {
     fn chain(&self, map: &IndexMap, nodes: usize) -> Option<Vec<Movement>> {
         if self.is_nothing(map) {
             return Some(vec![]);
+        }
+        if nodes < self.fewest(map) {
+            return None;
         }
         (1..=nodes.min(LONGEST_CHAIN)).find_map(|length| self.chain_of(map, length, length <= 2))
     }

@@ -19,7 +19,7 @@ use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::index_map::{Allowed, Movement, Program, Step, Undecided};
-use crate::ir::{Edit, Node, NodeId, ValueId};
+use crate::ir::{Edit, NodeId, ValueId};
 use crate::ops::traits::{MOVED, Traits, traits_of};
 use crate::ops::{self, operator};
 use crate::tensor::DType;
@@ -77,24 +77,30 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     Err(miss)
 }
 
-/// The edit that writes a tree with fewer nodes.
+/// The edit that writes a tree with fewer nodes, or with as many better ones.
 fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
     let removed = tree.removed(place);
     let before = Forms::of(place, tree);
-    let fewer = removed.len().checked_sub(1).ok_or(miss!("shorter"))?;
-    let found = written(place, tree, before.allowed(place, fewer)).ok_or(miss!("shorter")).and_then(|programs| {
-        before.permit(place, tree, &programs)?;
-        Ok(programs)
-    });
-    let spelling = Spelling::new(place, tree);
-    let miss = match found.and_then(|programs| spelling.edit(&programs, &removed)) {
-        Ok(edit) => return Ok(edit),
-        Err(miss) => miss,
+    let mut miss = miss!("shorter");
+    let fewer = removed.len().checked_sub(1).ok_or(miss)?;
+    // A Gather only where nothing else is as short.
+    let choices: &[bool] = match (before.gathers, before.cuts) {
+        (true, _) => &[true],
+        (false, true) => &[false, true],
+        (false, false) => &[false],
     };
-    ensure(before.rank >= LOWERED_RANK && before.has_transpose || is_passed_by_all(place, tree), miss)?;
-    let programs = written(place, tree, before.allowed(place, removed.len())).ok_or(miss)?;
-    let edit = spelling.edit(&programs, &removed).or(Err(miss))?;
-    ensure(before.is_better(place, tree, &programs, &edit), miss)?;
+    for &gather in choices {
+        match before.edit(place, tree, (fewer, gather), &removed) {
+            Ok((edit, _)) => return Ok(edit),
+            Err(other) if other.premise != miss.premise => miss = other,
+            Err(_) => {}
+        }
+    }
+    let lowers = before.has_transpose && before.rank >= LOWERED_RANK;
+    let is_passed = is_passed_by_all(place, tree);
+    ensure(lowers || is_passed, miss)?;
+    let (edit, programs) = before.edit(place, tree, (removed.len(), before.gathers), &removed)?;
+    ensure(lowers && before.are_lower(&programs) || is_passed && is_same_kind(place, tree, &edit), miss)?;
     Ok(edit)
 }
 
@@ -106,19 +112,35 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
     let mut left = allowed.nodes;
     let mut programs = Programs::new();
     for (_, map) in &tree.results {
-        let program = map.write(place.scope(), &Allowed { nodes: left, ..allowed })?;
+        let program = place.taken.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
         left = left.checked_sub(program.nodes())?;
         programs.push(program);
     }
     Some(programs)
 }
 
-/// Returns `true` if the tree is a root and a node that other nodes read, all of which are movement nodes: each may pass by it.
+/// Returns `true` if the tree is a root and a node above it that other nodes read, where all nodes have one operator, or keep all elements in
+/// order, and all those that read are movement nodes: each of them may pass by the node.
 fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
-    let [inner] = tree.inner.as_slice() else { return false };
-    let moves = |id: NodeId| place.model.node(id).is_some_and(|node| traits_of(place.model, node).index_map.is_some());
-    !place.model.is_named(inner.value)
-        && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && moves(id))
+    let ([inner], [root, above]) = (tree.inner.as_slice(), tree.nodes.as_slice()) else { return false };
+    let traits = |id: NodeId| place.model.node(id).map_or(&Traits::NONE, |node| traits_of(place.model, node));
+    let name = |id: NodeId| place.model.node(id).map(|node| &node.op_type);
+    let is_kind = name(*root) == name(*above) || [*root, *above].into_iter().all(|id| is_layout(traits(id)));
+    is_kind
+        && !place.model.is_named(inner.value)
+        && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && traits(id).index_map.is_some())
+}
+
+/// Returns `true` if an edit writes one node of the kind of all nodes of the tree.
+fn is_same_kind(place: &Place<'_>, tree: &Tree, edit: &Edit) -> bool {
+    let [written] = edit.insert.as_slice() else { return false };
+    let is_written_layout = operator("", &written.op_type).is_some_and(|operator| is_layout(&operator.traits));
+    let mut nodes = tree.nodes.iter().filter_map(|&id| place.model.node(id));
+    nodes.all(|node| node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node)))
+}
+
+fn is_layout(traits: &Traits) -> bool {
+    traits.moves == Some(ops::traits::Movement::Layout)
 }
 
 /// The forms of the nodes of a tree, which the written nodes may have too.
@@ -151,10 +173,10 @@ impl Forms {
         }
     }
 
-    fn allowed(&self, place: &Place<'_>, nodes: usize) -> Allowed {
+    fn allowed(&self, place: &Place<'_>, nodes: usize, gather: bool) -> Allowed {
         let dtype = place.output(0).and_then(|output| place.dtype(output));
         let is_common = matches!(dtype, Some(DType::Float | DType::Double));
-        Allowed { gather: self.gathers, negative_step: self.steps_backwards, blocks: self.blocks || is_common, nodes }
+        Allowed { gather, negative_step: self.steps_backwards, blocks: self.blocks || is_common, nodes }
     }
 
     /// Checks that no written node has a form that is worse than those of the nodes it replaces.
@@ -186,28 +208,28 @@ impl Forms {
         Ok(())
     }
 
-    /// Returns `true` if an edit that adds as many nodes as it removes is better: all Transposes have a lower rank, or one node of the same
-    /// kind reads what the node above it reads.
-    fn is_better(&self, place: &Place<'_>, tree: &Tree, programs: &Programs, edit: &Edit) -> bool {
-        if self.has_transpose && self.rank >= LOWERED_RANK {
-            let is_lower = |step: &Step| match step {
-                Step::Movement(Movement::Transpose(perm), _) => perm.len() < self.rank,
-                Step::Movement(Movement::Reshape(_), _) => true,
-                _ => false,
-            };
-            if programs.iter().flat_map(|program| &program.steps).all(is_lower) {
-                return true;
-            }
-        }
-        let [written] = edit.insert.as_slice() else { return false };
-        let is_layout = |traits: &Traits| traits.moves == Some(ops::traits::Movement::Layout);
-        let is_written_layout = operator("", &written.op_type).is_some_and(|operator| is_layout(&operator.traits));
-        let is_same_kind = |node: &Node| {
-            node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node))
+    /// The edit that replaces the tree by programs of at most this many nodes.
+    fn edit(
+        &self,
+        place: &Place<'_>,
+        tree: &Tree,
+        (nodes, gather): (usize, bool),
+        removed: &[NodeId],
+    ) -> Result<(Edit, Programs), Miss> {
+        let programs = written(place, tree, self.allowed(place, nodes, gather)).ok_or(miss!("shorter"))?;
+        self.permit(place, tree, &programs)?;
+        let edit = Spelling::new(place, tree).edit(&programs, removed)?;
+        Ok((edit, programs))
+    }
+
+    /// Returns `true` if all Transposes have a lower rank than before, and nothing else but Reshapes is written.
+    fn are_lower(&self, programs: &Programs) -> bool {
+        let is_lower = |step: &Step| match step {
+            Step::Movement(Movement::Transpose(perm), _) => perm.len() < self.rank,
+            Step::Movement(Movement::Reshape(_), _) => true,
+            _ => false,
         };
-        is_passed_by_all(place, tree)
-            && tree.nodes.iter().filter_map(|&id| place.model.node(id)).all(is_same_kind)
-            && self.permit(place, tree, programs).is_ok()
+        programs.iter().flat_map(|program| &program.steps).all(is_lower)
     }
 }
 
