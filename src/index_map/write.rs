@@ -16,6 +16,8 @@ pub use flatten::{Operand, Program, Step};
 pub use movement::{AxisRange, Movement};
 pub use writer::Allowed;
 
+use std::cell::Cell;
+
 use flatten::Tree;
 use movement::is_same;
 use writer::Writer;
@@ -27,7 +29,8 @@ use crate::dim::{Dim, Scope};
 impl IndexMap {
     /// Returns the shortest program found for this map, if it has at most the allowed number of nodes.
     pub fn write(&self, scope: &Scope, allowed: &Allowed) -> Option<Program> {
-        let tree = Writer { scope, allowed, tables: allowed.gather }.tree(self, allowed.nodes)?;
+        let left = Cell::new(MOST_COMPARED);
+        let tree = Writer { scope, allowed, tables: allowed.gather, left: &left }.tree(self, allowed.nodes)?;
         let program = Program::of(scope, &tree, &self.sources);
         let is_right = program.nodes() <= allowed.nodes
             && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
@@ -64,7 +67,7 @@ impl Writer<'_> {
             return Some(vec![]);
         }
         if nodes < self.fewest(map) {
-            return None;
+            return self.block(map).filter(|_| nodes > 0).map(|block| vec![block]);
         }
         (1..=nodes.min(LONGEST_CHAIN)).find_map(|length| self.chain_of(map, length, length <= 2))
     }
@@ -79,7 +82,11 @@ impl Writer<'_> {
     }
 
     fn chain_of(&self, map: &IndexMap, length: usize, wide: bool) -> Option<Vec<Movement>> {
+        if length < self.fewest(map) {
+            return None;
+        }
         if length == 1 {
+            self.spend()?;
             return self.single(map).map(|movement| vec![movement]);
         }
         for (first, rest) in self.firsts(map, wide) {
@@ -190,4 +197,7 @@ impl Writer<'_> {
 }
 
 /// The longest chain that is searched for.
-const LONGEST_CHAIN: usize = 4;
+const LONGEST_CHAIN: usize = 3;
+
+/// The most maps that one search compares with one node. A search in vain takes as long as folding a small model without it.
+const MOST_COMPARED: usize = 64;

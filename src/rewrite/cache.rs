@@ -18,8 +18,14 @@ pub struct Taken {
     pub(super) slices: RefCell<FxHashMap<NodeId, CachedSlice>>,
     /// For each graph the first value that holds an expression as a 64-bit scalar.
     pub(super) scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
-    /// By the shapes of the sources and of the result. Layers of a model move their data alike.
-    programs: RefCell<FxHashMap<(SmallVec<[Shape; 1]>, Shape), Vec<WrittenMap>>>,
+    pub(super) programs: Rc<Programs>,
+}
+
+/// The maps that rules have written, by the shapes of their sources and of their result: layers of a model move their data alike. Maps with
+/// symbols depend on facts, so a new cache of facts keeps only the others.
+#[derive(Default)]
+pub struct Programs {
+    written: RefCell<FxHashMap<(SmallVec<[Shape; 1]>, Shape), Vec<WrittenMap>>>,
 }
 
 /// A map and its program, if there is one of the allowed movements.
@@ -30,11 +36,20 @@ struct WrittenMap {
 }
 
 impl Taken {
+    /// A cache for facts that may have changed, with the maps that depend on none.
+    pub fn with_programs(programs: &Rc<Programs>) -> Taken {
+        let is_number = |dims: &Shape| dims.iter().all(|dim| dim.as_const().is_some());
+        programs.written.borrow_mut().retain(|(sources, result), _| sources.iter().chain([result]).all(is_number));
+        Taken { programs: Rc::clone(programs), ..Taken::default() }
+    }
+}
+
+impl Programs {
     /// Writes a map, or looks up what was written.
     pub(super) fn program(&self, scope: &Scope, map: &IndexMap, allowed: &Allowed) -> Option<Program> {
         let key = (map.sources().into(), map.result().into());
-        let mut programs = self.programs.borrow_mut();
-        let known = programs.entry(key).or_default();
+        let mut written = self.written.borrow_mut();
+        let known = written.entry(key).or_default();
         if let Some(found) = known.iter().find(|found| found.map == *map && found.allowed == *allowed) {
             return found.program.clone();
         }

@@ -4,11 +4,9 @@ use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::form::{Atom, Axis, Form, IndexMap, Read, is_equal, one, times};
 
-/// The digits of a SpaceToDepth or DepthToSpace: fewer digits are another map.
-const BLOCK_DIGITS: usize = 5;
-
 impl Writer<'_> {
-    /// A lower bound of the nodes of a chain for a map of one source. Other maps than permutations of digits have the bound 0.
+    /// A lower bound of the nodes of a chain for a map of one source, without SpaceToDepth and DepthToSpace. Other maps than permutations of
+    /// digits have the bound 0.
     ///
     /// A permutation that is not flat needs a Transpose. All axes of a Transpose are ranges of digits that are adjacent in the operand and in
     /// the result, so it reads the source only if the source has no axis across two of the canonical digits, and gives the result only if the
@@ -16,9 +14,7 @@ impl Writer<'_> {
     pub(super) fn fewest(&self, map: &IndexMap) -> usize {
         let Form::Read(read) = &map.core.form else { return 0 };
         let Some(source) = map.sources.get(read.source) else { return 0 };
-        let has_rank_of_blocks = source.len() == 4 || map.result.len() == 4;
-        let may_be_blocks = self.allowed.blocks && has_rank_of_blocks && map.core.digits.len() >= BLOCK_DIGITS;
-        if !is_permutation(read, map.core.digits.len()) || may_be_blocks || map.is_flat() {
+        if !is_permutation(read, map.core.digits.len()) || map.is_flat() {
             return 0;
         }
         let axes: Vec<Dim> = read.axes.iter().map(|axis| axis.size.clone()).collect();

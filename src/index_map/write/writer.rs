@@ -1,5 +1,7 @@
 //! The parameters of the search.
 
+use std::cell::Cell;
+
 use crate::dim::Scope;
 
 /// The movements that a written program may contain.
@@ -28,4 +30,14 @@ pub(super) struct Writer<'s> {
     pub allowed: &'s Allowed,
     /// Whether tables may be written as Gather.
     pub tables: bool,
+    /// The number of maps that may still be compared with one node.
+    pub left: &'s Cell<usize>,
+}
+
+impl Writer<'_> {
+    /// Counts a comparison of a map with one node. `None` after the last one.
+    pub fn spend(&self) -> Option<()> {
+        self.left.set(self.left.get().checked_sub(1)?);
+        Some(())
+    }
 }

@@ -56,6 +56,9 @@ const FEWEST_IN_ROW: i64 = 8;
 const MOST_INDICES: usize = 64;
 const MOST_ELEMENTS: i64 = 4096;
 
+/// The most trees of which each is part of the next that are tried after the largest one.
+const MOST_SMALL_TREES: usize = 3;
+
 fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let trees = match trees_above(place, node) {
@@ -67,7 +70,9 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let output = place.result()?;
     ensure(!is_size(output), miss!("no-sizes").of(output))?;
     let mut miss = miss!("shorter");
-    for tree in trees.iter().rev() {
+    // The largest tree, then the smallest ones.
+    let (rest, largest) = trees.split_at_checked(trees.len().saturating_sub(1)).unwrap_or_default();
+    for tree in largest.iter().chain(rest.iter().take(MOST_SMALL_TREES)) {
         match shorter(place, tree) {
             Ok(edit) => return Ok(edit),
             Err(other) if other.premise != miss.premise => miss = other,
@@ -112,7 +117,7 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
     let mut left = allowed.nodes;
     let mut programs = Programs::new();
     for (_, map) in &tree.results {
-        let program = place.taken.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
+        let program = place.taken.programs.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
         left = left.checked_sub(program.nodes())?;
         programs.push(program);
     }
