@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::undecided::Undecided;
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, greatest_common_divisor};
 
 /// The dims of a tensor.
 pub type Shape = SmallVec<[Dim; 6]>;
@@ -323,13 +323,18 @@ impl Index {
         self.add_table(scope, std::iter::once(digit).collect(), steps)
     }
 
-    /// Adds values over digits as a table whose least value is 0.
+    /// Adds values over digits as a table whose least value is 0 and whose values have no common divisor.
     fn add_table(&mut self, scope: &Scope, digits: SmallVec<[usize; 2]>, values: &[i64]) -> Result<(), Undecided> {
         let least = values.iter().copied().min().unwrap_or(0);
         let values = values.iter().map(|value| value.checked_sub(least)).collect::<Option<Vec<_>>>();
-        let table = Table { digits, values: values.ok_or(Undecided::Overflow)?.into() };
+        let mut values = values.ok_or(Undecided::Overflow)?;
+        let common = values.iter().fold(0, |common, value| greatest_common_divisor(common, value.unsigned_abs()));
+        let common = i64::try_from(common.max(1)).map_err(|_| Undecided::Overflow)?;
+        for value in &mut values {
+            *value = value.checked_div(common).unwrap_or(0);
+        }
         self.offset = plus(scope, &self.offset, &number(least));
-        self.add_term(scope, one(), Atom::Table(table));
+        self.add_term(scope, number(common), Atom::Table(Table { digits, values: values.into() }));
         Ok(())
     }
 }
