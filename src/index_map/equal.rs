@@ -1,6 +1,8 @@
 //! Equality of maps, by their canonical forms.
 
-use super::form::{Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, is_negative, number, plus, times};
+use super::form::{
+    Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, is_negative, number, one, over, plus, times,
+};
 use super::refine::merged;
 use crate::dim::{Dim, Scope, greatest_common_divisor};
 
@@ -32,13 +34,19 @@ impl Core {
                         .is_some_and(|index| flat(scope, &b.axes).is_some_and(|other| index.equals(scope, &other)))
             }
             (Form::Pieces(a), Form::Pieces(b)) => {
+                // A row of one may be several rows of the other.
+                let rows = match (over(scope, &a.after, &b.after), over(scope, &b.after, &a.after)) {
+                    (Some(rows), _) => (rows, one()),
+                    (None, Some(rows)) => (one(), rows),
+                    (None, None) => return false,
+                };
+                let same_len = |a: &Dim, b: &Dim| is_equal(scope, &times(scope, a, &rows.0), &times(scope, b, &rows.1));
                 is_equal(scope, &a.before, &b.before)
-                    && is_equal(scope, &a.after, &b.after)
                     && a.parts.len() == b.parts.len()
                     && a.parts
                         .iter()
                         .zip(&b.parts)
-                        .all(|(a, b)| is_equal(scope, &a.len, &b.len) && a.core.equals(scope, &b.core))
+                        .all(|(a, b)| same_len(&a.len, &b.len) && a.core.equals(scope, &b.core))
             }
             _ => false,
         }

@@ -1,11 +1,12 @@
 //! The data of an index map.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 
 use super::undecided::Undecided;
-use crate::dim::{Dim, Scope};
+use crate::dim::{Dim, Scope, greatest_common_divisor};
 
 /// The dims of a tensor.
 pub type Shape = SmallVec<[Dim; 6]>;
@@ -281,38 +282,77 @@ impl Index {
         Some(sum)
     }
 
-    /// An index that has these values, affine if they are.
+    /// An index that has these values: a term for each digit that adds to the others, and a table over the digits that do not.
     pub fn of_values(scope: &Scope, used: &[usize], digits: &[Dim], values: &[i64]) -> Result<Index, Undecided> {
-        let sizes = sizes_of(used, digits)?;
+        let mut sizes: SmallVec<[usize; 4]> = SmallVec::new();
+        for size in sizes_of(used, digits)? {
+            sizes.push(usize::try_from(size).map_err(|_| Undecided::Overflow)?);
+        }
         let Some(&offset) = values.first() else { return Ok(Index::constant(zero())) };
-        // The differences along each digit, from the first element.
-        let mut weight = values.len();
-        let mut steps: SmallVec<[i64; 4]> = SmallVec::new();
-        for &size in &sizes {
-            weight = weight.checked_div(usize::try_from(size).map_err(|_| Undecided::Overflow)?).unwrap_or(0);
-            let step = if size > 1 { values.get(weight).map(|next| next.wrapping_sub(offset)) } else { Some(0) };
-            steps.push(step.ok_or(Undecided::Overflow)?);
+        let mut index = Index::constant(number(offset));
+        let mut coupled: SmallVec<[usize; 4]> = used.into();
+        let mut values: Cow<'_, [i64]> = Cow::Borrowed(values);
+        let mut at = 0;
+        while let (Some(&digit), Some(&size)) = (coupled.get(at), sizes.get(at)) {
+            let inner: usize = sizes.iter().skip(at.saturating_add(1)).product();
+            let Some(steps) = steps_along(&values, size, inner) else {
+                at = at.saturating_add(1);
+                continue;
+            };
+            values =
+                values.chunks(size.saturating_mul(inner)).flat_map(|block| block.iter().take(inner)).copied().collect();
+            coupled.remove(at);
+            sizes.remove(at);
+            index.add_steps(scope, digit, &steps)?;
         }
-        let mut rest = values.iter();
-        let is_affine = for_each(&sizes, |position| {
-            let terms = steps.iter().zip(position).map(|(&step, &at)| i128::from(step).saturating_mul(i128::from(at)));
-            let expected = terms.fold(i128::from(offset), i128::saturating_add);
-            (i128::from(*rest.next()?) == expected).then_some(())
-        });
-        if is_affine.is_some() {
-            let mut index = Index::constant(number(offset));
-            for (&digit, &step) in used.iter().zip(&steps) {
-                index.add_term(scope, number(step), Atom::Digit(digit));
-            }
-            return Ok(index);
+        if !coupled.is_empty() {
+            index.offset = minus(scope, &index.offset, &number(offset));
+            index.add_table(scope, coupled.into_iter().collect(), &values)?;
         }
-        let least = values.iter().copied().min().unwrap_or(0);
-        let values = values.iter().map(|value| value.checked_sub(least)).collect::<Option<Vec<_>>>();
-        let table = Table { digits: used.into(), values: values.ok_or(Undecided::Overflow)?.into() };
-        let mut index = Index::of_atom(Atom::Table(table.without_unused(&sizes)));
-        index.offset = number(least);
         Ok(index)
     }
+
+    /// Adds the steps along one digit, the first of which is 0.
+    fn add_steps(&mut self, scope: &Scope, digit: usize, steps: &[i64]) -> Result<(), Undecided> {
+        let step = steps.get(1).copied().unwrap_or(0);
+        let is_affine = (0i64..).zip(steps).all(|(at, &value)| at.checked_mul(step) == Some(value));
+        if is_affine {
+            self.add_term(scope, number(step), Atom::Digit(digit));
+            return Ok(());
+        }
+        self.add_table(scope, std::iter::once(digit).collect(), steps)
+    }
+
+    /// Adds values over digits as a table whose least value is 0 and whose values have no common divisor.
+    fn add_table(&mut self, scope: &Scope, digits: SmallVec<[usize; 2]>, values: &[i64]) -> Result<(), Undecided> {
+        let least = values.iter().copied().min().unwrap_or(0);
+        let values = values.iter().map(|value| value.checked_sub(least)).collect::<Option<Vec<_>>>();
+        let mut values = values.ok_or(Undecided::Overflow)?;
+        let common = values.iter().fold(0, |common, value| greatest_common_divisor(common, value.unsigned_abs()));
+        let common = i64::try_from(common.max(1)).map_err(|_| Undecided::Overflow)?;
+        for value in &mut values {
+            *value = value.checked_div(common).unwrap_or(0);
+        }
+        self.offset = plus(scope, &self.offset, &number(least));
+        self.add_term(scope, number(common), Atom::Table(Table { digits, values: values.into() }));
+        Ok(())
+    }
+}
+
+/// How values change along a digit of this size with `inner` values for each position, if that is independent of the other digits.
+fn steps_along(values: &[i64], size: usize, inner: usize) -> Option<Vec<i64>> {
+    let first = *values.first()?;
+    let steps: Vec<i64> =
+        values.iter().step_by(inner.max(1)).take(size).map(|value| value.checked_sub(first)).collect::<Option<_>>()?;
+    for block in values.chunks(size.checked_mul(inner)?.max(1)) {
+        for (row, step) in block.chunks(inner.max(1)).zip(&steps) {
+            let adds = |(value, base): (&i64, &i64)| base.checked_add(*step) == Some(*value);
+            if !row.iter().zip(block).all(adds) {
+                return None;
+            }
+        }
+    }
+    Some(steps)
 }
 
 impl Atom {
@@ -337,29 +377,6 @@ impl Table {
             place = place.checked_mul(digits.get(digit)?.as_const()?)?.checked_add(*at.get(digit)?)?;
         }
         self.values.get(usize::try_from(place).ok()?).copied()
-    }
-
-    /// The table without the digits that no value depends on.
-    fn without_unused(mut self, sizes: &[i64]) -> Table {
-        let mut sizes: SmallVec<[usize; 4]> = sizes.iter().map(|&size| usize::try_from(size).unwrap_or(0)).collect();
-        let mut at = 0;
-        while at < self.digits.len() {
-            let size = sizes.get(at).copied().unwrap_or(1).max(1);
-            let inner: usize = sizes.iter().skip(at.saturating_add(1)).product::<usize>().max(1);
-            let is_unused = self.values.chunks(inner.saturating_mul(size)).all(|block| {
-                let first = block.get(..inner);
-                block.chunks(inner).all(|row| Some(row) == first)
-            });
-            if is_unused {
-                let kept = self.values.chunks(inner.saturating_mul(size)).flat_map(|block| block.iter().take(inner));
-                self.values = kept.copied().collect();
-                self.digits.remove(at);
-                sizes.remove(at);
-            } else {
-                at = at.saturating_add(1);
-            }
-        }
-        self
     }
 
     fn substitute(&self, scope: &Scope, old: &[Dim], by: &[Index], digits: &[Dim]) -> Result<Index, Undecided> {

@@ -176,19 +176,22 @@ impl Writer<'_> {
     fn transposes(&self, map: &IndexMap, aligned: &Aligned, found: &mut Vec<(Movement, IndexMap)>) {
         let Some(source) = map.sources.first() else { return };
         let first = |axis: usize| aligned.axes.get(axis).and_then(|index| index.digits().first().copied());
-        // Axes without digits are placed next to the axis before, next to the axis after, or first.
-        for placing in 0..3 {
+        // Axes without digits are placed where the result has none for an axis, next to the axis before, next to the axis after, or first.
+        for placing in 0..4 {
             let mut keys: Vec<(usize, usize)> = Vec::with_capacity(source.len());
             for axis in 0..source.len() {
                 let near = match placing {
-                    0 => (0..axis).rev().find_map(first),
-                    1 => (axis..source.len()).find_map(first),
+                    1 => (0..axis).rev().find_map(first),
+                    2 => (axis..source.len()).find_map(first),
                     _ => None,
                 };
-                keys.push((first(axis).or(near).unwrap_or(if placing == 1 { usize::MAX } else { 0 }), axis));
+                keys.push((first(axis).or(near).unwrap_or(if placing == 2 { usize::MAX } else { 0 }), axis));
             }
             keys.sort_unstable();
-            let perm: Vec<usize> = keys.into_iter().map(|(_, axis)| axis).collect();
+            let perm: Vec<usize> = match placing {
+                0 => self.guided(map, aligned),
+                _ => keys.into_iter().map(|(_, axis)| axis).collect(),
+            };
             if perm.iter().copied().eq(0..source.len()) {
                 continue;
             }
@@ -210,7 +213,37 @@ impl Writer<'_> {
         }
     }
 
-    /// Shapes of the source in which each axis belongs to one axis of the result.
+    /// The axes of the source in the order of the result. An axis of the result that depends on none has a place for one of equal size without
+    /// digits, 1 or other, so that a Gather or Expand makes it.
+    fn guided(&self, map: &IndexMap, aligned: &Aligned) -> Vec<usize> {
+        let Some(source) = map.sources.first() else { return Vec::new() };
+        let mut rest: Vec<usize> = (0..source.len()).collect();
+        let mut perm = Vec::with_capacity(source.len());
+        for (size, range) in map.result.iter().zip(&aligned.ranges) {
+            let is_own = |&axis: &usize| {
+                let digits = aligned.axes.get(axis).map(Index::digits).unwrap_or_default();
+                digits.first().is_some_and(|digit| range.contains(digit))
+            };
+            let is_free = |&axis: &usize| {
+                let is_fixed = aligned.axes.get(axis).is_some_and(|index| index.digits().is_empty());
+                is_fixed && source.get(axis).is_some_and(|own| own.is_const(1) == size.is_const(1))
+            };
+            let own: Vec<usize> = rest.iter().copied().filter(is_own).collect();
+            let own = if own.is_empty() { rest.iter().copied().find(is_free).into_iter().collect() } else { own };
+            rest.retain(|axis| !own.contains(axis));
+            perm.extend(own);
+        }
+        perm.extend(rest);
+        perm
+    }
+
+    /// The number of blocks that a Transpose has to move.
+    pub(super) fn blocks_of(&self, map: &IndexMap) -> usize {
+        let Form::Read(read) = &map.core.form else { return 0 };
+        self.split_shapes(map, read).first().map_or(0, SmallVec::len)
+    }
+
+    /// Shapes of the source in which each axis belongs to one axis of the result, the one with the fewest axes first.
     fn split_shapes(&self, map: &IndexMap, read: &Read) -> Vec<Shape> {
         let scope = self.scope;
         let sizes = sizes_by_digit(scope, &read.axes);

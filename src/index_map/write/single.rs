@@ -75,6 +75,7 @@ impl Aligned {
 impl Writer<'_> {
     /// One node for the map.
     pub(super) fn single(&self, map: &IndexMap) -> Option<Movement> {
+        self.spend(map)?;
         let scope = self.scope;
         let source = map.sources.first()?;
         if map.is_flat() {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::dim::Scope;
+use crate::index_map::form::{Atom, Axis, Form, IndexMap, Term};
 
 /// The movements that a written program may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +31,25 @@ pub(super) struct Writer<'s> {
     pub allowed: &'s Allowed,
     /// Whether tables may be written as Gather.
     pub tables: bool,
-    /// The number of maps that may still be compared with one node.
-    pub left: &'s Cell<usize>,
+    /// The remaining units of work.
+    pub work: &'s Cell<usize>,
 }
 
+/// The work of one search. A unit is a map that is examined as one node; a table costs one more for each [`ENTRIES_PER_UNIT`] entries.
+pub(super) const MOST_WORK: usize = 64;
+const ENTRIES_PER_UNIT: usize = 1024;
+
 impl Writer<'_> {
-    /// Counts a comparison of a map with one node. `None` after the last one.
-    pub fn spend(&self) -> Option<()> {
-        self.left.set(self.left.get().checked_sub(1)?);
+    /// Takes the work of examining a map; `None` if not enough remains.
+    pub fn spend(&self, map: &IndexMap) -> Option<()> {
+        let entries_of = |term: &Term| match &term.atom {
+            Atom::Table(table) => table.values.len(),
+            _ => 0,
+        };
+        let axes: &[Axis] = if let Form::Read(read) = &map.core.form { &read.axes } else { &[] };
+        let entries: usize = axes.iter().flat_map(|axis| &axis.at.terms).map(entries_of).sum();
+        let units = (entries / ENTRIES_PER_UNIT).saturating_add(1);
+        self.work.set(self.work.get().checked_sub(units)?);
         Some(())
     }
 }
