@@ -8,6 +8,7 @@
 mod bound;
 mod candidates;
 mod flatten;
+mod lookup;
 mod movement;
 mod single;
 mod writer;
@@ -51,7 +52,7 @@ impl Writer<'_> {
                 let chain = |writer: &Writer| writer.chain(&own, nodes).map(|chain| Tree::Source(source).after(chain));
                 chain(self).or_else(|| {
                     if self.tables {
-                        return None;
+                        return self.lookup(map, nodes);
                     }
                     let with_tables = Writer { tables: true, ..*self };
                     self.runs(&own, source, nodes).or_else(|| chain(&with_tables))

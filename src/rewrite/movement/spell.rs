@@ -338,6 +338,7 @@ fn range_by_numbers(scope: &Scope, dim: &Dim, wanted: &AxisRange) -> Option<Rang
             _ => number_of(scope, dim, &end),
         }
     });
+    let ends = ends.chain([Bound::Open]);
     let mut ranges = ends.filter_map(|end| Range::new(begin.clone(), end, Some(*step)).ok());
     ranges.find(|range| {
         let found = slicing::resolve_exactly(scope, dim, range, READING);
