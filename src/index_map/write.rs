@@ -8,7 +8,6 @@
 mod bound;
 mod candidates;
 mod flatten;
-mod lookup;
 mod movement;
 mod single;
 mod writer;
@@ -52,7 +51,7 @@ impl Writer<'_> {
                 let chain = |writer: &Writer| writer.chain(&own, nodes).map(|chain| Tree::Source(source).after(chain));
                 chain(self).or_else(|| {
                     if self.tables {
-                        return self.lookup(map, nodes);
+                        return None;
                     }
                     let with_tables = Writer { tables: true, ..*self };
                     self.runs(&own, source, nodes).or_else(|| chain(&with_tables))

@@ -2,8 +2,8 @@
 
 use super::rule::Rule;
 use super::{
-    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral,
-    sizes, slices, split, stacked, states, strided_slice,
+    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, moves,
+    neutral, sizes, slices, split, stacked, states, strided_slice,
 };
 
 /// Every rule, in the order they are tried at a node.
@@ -17,6 +17,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::compose::RULES,
     slices::apart::RULES,
     slices::split::RULES,
+    slices::gather::RULES,
     slices::elementwise::RULES,
     slices::constant::RULES,
     movement::RULES,
@@ -48,7 +49,7 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
     &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
-    &[index::FRONT_RULES, fuse::stream::RULES],
+    &[index::FRONT_RULES, moves::RULES, fuse::stream::RULES],
 ];
 
 /// The rules that need a request of the user, by name or by `--opset`: the standard has the operators that they write, but not every consumer

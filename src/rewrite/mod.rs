@@ -35,6 +35,7 @@ mod limits;
 mod list;
 mod miss;
 mod movement;
+mod moves;
 mod names;
 mod narrow;
 mod neutral;

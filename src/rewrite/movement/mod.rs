@@ -59,7 +59,7 @@ const LOWERED_RANK: usize = 5;
 /// each of which a Slice or a Tile has about as much work in a row, or the most elements, for which the nodes take longer than their work.
 const FEWEST_IN_ROW: i64 = 8;
 const MOST_INDICES: usize = 64;
-const MOST_ELEMENTS: i64 = 4096;
+const MOST_ELEMENTS: i64 = 1024;
 
 /// The most trees of which each is part of the next that are tried after the largest one.
 const MOST_SMALL_TREES: usize = 3;
@@ -145,8 +145,7 @@ fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
 /// Returns `true` if a Slice or Gather outside of the tree selects from the data of one inside.
 fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
     let selects = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Slice") || node.is("Gather"));
-    let inside = tree.nodes.iter().filter(|&&id| selects(id)).filter_map(|&id| place.model.node(id)?.input(0));
-    let mut data = inside.filter(|data| tree.leaves.contains(data));
+    let mut data = tree.nodes.iter().filter(|&&id| selects(id)).filter_map(|&id| place.model.node(id)?.input(0));
     data.any(|data| {
         !place.model.has_more_readers(data, READERS)
             && place

@@ -1,27 +1,41 @@
-//! Slices of whole axes.
+//! Slices of slices, and slices of whole axes.
 
-use super::cuts::{cuts_of, ranges_of};
-use crate::ir::{Edit, ValueId};
-use crate::rewrite::miss::Miss;
+use super::cuts::{Cuts, READING, cuts_of, ranges_of};
+use crate::ir::{Edit, NodeId, ValueId};
+use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
-use crate::slicing::Range;
+use crate::slicing::{self, Bound, Range};
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
-    name: "slice-nothing",
-    law: "x[0 : dim] = x, x[0 : dim on a, r on b] = x[r on b]",
-    sentence: "Removes axes that a Slice takes whole from its operands; without axes, the Slice.",
-    premises: &[
-        ("whole", "an axis that is named is proved to be taken whole"),
-        (
-            "read-right",
-            "the operand is not a reduction over negative axes of a tensor that may be empty, for which ONNX Runtime computes another shape",
-        ),
-    ],
-    exact: true,
-    operators: &["Slice"],
-    apply: slice_nothing,
-}];
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    Rule {
+        name: "slice-nothing",
+        law: "x[0 : dim] = x, x[0 : dim on a, r on b] = x[r on b]",
+        sentence: "Removes axes that a Slice takes whole from its operands; without axes, the Slice.",
+        premises: &[
+            ("whole", "an axis that is named is proved to be taken whole"),
+            (
+                "read-right",
+                "the operand is not a reduction over negative axes of a tensor that may be empty, for which ONNX Runtime computes another shape",
+            ),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_nothing,
+    },
+    Rule {
+        name: "slice-slice",
+        law: "x[r][s] = x[r ∘ s]",
+        sentence: "Merges a Slice of a Slice.",
+        premises: &[
+            ("composes", "both together are proved to select one constant range along every axis"),
+            ("one-reader", "all readers of the first slice compose with it, unless both together take all of x"),
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: slice_slice,
+    },
+];
 
 /// `x[0:dim] = x`: an axis that is taken whole need not be named, and a Slice of no axis is its operand.
 fn slice_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
@@ -32,6 +46,52 @@ fn slice_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
         count if count == cuts.named => Err(miss!("whole").of(data)),
         _ => replaced(place, data, &ranges_of(&cuts.axes)),
     }
+}
+
+/// `x[r][s] = x[r∘s]` on every axis; reversing what is reversed gives all of `x`. Unless it does, the first slice must have no other
+/// readers than slices it composes with: it would stay, and nothing be saved.
+fn slice_slice(place: &Place<'_>) -> Result<Edit, Miss> {
+    let middle = place.operand(0)?;
+    let (first, node) = place.producer(middle, "Slice").ok_or(Miss::ROOT)?;
+    let data = node.input(0).ok_or(Miss::ROOT)?;
+    let graph = node.graph();
+    let first = cuts_of(place, first).ok_or(miss!("composes"))?;
+    let both = composed(place, &first, place.id).ok_or(miss!("composes"))?;
+    if both.iter().all(Option::is_none) {
+        return place.forward(data);
+    }
+    let composes = |(id, slot): (NodeId, usize)| {
+        let is_slice = place.model.node(id).is_some_and(|node| node.is("Slice") && node.graph() == graph);
+        slot == 0 && is_slice && (id == place.id || composed(place, &first, id).is_some())
+    };
+    let users = place.model.users(middle);
+    ensure(!place.model.is_named(middle), miss!("one-reader").of(middle))?;
+    ensure(users.len() <= crate::rewrite::limits::READERS, miss!("composes"))?;
+    ensure(users.into_iter().all(composes), Miss::READ.of(middle))?;
+    replaced(place, data, &both)
+}
+
+/// What the Slice `id` takes of what a first slice took, as ranges of numbers.
+fn composed(place: &Place<'_>, first: &Cuts, id: NodeId) -> Option<Vec<Option<Range>>> {
+    let second = cuts_of(place, id)?;
+    let (scope, reading) = (place.scope(), READING);
+    let is_number = |bound: &Bound| match bound {
+        Bound::Open => true,
+        Bound::At(at) => at.as_const().is_some(),
+        Bound::Unknown => false,
+    };
+    let axes = first.dims.iter().zip(ranges_of(&first.axes)).zip(ranges_of(&second.axes));
+    let both = axes.map(|((dim, first), second)| match (first, second) {
+        (Some(first), Some(second)) => {
+            let both = slicing::compose(scope, dim, &first, &second, reading)?;
+            Some(Some(both).filter(|both| !slicing::is_identity(scope, dim, both, reading)))
+        }
+        (Some(one), None) | (None, Some(one)) => {
+            (is_number(&one.begin) && is_number(&one.end) && one.step.is_some()).then_some(Some(one))
+        }
+        (None, None) => Some(None),
+    });
+    both.collect()
 }
 
 /// An edit that puts a Slice of these ranges of numbers in the node's place.

@@ -9,6 +9,7 @@ pub(super) mod compose;
 pub(super) mod constant;
 pub(super) mod cuts;
 pub(super) mod elementwise;
+pub(super) mod gather;
 pub(super) mod places;
 pub(super) mod select;
 pub(super) mod split;
