@@ -3,7 +3,7 @@
 //! The search is cheapest first: nothing, one node of each kind, two nodes, and then longer chains of structural steps (the normal form:
 //! Reshape, Slice or Gather, Transpose, Expand, Reshape). Pieces are written as Pad or Concat of their parts. Every node that is written
 //! is a map again, and a chain is kept only if it composes to the map it was written from: the search decides how short the result is, and
-//! never whether it is right. It ends after [`MOST_WORK`] units of work; 99 of 100 chains of four movements take a sixth of it.
+//! never whether it is right. It ends after [`MOST_WORK`] units of work; 99 of 100 chains of four movements take less.
 
 mod bound;
 mod candidates;

@@ -56,11 +56,15 @@ keeps_the_attribute! {
     a_slice_of_a_slice_of_old: "slice-slice", 9, "Slice", "g (float[n,8] x) => (y) {
         a = Slice <starts = [1], ends = [6], axes = [1], stays = 7> (x)
         b = Slice <starts = [1], ends = [3], axes = [1], stays = 7> (a)  y = Neg (b) }";
-    a_slice_in_a_part_of_a_concat: "movement", 13, "Slice", "g (float[n,2] a, float[n,4] b) => (y) <int64[1] one = {1}, int64[1] three = {3}, int64[1] five = {5}> {
+    a_slice_of_a_shorter_concat: "slice-of-concat", 13, "Concat", "g (float[n,2] a, float[n,3] b, float[n,4] c) => (y) <int64[1] one = {1}, int64[1] four = {4}> {
+        d = Concat <axis = 1, stays = 7> (a, b, c)  e = Slice (d, one, four, one)  y = Neg (e) }";
+    a_slice_in_a_part_of_a_concat: "slice-of-concat", 13, "Slice", "g (float[n,2] a, float[n,4] b) => (y) <int64[1] one = {1}, int64[1] three = {3}, int64[1] five = {5}> {
         d = Concat <axis = 1> (a, b)  e = Slice <stays = 7> (d, three, five, one)  y = Neg (e) }";
-    a_slice_of_a_pad: "movement", 13, "Pad", "g (float[n,4] x) => (y) <int64[4] pads = {0, 2, 0, 2}, int64[1] one = {1}, int64[1] seven = {7}> {
+    a_slice_of_a_transpose: "slice-of-transpose", 13, "Transpose", "g (float[n,4,5] x) => (y) <int64[1] one = {1}, int64[1] three = {3}> {
+        a = Transpose <perm = [0, 2, 1], stays = 7> (x)  b = Slice (a, one, three, one)  y = Neg (b) }";
+    a_slice_of_a_pad: "slice-of-pad", 13, "Pad", "g (float[n,4] x) => (y) <int64[4] pads = {0, 2, 0, 2}, int64[1] one = {1}, int64[1] seven = {7}> {
         a = Pad <stays = 7> (x, pads)  b = Slice (a, one, seven, one)  y = Neg (b) }";
-    a_slice_of_a_pad_of_old: "movement", 9, "Pad", "g (float[n,4] x) => (y) {
+    a_slice_of_a_pad_of_old: "slice-of-pad", 9, "Pad", "g (float[n,4] x) => (y) {
         a = Pad <pads = [0, 2, 0, 2], stays = 7> (x)  b = Slice <starts = [1], ends = [7], axes = [1]> (a)  y = Neg (b) }";
     a_slice_of_a_function: "slice-of-elementwise", 13, "LeakyRelu", "g (float[n,4] x) => (y) <int64[1] one = {1}, int64[1] three = {3}> {
         a = LeakyRelu <alpha = 0.5, stays = 7> (x)  y = Slice (a, one, three, one) }";

@@ -36,7 +36,7 @@ pub(super) struct Writer<'s> {
 }
 
 /// The work of one search. A unit is a map that is examined as one node; a table costs one more for each [`ENTRIES_PER_UNIT`] entries.
-pub(super) const MOST_WORK: usize = 64;
+pub(super) const MOST_WORK: usize = 24;
 const ENTRIES_PER_UNIT: usize = 1024;
 
 impl Writer<'_> {

@@ -23,7 +23,7 @@ use crate::index_map::{Allowed, Movement, Program, Step, Undecided};
 use crate::ir::{Edit, NodeId, ValueId};
 use crate::ops::traits::{MOVED, Traits, traits_of};
 use crate::ops::{self, operator};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "movement",
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("shorter", "fewer nodes than the edit removes compute the composed map"),
         (
             "of-its-kind",
-            "no Transpose has a higher rank than before; a Gather replaces a Gather, or a Slice, Split, Concat or Tile that it is as fast as: it has few indices or elements, or moves rows of at least 8",
+            "no Transpose has a higher rank than before; a Gather replaces Gathers with as many indices, or it replaces a Gather, Slice, Split, Concat or Tile and has few indices or elements, or moves rows of at least 8",
         ),
         (
             "no-sibling",
@@ -171,7 +171,9 @@ fn is_layout(traits: &Traits) -> bool {
 /// The forms of the nodes of a tree, which the written nodes may have too.
 struct Forms {
     gathers: bool,
-    /// Returns `true` if the tree selects, joins or repeats elements.
+    /// The indices of all Gathers by constants.
+    indices: usize,
+    /// `true` if the tree selects, joins or repeats elements.
     cuts: bool,
     steps_backwards: bool,
     blocks: bool,
@@ -190,6 +192,10 @@ impl Forms {
         let ranks = ranked.flat_map(|(_, node)| node.outputs().iter().flatten().copied()).map(rank);
         Forms {
             gathers: is_any(&["Gather", "GatherElements", "GatherND"]),
+            indices: nodes().filter(|(_, node)| node.is("Gather")).fold(0, |sum: usize, (_, node)| {
+                let indices = node.input(1).and_then(|indices| place.constant(indices));
+                sum.saturating_add(indices.map_or(0, Tensor::len))
+            }),
             cuts: is_any(&["Slice", "Split", "Concat", "Tile"]),
             steps_backwards: nodes().any(|(id, node)| node.is("Slice") && steps_backwards(place, id)),
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
@@ -217,12 +223,12 @@ impl Forms {
                     if let Some(&leaf) = is_string {
                         return Err(miss!("no-strings").of(leaf));
                     }
-                    if self.gathers {
+                    if indices.len() <= self.indices {
                         continue;
                     }
                     let is_fast =
                         indices.len() <= MOST_INDICES || result.is_some_and(|result| is_cheap(&result, *axis, shape));
-                    ensure(self.cuts && is_fast, miss!("of-its-kind"))?;
+                    ensure((self.cuts || self.gathers) && is_fast, miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
                     let mut turned = results.filter(|&value| turns_weights(place, value));
                     ensure(turned.next().is_none(), miss!("no-convolution"))?;

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use crate::dim::Dim;
 use crate::index_map::{IndexMap, Shape, Undecided};
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::{Moved, index_map_of};
@@ -171,7 +172,18 @@ pub(super) fn producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
     Some(place.producer_with(value, |traits| traits.index_map.is_some())?.0)
 }
 
+/// The most terms and the most symbols of a dim. Sizes of detections have dozens of terms, and proofs about them take longer than all other work.
+const MOST_TERMS: usize = 4;
+const MOST_SYMBOLS: usize = 3;
+
 fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
+    let output = place.model.node(id).and_then(|node| node.output(slot)).ok_or(Undecided::NoMovement)?;
+    let dims = place.shape(output).ok_or(Undecided::Operands)?;
+    let is_long =
+        |dim: &Dim| dim.as_const().is_none() && (dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS);
+    if dims.iter().any(is_long) {
+        return Err(Undecided::Symbolic);
+    }
     index_map_of(place.model, place.facts, id, slot, place.opset.version())
 }
 
