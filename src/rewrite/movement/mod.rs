@@ -35,13 +35,16 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("shorter", "fewer nodes than the edit removes compute the composed map"),
         (
             "of-its-kind",
-            "no Transpose has a higher rank than before; a Gather replaces Gathers with as many indices, or it replaces a Gather, Slice, Split, Concat or Tile and has few indices or elements, or moves rows of at least 8",
+            "no Transpose has a higher rank than before; a Gather replaces Gathers with as many indices, or it replaces a Gather, Slice, Split, Concat or Tile and has few indices or moves rows of at least 8",
         ),
         (
             "no-sibling",
             "where two nodes or more are written, no other Slice or Gather selects from the data of one in the tree: they may become one Split",
         ),
-        ("no-strings", "no Gather reads a string tensor, for which ONNX Runtime returns wrong elements"),
+        (
+            "no-strings",
+            "the data is not a string tensor: ONNX Runtime's Gather returns wrong strings, and a Loop may take strings that another node reads",
+        ),
         (
             "no-convolution",
             "no Conv of one group reads a new Gather, directly or through element-wise operators and Convs of several groups: OpenVINO would permute its weights instead, wrongly",
@@ -56,16 +59,17 @@ pub(super) const RULES: &[Rule] = &[Rule {
 const LOWERED_RANK: usize = 5;
 
 /// Where a Gather takes at most as long as the copies that it replaces: the fewest elements that it moves together, or else the most indices, for
-/// each of which a Slice or a Tile has about as much work in a row, or the most elements, for which the nodes take longer than their work.
+/// each of which a Slice or a Tile has about as much work in a row.
 const FEWEST_IN_ROW: i64 = 8;
-const MOST_INDICES: usize = 64;
-const MOST_ELEMENTS: i64 = 1024;
+const MOST_INDICES: usize = 128;
 
 /// The most trees of which each is part of the next that are tried after the largest one.
 const MOST_SMALL_TREES: usize = 3;
 
 fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
+    // A copy is removed by its own rule, which knows when it is needed.
+    ensure(!node.is("Identity"), Miss::ROOT)?;
     let trees = match trees_above(place, node) {
         Ok(trees) => trees,
         Err(Undecided::NoMovement) => return Err(Miss::ROOT),
@@ -74,6 +78,7 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let is_size = |value: ValueId| place.fact(value).is_some_and(|fact| fact.content.is_some());
     let output = place.result()?;
     ensure(!is_size(output), miss!("no-sizes").of(output))?;
+    ensure(place.may_be_looked_up(output), miss!("no-strings").of(output))?;
     let mut miss = miss!("shorter");
     // The largest tree, then the smallest ones.
     let (rest, largest) = trees.split_at_checked(trees.len().saturating_sub(1)).unwrap_or_default();
@@ -219,15 +224,11 @@ impl Forms {
             match movement {
                 Movement::Transpose(perm) => ensure(perm.len() <= self.rank.max(2), miss!("of-its-kind"))?,
                 Movement::Gather { axis, shape, indices } => {
-                    let is_string = tree.leaves.iter().find(|&&leaf| !place.may_be_looked_up(leaf));
-                    if let Some(&leaf) = is_string {
-                        return Err(miss!("no-strings").of(leaf));
-                    }
                     if indices.len() <= self.indices {
                         continue;
                     }
                     let is_fast =
-                        indices.len() <= MOST_INDICES || result.is_some_and(|result| is_cheap(&result, *axis, shape));
+                        indices.len() <= MOST_INDICES || result.is_some_and(|result| moves_rows(&result, *axis, shape));
                     ensure((self.cuts || self.gathers) && is_fast, miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
                     let mut turned = results.filter(|&value| turns_weights(place, value));
@@ -268,11 +269,10 @@ impl Forms {
     }
 }
 
-/// Returns `true` if a Gather moves few elements, or long rows of them. A size that is not a number is large.
-fn is_cheap(shape: &[Dim], axis: usize, indices: &[i64]) -> bool {
-    let count = |dims: &[Dim]| dims.iter().map(Dim::as_const).try_fold(1i64, |all, size| all.checked_mul(size?));
-    let behind = shape.get(axis.saturating_add(indices.len())..).unwrap_or_default();
-    count(behind).is_none_or(|row| row >= FEWEST_IN_ROW) || count(shape).is_some_and(|all| all <= MOST_ELEMENTS)
+/// Returns `true` if a Gather moves long rows of elements. A size that is not a number is large.
+fn moves_rows(shape: &[Dim], axis: usize, indices: &[i64]) -> bool {
+    let mut behind = shape.get(axis.saturating_add(indices.len())..).unwrap_or_default().iter().map(Dim::as_const);
+    behind.try_fold(1i64, |row, size| row.checked_mul(size?)).is_none_or(|row| row >= FEWEST_IN_ROW)
 }
 
 /// The most values that are followed to a convolution.

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, Shape, Undecided};
 use crate::ir::{Node, NodeId, ValueId};
-use crate::ops::traits::{Moved, index_map_of};
+use crate::ops::traits::{Moved, Movement, index_map_of, traits_of};
 use crate::rewrite::place::Place;
 
 /// The most nodes of a tree. Each of the N nodes of a chain is a root, and each composes the maps of all nodes above it; windows of shifted
@@ -167,9 +167,10 @@ fn has_movement_above(place: &Place<'_>, node: &Node) -> bool {
     node.inputs().iter().flatten().any(|&operand| producer(place, operand).is_some())
 }
 
-/// The movement node of the same graph that computes a value.
+/// The movement node of the same graph that computes a value, if it is no copy.
 pub(super) fn producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
-    Some(place.producer_with(value, |traits| traits.index_map.is_some())?.0)
+    let (id, node) = place.producer_with(value, |traits| traits.index_map.is_some())?;
+    (!node.is("Identity")).then_some(id)
 }
 
 /// The most terms and the most symbols of a dim. Sizes of detections have dozens of terms, and proofs about them take longer than all other work.
@@ -177,11 +178,14 @@ const MOST_TERMS: usize = 4;
 const MOST_SYMBOLS: usize = 3;
 
 fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
-    let output = place.model.node(id).and_then(|node| node.output(slot)).ok_or(Undecided::NoMovement)?;
+    let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
+    let output = node.output(slot).ok_or(Undecided::NoMovement)?;
     let dims = place.shape(output).ok_or(Undecided::Operands)?;
-    let is_long =
-        |dim: &Dim| dim.as_const().is_none() && (dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS);
-    if dims.iter().any(is_long) {
+    let is_symbolic = |dim: &Dim| dim.as_const().is_none();
+    let is_long = |dim: &Dim| dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS;
+    // A layout asks nothing about its dims.
+    let is_layout = traits_of(place.model, node).moves == Some(Movement::Layout);
+    if !is_layout && dims.iter().any(|dim| is_symbolic(dim) && is_long(dim)) {
         return Err(Undecided::Symbolic);
     }
     index_map_of(place.model, place.facts, id, slot, place.opset.version())
