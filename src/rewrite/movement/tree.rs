@@ -188,6 +188,14 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     if !is_layout && dims.iter().any(|dim| is_symbolic(dim) && is_long(dim)) {
         return Err(Undecided::Symbolic);
     }
+    if is_layout {
+        let data = node.input(0).and_then(|data| place.shape(data)).ok_or(Undecided::Operands)?;
+        let (from, to) = (place.scope().product(data), place.scope().product(dims));
+        // Equal expressions: a fact may follow from the node itself, as that an axis which a Squeeze removes has size 1.
+        if from != to {
+            return Err(Undecided::Equal(from, to));
+        }
+    }
     index_map_of(place.model, place.facts, id, slot, place.opset.version())
 }
 
