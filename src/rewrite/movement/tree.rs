@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, Shape, Undecided};
 use crate::ir::{Node, NodeId, ValueId};
-use crate::ops::traits::{Moved, Movement, index_map_of, traits_of};
+use crate::ops::traits::{Failure, Moved, Movement, index_map_of, traits_of};
 use crate::rewrite::place::Place;
 
 /// The most nodes of a tree. Each of the N nodes of a chain is a root, and each composes the maps of all nodes above it; windows of shifted
@@ -181,10 +181,19 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
     let output = node.output(slot).ok_or(Undecided::NoMovement)?;
     let dims = place.shape(output).ok_or(Undecided::Operands)?;
+    let traits = traits_of(place.model, node);
+    // A lookup whose indices may be out of range is kept: where one position is left, the composed map does not read the indices, and would not fail.
+    let is_constant = node.input(1).is_some_and(|indices| place.constant(indices).is_some());
+    if let Failure::Unless(is_inside) = traits.fails
+        && !is_constant
+        && !place.view(id).is_some_and(|view| is_inside(&view))
+    {
+        return Err(Undecided::RunTime);
+    }
     let is_symbolic = |dim: &Dim| dim.as_const().is_none();
     let is_long = |dim: &Dim| dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS;
     // A layout asks nothing about its dims.
-    let is_layout = traits_of(place.model, node).moves == Some(Movement::Layout);
+    let is_layout = traits.moves == Some(Movement::Layout);
     if !is_layout && dims.iter().any(|dim| is_symbolic(dim) && is_long(dim)) {
         return Err(Undecided::Symbolic);
     }
