@@ -22,7 +22,7 @@ pub const MOST_ENTRIES: i64 = 65_536;
 ///
 /// Two maps are equal (`==`) if their canonical forms are; equal maps read equal elements. Maps that read equal elements
 /// may still differ if a fact about their dims is not known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexMap {
     pub(super) sources: SmallVec<[Shape; 1]>,
     pub(super) result: Shape,

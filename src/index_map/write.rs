@@ -3,8 +3,9 @@
 //! The search is cheapest first: nothing, one node of each kind, two nodes, and then longer chains of structural steps (the normal form:
 //! Reshape, Slice or Gather, Transpose, Expand, Reshape). Pieces are written as Pad or Concat of their parts. Every node that is written
 //! is a map again, and a chain is kept only if it composes to the map it was written from: the search decides how short the result is, and
-//! never whether it is right. It ends after [`MOST_WORK`] units of work; 99 of 100 chains of four movements take a sixth of it.
+//! never whether it is right. It ends after [`MOST_WORK`] units of work.
 
+mod bound;
 mod candidates;
 mod flatten;
 mod movement;
@@ -15,11 +16,11 @@ pub use flatten::{Operand, Program, Step};
 pub use movement::{AxisRange, Movement};
 pub use writer::Allowed;
 
+use std::cell::Cell;
+
 use flatten::Tree;
 use movement::is_same;
 use writer::{MOST_WORK, Writer};
-
-use std::cell::Cell;
 
 use super::form::{Form, IndexMap, Piece, Shape, is_equal, number, over, times, zero};
 use super::join;
@@ -65,6 +66,9 @@ impl Writer<'_> {
         if self.is_nothing(map) {
             return Some(vec![]);
         }
+        if nodes < self.fewest(map) {
+            return self.block(map).filter(|_| nodes > 0).map(|block| vec![block]);
+        }
         (1..=nodes.min(LONGEST_CHAIN)).find_map(|length| self.chain_of(map, length, length <= 2))
     }
 
@@ -78,6 +82,9 @@ impl Writer<'_> {
     }
 
     fn chain_of(&self, map: &IndexMap, length: usize, wide: bool) -> Option<Vec<Movement>> {
+        if length < self.fewest(map) {
+            return None;
+        }
         if length == 1 {
             return self.single(map).map(|movement| vec![movement]);
         }
@@ -247,4 +254,4 @@ impl Best<'_> {
 }
 
 /// The longest chain that is searched for.
-const LONGEST_CHAIN: usize = 4;
+const LONGEST_CHAIN: usize = 3;

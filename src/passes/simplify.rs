@@ -1,6 +1,7 @@
 //! Drives the rewrite rules over every node, in an order to compute in.
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
@@ -10,7 +11,7 @@ use super::edits::EditCounter;
 use super::untouched::Untouched;
 use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
 use crate::ops::{Budget, Event, EventKind, Operator, Opset, newest_opset, operator, operator_of};
-use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, RULES, Rule, Taken, check};
+use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, Programs, RULES, Rule, Taken, check};
 
 /// Rules by the operators they look at.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
@@ -24,6 +25,8 @@ pub struct RuleSet {
     stages: Vec<(ByOperator, ByEntry)>,
     /// What computing new constants may cost.
     budget: Budget,
+    /// The index maps that rules have written.
+    programs: Rc<Programs>,
 }
 
 impl RuleSet {
@@ -43,7 +46,7 @@ impl RuleSet {
             (by_operator, by_entry)
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        RuleSet { stages, budget: Budget::for_rules(payload) }
+        RuleSet { stages, budget: Budget::for_rules(payload), programs: Rc::default() }
     }
 
     /// The rules of a stage that look at a node.
@@ -78,7 +81,7 @@ pub fn simplify(
     edits: &mut EditCounter,
 ) -> Result<Vec<Event>, Broken> {
     let mut cuts = Vec::new();
-    let taken = Taken::default();
+    let taken = Taken::with_programs(&rules.programs);
     let idioms = OnceCell::new();
     agenda.catch_up(model, facts);
     for graph in live_graphs(model) {

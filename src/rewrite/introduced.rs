@@ -106,7 +106,7 @@ fn replaced(place: &Place<'_>, edit: &Edit) -> Vec<NodeId> {
 }
 
 /// Returns `true` if a node is a Slice of the standard or of another dialect that may have a negative step.
-fn steps_backwards(place: &Place<'_>, id: NodeId) -> bool {
+pub(super) fn steps_backwards(place: &Place<'_>, id: NodeId) -> bool {
     let Ok(Some(spec)) = ops::slice_spec(place.model, place.facts, id, SliceRule::Agree) else { return false };
     let rank = place.model.node(id).and_then(|node| node.input(0)).and_then(|data| place.shape(data)).map(<[_]>::len);
     let may_be_negative = |range: &Range| range.step.is_none_or(|step| step < 0);

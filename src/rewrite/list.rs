@@ -2,8 +2,8 @@
 
 use super::rule::Rule;
 use super::{
-    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, merge, moves,
-    neutral, sizes, slices, split, stacked, states, strided_slice,
+    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, merge, movement,
+    moves, neutral, sizes, slices, split, stacked, states, strided_slice,
 };
 
 /// Every rule, in the order they are tried at a node.
@@ -25,6 +25,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::reshape::RULES,
     slices::elementwise::RULES,
     slices::constant::RULES,
+    movement::RULES,
     merge::RULES,
     axes::RULES,
     inserted::RULES,

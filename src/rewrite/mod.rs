@@ -35,6 +35,7 @@ mod limits;
 mod list;
 mod merge;
 mod miss;
+mod movement;
 mod moves;
 mod names;
 mod narrow;
@@ -55,7 +56,7 @@ mod turned;
 mod weighted;
 
 pub use build::Build;
-pub use cache::Taken;
+pub use cache::{Programs, Taken};
 pub use fuse::embedded::{PositionEnd, counted_positions};
 pub use fuse::idiom::Idioms;
 pub use fuse::normalized::is_only_normalized;

@@ -82,11 +82,7 @@ impl Writer<'_> {
             let reshape = Movement::Reshape(map.result.clone());
             return reshape.check(scope, std::slice::from_ref(source)).is_ok().then_some(reshape);
         }
-        let is_right = |movement: &Movement| {
-            let operands = std::slice::from_ref(source);
-            movement.check(scope, operands).is_ok()
-                && movement.map(scope, operands).is_ok_and(|found| found.equals(scope, map))
-        };
+        let is_right = |movement: &Movement| self.is_written(map, movement);
         let cheap = [expand(scope, map), tile(scope, map)].into_iter().flatten();
         if let Some(found) = cheap.chain(self.blocks(map)).find(&is_right) {
             return Some(found);
@@ -98,6 +94,18 @@ impl Writer<'_> {
             let axes = if is_open { source.len() } else { 0 };
             (0..axes).filter_map(|axis| gather(map, &aligned, axis)).find(&is_right)
         })
+    }
+
+    /// SpaceToDepth or DepthToSpace for the map.
+    pub(super) fn block(&self, map: &IndexMap) -> Option<Movement> {
+        self.blocks(map).into_iter().find(|movement| self.is_written(map, movement))
+    }
+
+    /// Returns `true` if a node is valid on the source and has the map.
+    fn is_written(&self, map: &IndexMap, movement: &Movement) -> bool {
+        let operands = map.sources.get(..1).unwrap_or_default();
+        movement.check(self.scope, operands).is_ok()
+            && movement.map(self.scope, operands).is_ok_and(|found| found.equals(self.scope, map))
     }
 
     fn slice(&self, scope: &Scope, map: &IndexMap, aligned: &Aligned) -> Option<Movement> {

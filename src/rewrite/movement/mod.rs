@@ -1,0 +1,269 @@
+//! Trees of data movement, written with fewer nodes.
+//!
+//! Law: movements compose. `map(f ∘ g) = map(f) ∘ map(g)`, where the map of a node says which element of which operand each element of
+//! the result is ([`crate::index_map`]). Nodes that compute equal maps compute equal tensors.
+//!
+//! At each movement node the rule composes the maps of the movement nodes above it, the largest tree first, and writes the composed map with fewer
+//! nodes than the edit removes. A single node is never composed.
+
+mod spell;
+mod tree;
+
+use smallvec::SmallVec;
+
+use self::spell::{Spelling, shapes_of};
+use self::tree::{Tree, trees_above};
+use super::introduced::steps_backwards;
+use super::miss::{Miss, ensure};
+use super::place::Place;
+use super::rule::{Rule, miss};
+use crate::dim::Dim;
+use crate::index_map::{Allowed, Movement, Program, Step, Undecided};
+use crate::ir::{Edit, NodeId, ValueId};
+use crate::ops::traits::{MOVED, Traits, traits_of};
+use crate::ops::{self, operator};
+use crate::tensor::DType;
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "movement",
+    law: "m₁(m₂(… mₙ(x))) = w₁(… wₖ(x)), k < n, for mᵢ and wᵢ that only move elements",
+    sentence: "Merges chains and trees of data movement into fewer nodes.",
+    premises: &[
+        ("decided", "the positions that each node reads are known and compose for all sizes"),
+        ("no-sizes", "the data has no tracked elements, because the pass size-chain plans vectors of dims"),
+        ("shorter", "fewer nodes than the edit removes compute the composed map"),
+        (
+            "of-its-kind",
+            "no Transpose has a higher rank than before; a Gather replaces a Gather, or a Slice, Split, Concat or Tile that it is as fast as: it has few indices or elements, or moves rows of at least 8",
+        ),
+        ("no-strings", "no Gather reads a string tensor, for which ONNX Runtime returns wrong elements"),
+        (
+            "no-convolution",
+            "no Conv of one group reads a new Gather, directly or through element-wise operators and Convs of several groups: OpenVINO would permute its weights instead, wrongly",
+        ),
+    ],
+    exact: true,
+    operators: MOVED,
+    apply: movement,
+}];
+
+/// The smallest rank of a Transpose for which fewer axes are better at an equal number of nodes.
+const LOWERED_RANK: usize = 5;
+
+/// Where a Gather takes at most as long as the copies that it replaces: the fewest elements that it moves together, or else the most indices, for
+/// each of which a Slice or a Tile has about as much work in a row, or the most elements, for which the nodes take longer than their work.
+const FEWEST_IN_ROW: i64 = 8;
+const MOST_INDICES: usize = 64;
+const MOST_ELEMENTS: i64 = 4096;
+
+/// The most trees of which each is part of the next that are tried after the largest one.
+const MOST_SMALL_TREES: usize = 3;
+
+fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let trees = match trees_above(place, node) {
+        Ok(trees) => trees,
+        Err(Undecided::NoMovement) => return Err(Miss::ROOT),
+        Err(_) => return Err(Miss { is_open: true, ..miss!("decided") }),
+    };
+    let is_size = |value: ValueId| place.fact(value).is_some_and(|fact| fact.content.is_some());
+    let output = place.result()?;
+    ensure(!is_size(output), miss!("no-sizes").of(output))?;
+    let mut miss = miss!("shorter");
+    // The largest tree, then the smallest ones.
+    let (rest, largest) = trees.split_at_checked(trees.len().saturating_sub(1)).unwrap_or_default();
+    for tree in largest.iter().chain(rest.iter().take(MOST_SMALL_TREES)) {
+        match shorter(place, tree) {
+            Ok(edit) => return Ok(edit),
+            Err(other) if other.premise != miss.premise => miss = other,
+            Err(_) => {}
+        }
+    }
+    Err(miss)
+}
+
+/// The edit that writes a tree with fewer nodes, or with as many better ones.
+fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
+    let removed = tree.removed(place);
+    let before = Forms::of(place, tree);
+    let mut miss = miss!("shorter");
+    let fewer = removed.len().checked_sub(1).ok_or(miss)?;
+    // A Gather only where nothing else is as short.
+    let choices: &[bool] = match (before.gathers, before.cuts) {
+        (true, _) => &[true],
+        (false, true) => &[false, true],
+        (false, false) => &[false],
+    };
+    for &gather in choices {
+        match before.edit(place, tree, (fewer, gather), &removed) {
+            Ok((edit, _)) => return Ok(edit),
+            Err(other) if other.premise != miss.premise => miss = other,
+            Err(_) => {}
+        }
+    }
+    let lowers = before.has_transpose && before.rank >= LOWERED_RANK;
+    let is_passed = is_passed_by_all(place, tree);
+    ensure(lowers || is_passed, miss)?;
+    let (edit, programs) = before.edit(place, tree, (removed.len(), before.gathers), &removed)?;
+    ensure(lowers && before.are_lower(&programs) || is_passed && is_same_kind(place, tree, &edit), miss)?;
+    Ok(edit)
+}
+
+/// The program of each result of the root.
+type Programs = SmallVec<[Program; 1]>;
+
+/// Programs that have at most the allowed number of nodes together.
+fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs> {
+    let mut left = allowed.nodes;
+    let mut programs = Programs::new();
+    for (_, map) in &tree.results {
+        let program = place.taken.programs.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
+        left = left.checked_sub(program.nodes())?;
+        programs.push(program);
+    }
+    Some(programs)
+}
+
+/// Returns `true` if the tree is a root and a node above it that other nodes read, where all nodes have one operator, or keep all elements in
+/// order, and all those that read are movement nodes: each of them may pass by the node.
+fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
+    let ([inner], [root, above]) = (tree.inner.as_slice(), tree.nodes.as_slice()) else { return false };
+    let traits = |id: NodeId| place.model.node(id).map_or(&Traits::NONE, |node| traits_of(place.model, node));
+    let name = |id: NodeId| place.model.node(id).map(|node| &node.op_type);
+    let is_kind = name(*root) == name(*above) || [*root, *above].into_iter().all(|id| is_layout(traits(id)));
+    is_kind
+        && !place.model.is_named(inner.value)
+        && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && traits(id).index_map.is_some())
+}
+
+/// Returns `true` if an edit writes one node of the kind of all nodes of the tree.
+fn is_same_kind(place: &Place<'_>, tree: &Tree, edit: &Edit) -> bool {
+    let [written] = edit.insert.as_slice() else { return false };
+    let is_written_layout = operator("", &written.op_type).is_some_and(|operator| is_layout(&operator.traits));
+    let mut nodes = tree.nodes.iter().filter_map(|&id| place.model.node(id));
+    nodes.all(|node| node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node)))
+}
+
+fn is_layout(traits: &Traits) -> bool {
+    traits.moves == Some(ops::traits::Movement::Layout)
+}
+
+/// The forms of the nodes of a tree, which the written nodes may have too.
+struct Forms {
+    gathers: bool,
+    /// Returns `true` if the tree selects, joins or repeats elements.
+    cuts: bool,
+    steps_backwards: bool,
+    blocks: bool,
+    /// The highest rank of a Transpose, or of its values if there is none.
+    rank: usize,
+    has_transpose: bool,
+}
+
+impl Forms {
+    fn of(place: &Place<'_>, tree: &Tree) -> Forms {
+        let nodes = || tree.nodes.iter().filter_map(|&id| Some((id, place.model.node(id)?)));
+        let is_any = |operators: &[&str]| nodes().any(|(_, node)| operators.iter().any(|operator| node.is(operator)));
+        let rank = |value: ValueId| place.shape(value).map_or(0, <[_]>::len);
+        let has_transpose = is_any(&["Transpose"]);
+        let ranked = nodes().filter(|(_, node)| !has_transpose || node.is("Transpose"));
+        let ranks = ranked.flat_map(|(_, node)| node.outputs().iter().flatten().copied()).map(rank);
+        Forms {
+            gathers: is_any(&["Gather", "GatherElements", "GatherND"]),
+            cuts: is_any(&["Slice", "Split", "Concat", "Tile"]),
+            steps_backwards: nodes().any(|(id, node)| node.is("Slice") && steps_backwards(place, id)),
+            blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
+            rank: ranks.max().unwrap_or(0),
+            has_transpose,
+        }
+    }
+
+    fn allowed(&self, place: &Place<'_>, nodes: usize, gather: bool) -> Allowed {
+        let dtype = place.output(0).and_then(|output| place.dtype(output));
+        let is_common = matches!(dtype, Some(DType::Float | DType::Double));
+        Allowed { gather, negative_step: self.steps_backwards, blocks: self.blocks || is_common, nodes }
+    }
+
+    /// Checks that no written node has a form that is worse than those of the nodes it replaces.
+    fn permit(&self, place: &Place<'_>, tree: &Tree, programs: &Programs) -> Result<(), Miss> {
+        for (step, result) in
+            programs.iter().flat_map(|program| program.steps.iter().zip(shapes_of(place, tree, program)))
+        {
+            let Step::Movement(movement, _) = step else { continue };
+            match movement {
+                Movement::Transpose(perm) => ensure(perm.len() <= self.rank.max(2), miss!("of-its-kind"))?,
+                Movement::Gather { axis, shape, indices } => {
+                    let is_string = tree.leaves.iter().find(|&&leaf| !place.may_be_looked_up(leaf));
+                    if let Some(&leaf) = is_string {
+                        return Err(miss!("no-strings").of(leaf));
+                    }
+                    if self.gathers {
+                        continue;
+                    }
+                    let is_fast =
+                        indices.len() <= MOST_INDICES || result.is_some_and(|result| is_cheap(&result, *axis, shape));
+                    ensure(self.cuts && is_fast, miss!("of-its-kind"))?;
+                    let results = tree.results.iter().map(|&(value, _)| value);
+                    let mut turned = results.filter(|&value| turns_weights(place, value));
+                    ensure(turned.next().is_none(), miss!("no-convolution"))?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The edit that replaces the tree by programs of at most this many nodes.
+    fn edit(
+        &self,
+        place: &Place<'_>,
+        tree: &Tree,
+        (nodes, gather): (usize, bool),
+        removed: &[NodeId],
+    ) -> Result<(Edit, Programs), Miss> {
+        let programs = written(place, tree, self.allowed(place, nodes, gather)).ok_or(miss!("shorter"))?;
+        self.permit(place, tree, &programs)?;
+        let edit = Spelling::new(place, tree).edit(&programs, removed)?;
+        Ok((edit, programs))
+    }
+
+    /// Returns `true` if all Transposes have a lower rank than before, and nothing else but Reshapes is written.
+    fn are_lower(&self, programs: &Programs) -> bool {
+        let is_lower = |step: &Step| match step {
+            Step::Movement(Movement::Transpose(perm), _) => perm.len() < self.rank,
+            Step::Movement(Movement::Reshape(_), _) => true,
+            _ => false,
+        };
+        programs.iter().flat_map(|program| &program.steps).all(is_lower)
+    }
+}
+
+/// Returns `true` if a Gather moves few elements, or long rows of them. A size that is not a number is large.
+fn is_cheap(shape: &[Dim], axis: usize, indices: &[i64]) -> bool {
+    let count = |dims: &[Dim]| dims.iter().map(Dim::as_const).try_fold(1i64, |all, size| all.checked_mul(size?));
+    let behind = shape.get(axis.saturating_add(indices.len())..).unwrap_or_default();
+    count(behind).is_none_or(|row| row >= FEWEST_IN_ROW) || count(shape).is_some_and(|all| all <= MOST_ELEMENTS)
+}
+
+/// The most values that are followed to a convolution.
+const FOLLOWED: usize = 32;
+
+/// Returns `true` if OpenVINO (2026.4) would permute the weights of a convolution instead of the channels of a value. The search follows more than
+/// OpenVINO does: that requires all readers to be such, and single numbers or one for each channel as other operands.
+fn turns_weights(place: &Place<'_>, value: ValueId) -> bool {
+    let (mut values, mut at) = (vec![value], 0);
+    while let Some(&value) = values.get(at) {
+        for (id, slot) in place.model.users(value) {
+            let Some(node) = place.model.node(id) else { continue };
+            let is_grouped = || node.int("group", 1) != Some(1);
+            if node.is("Conv") && slot == 0 && !is_grouped() || values.len() > FOLLOWED {
+                return true;
+            }
+            if node.is("Conv") && slot == 0 || traits_of(place.model, node).pointwise.is_some() {
+                values.extend(node.output(0).filter(|result| !values.contains(result)));
+            }
+        }
+        at += 1;
+    }
+    false
+}

@@ -1,0 +1,197 @@
+//! The tree of movement nodes above a node, composed to maps.
+
+use smallvec::SmallVec;
+
+use crate::index_map::{IndexMap, Shape, Undecided};
+use crate::ir::{Node, NodeId, ValueId};
+use crate::ops::traits::{Moved, index_map_of};
+use crate::rewrite::place::Place;
+
+/// The most nodes of a tree. Each of the N nodes of a chain is a root, and each composes the maps of all nodes above it; windows of shifted
+/// images have 9 nodes, the four corners of a Focus 13.
+const MOST_NODES: usize = 16;
+
+/// A value that the tree computes: its root's results, or a value between two nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Inner {
+    pub value: ValueId,
+    pub node: NodeId,
+}
+
+/// A connected set of movement nodes with a root, and the results of the root as maps over the values that the set reads.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    /// The root first, then the others from the last computed to the first.
+    pub nodes: Vec<NodeId>,
+    /// The values that other nodes of the tree read.
+    pub inner: Vec<Inner>,
+    /// The sources of all maps.
+    pub leaves: Vec<ValueId>,
+    /// A map for each result of the root that is read.
+    pub results: SmallVec<[(ValueId, IndexMap); 1]>,
+}
+
+impl Tree {
+    /// The root alone.
+    ///
+    /// # Errors
+    /// The positions that the root reads are not known.
+    fn of_root(place: &Place<'_>, node: &Node) -> Result<Tree, Undecided> {
+        let mut tree = Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], results: SmallVec::new() };
+        let is_read = |value: &ValueId| !place.model.is_unused(*value);
+        let read: SmallVec<[(usize, ValueId); 1]> = node
+            .outputs()
+            .iter()
+            .enumerate()
+            .filter_map(|(slot, output)| Some((slot, (*output).filter(is_read)?)))
+            .collect();
+        let mut found: SmallVec<[(ValueId, Moved, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
+        for (slot, value) in read {
+            let moved = movement_of(place, place.id, slot)?;
+            let operands = operands_of(node, &moved)?;
+            for &operand in &operands {
+                if !tree.leaves.contains(&operand) {
+                    tree.leaves.push(operand);
+                }
+            }
+            found.push((value, moved, operands));
+        }
+        for (value, moved, operands) in found {
+            let map = over_leaves(place, &moved.map, &operands, &tree.leaves)?;
+            tree.results.push((value, map));
+        }
+        Ok(tree)
+    }
+
+    /// The tree with the node that computes a leaf.
+    ///
+    /// # Errors
+    /// The node computes elements, or a question about dims is not decided.
+    fn with_producer_of(&self, place: &Place<'_>, leaf: ValueId, id: NodeId) -> Result<Tree, Undecided> {
+        let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
+        let slot = node.outputs().iter().position(|output| *output == Some(leaf)).ok_or(Undecided::NoMovement)?;
+        let moved = movement_of(place, id, slot)?;
+        let operands = operands_of(node, &moved)?;
+        let mut leaves: Vec<ValueId> = self.leaves.iter().copied().filter(|&other| other != leaf).collect();
+        for &operand in &operands {
+            if !leaves.contains(&operand) {
+                leaves.push(operand);
+            }
+        }
+        // The sources of a composition are those of its parts, one after the other.
+        let scope = place.scope();
+        let mut parts: SmallVec<[IndexMap; 2]> = SmallVec::new();
+        let mut sources: SmallVec<[ValueId; 4]> = SmallVec::new();
+        for &other in &self.leaves {
+            if other == leaf {
+                parts.push(moved.map.clone());
+                sources.extend(operands.iter().copied());
+            } else {
+                parts.push(IndexMap::identity(scope, place.shape(other).ok_or(Undecided::Operands)?));
+                sources.push(other);
+            }
+        }
+        let parts: SmallVec<[&IndexMap; 2]> = parts.iter().collect();
+        let mut results = SmallVec::new();
+        for (value, map) in &self.results {
+            let composed = map.applied_to(scope, &parts)?;
+            results.push((*value, over_leaves(place, &composed, &sources, &leaves)?));
+        }
+        let mut tree = Tree { nodes: self.nodes.clone(), inner: self.inner.clone(), leaves, results };
+        if !tree.nodes.contains(&id) {
+            tree.nodes.push(id);
+        }
+        tree.inner.push(Inner { value: leaf, node: id });
+        Ok(tree)
+    }
+
+    /// The nodes that disappear with the root: all their results are read inside the tree only.
+    pub fn removed(&self, place: &Place<'_>) -> Vec<NodeId> {
+        let mut removed = self.nodes.clone();
+        loop {
+            let before = removed.len();
+            let disappears = |&id: &NodeId| {
+                let outputs = place.model.node(id).map(Node::outputs).unwrap_or_default();
+                id == place.id
+                    || outputs.iter().flatten().all(|&value| {
+                        let is_inner = self.inner.iter().any(|inner| inner.value == value);
+                        place.model.is_unused(value) || is_inner && place.model.is_read_only_by(value, &removed)
+                    })
+            };
+            let kept: Vec<NodeId> = removed.iter().copied().filter(disappears).collect();
+            removed = kept;
+            if removed.len() == before {
+                return removed;
+            }
+        }
+    }
+}
+
+/// The trees with a root, from the smallest one of at least two nodes to the largest one. A node whose positions are not known, or that
+/// does not compose, is not part of any. The error is the first question that was not decided.
+///
+/// # Errors
+/// No tree has two nodes.
+pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, Undecided> {
+    if !has_movement_above(place, node) {
+        return Err(Undecided::NoMovement);
+    }
+    let mut tree = Tree::of_root(place, node)?;
+    let mut trees = Vec::new();
+    let mut closed: Vec<ValueId> = Vec::new();
+    let mut question = Undecided::NoMovement;
+    while tree.nodes.len() < MOST_NODES {
+        let open = tree.leaves.iter().filter(|leaf| !closed.contains(leaf));
+        // The last computed node first, so that paths meet where they can.
+        let producers = open.filter_map(|&leaf| Some((leaf, producer(place, leaf)?)));
+        let Some((leaf, id)) = producers.max_by_key(|&(_, id)| place.model.order_of(id)) else { break };
+        match tree.with_producer_of(place, leaf, id) {
+            Ok(larger) => {
+                tree = larger;
+                trees.push(tree.clone());
+            }
+            Err(undecided) => {
+                if question == Undecided::NoMovement {
+                    question = undecided;
+                }
+                closed.push(leaf);
+            }
+        }
+    }
+    if trees.is_empty() { Err(question) } else { Ok(trees) }
+}
+
+/// Returns `true` if a movement node computes an operand, so that there is something to compose.
+fn has_movement_above(place: &Place<'_>, node: &Node) -> bool {
+    node.inputs().iter().flatten().any(|&operand| producer(place, operand).is_some())
+}
+
+/// The movement node of the same graph that computes a value.
+pub(super) fn producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
+    Some(place.producer_with(value, |traits| traits.index_map.is_some())?.0)
+}
+
+fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
+    index_map_of(place.model, place.facts, id, slot, place.opset.version())
+}
+
+fn operands_of(node: &Node, moved: &Moved) -> Result<SmallVec<[ValueId; 2]>, Undecided> {
+    moved.slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands)).collect()
+}
+
+/// A map whose source `i` is the value `sources[i]`, over these leaves.
+fn over_leaves(
+    place: &Place<'_>,
+    map: &IndexMap,
+    sources: &[ValueId],
+    leaves: &[ValueId],
+) -> Result<IndexMap, Undecided> {
+    if sources == leaves {
+        return Ok(map.clone());
+    }
+    let shape = |&leaf: &ValueId| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands);
+    let shapes = leaves.iter().map(shape).collect::<Result<Vec<Shape>, _>>()?;
+    let at = |source: &ValueId| leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank);
+    let to = sources.iter().map(at).collect::<Result<Vec<usize>, _>>()?;
+    map.with_sources(place.scope(), &shapes, &to)
+}
