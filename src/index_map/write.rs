@@ -82,11 +82,13 @@ impl Writer<'_> {
     }
 
     fn chain_of(&self, map: &IndexMap, length: usize, wide: bool) -> Option<Vec<Movement>> {
+        if length == 1 {
+            let is_open = self.fewest(map) <= 1;
+            let found = if is_open { self.single(map) } else { self.block(map) };
+            return found.map(|movement| vec![movement]);
+        }
         if length < self.fewest(map) {
             return None;
-        }
-        if length == 1 {
-            return self.single(map).map(|movement| vec![movement]);
         }
         let mut best = Best { writer: self, map, found: None };
         for (first, rest) in self.firsts(map, wide) {
