@@ -2,8 +2,8 @@
 
 use super::rule::Rule;
 use super::{
-    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, merge, movement,
-    moves, neutral, sizes, slices, split, stacked, states, strided_slice,
+    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, moves,
+    neutral, sizes, slices, split, stacked, states, strided_slice,
 };
 
 /// Every rule, in the order they are tried at a node.
@@ -16,17 +16,11 @@ pub const RULES: &[&[Rule]] = &[
     sizes::RULES,
     slices::compose::RULES,
     slices::apart::RULES,
-    slices::select::RULES,
-    slices::concat::RULES,
     slices::split::RULES,
     slices::gather::RULES,
-    slices::pad::RULES,
-    slices::transpose::RULES,
-    slices::reshape::RULES,
     slices::elementwise::RULES,
     slices::constant::RULES,
     movement::RULES,
-    merge::RULES,
     axes::RULES,
     inserted::RULES,
     dequantized::RULES,

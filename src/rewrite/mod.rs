@@ -33,7 +33,6 @@ mod lanes;
 mod lift;
 mod limits;
 mod list;
-mod merge;
 mod miss;
 mod movement;
 mod moves;

@@ -84,8 +84,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("size-chain__the_first_size_is_left_as_it_is", FaultKind::Attribute, 3, "a Shape ends where the axes do"),
     ("size-chain__two_sizes_are_treated_alike", FaultKind::Attribute, 1, "a Shape ends where the axes do"),
     ("slice-nothing__not_read-right", FaultKind::Credulous, 0, MISREAD),
-    ("slice-of-reshape__columns", FaultKind::Dropped, 1, "what reads it flattens it"),
-    ("slice-of-reshape__computed_shape", FaultKind::Dropped, 1, "what reads it flattens it"),
     ("spelled-attention__mask_of_one_row", FaultKind::Attribute, 0, "a mask of one row broadcasts"),
     ("spelled-attention__mask_of_one_row", FaultKind::Dropped, 2, "a mask of one row broadcasts"),
     ("spread-before-broadcast__sums_of_rows_that_are_alike", FaultKind::Dropped, 0, "what reads it broadcasts"),

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use self::spell::{Spelling, shapes_of};
 use self::tree::{Tree, trees_above};
 use super::introduced::steps_backwards;
+use super::limits::{ADDED_FOR_LITTLE, READERS};
 use super::miss::{Miss, ensure};
 use super::place::Place;
 use super::rule::{Rule, miss};
@@ -36,6 +37,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
             "of-its-kind",
             "no Transpose has a higher rank than before; a Gather replaces a Gather, or a Slice, Split, Concat or Tile that it is as fast as: it has few indices or elements, or moves rows of at least 8",
         ),
+        (
+            "no-sibling",
+            "where two nodes or more are written, no other Slice or Gather selects from the data of one in the tree: they may become one Split",
+        ),
         ("no-strings", "no Gather reads a string tensor, for which ONNX Runtime returns wrong elements"),
         (
             "no-convolution",
@@ -54,7 +59,7 @@ const LOWERED_RANK: usize = 5;
 /// each of which a Slice or a Tile has about as much work in a row, or the most elements, for which the nodes take longer than their work.
 const FEWEST_IN_ROW: i64 = 8;
 const MOST_INDICES: usize = 64;
-const MOST_ELEMENTS: i64 = 4096;
+const MOST_ELEMENTS: i64 = 1024;
 
 /// The most trees of which each is part of the next that are tried after the largest one.
 const MOST_SMALL_TREES: usize = 3;
@@ -124,16 +129,31 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
     Some(programs)
 }
 
-/// Returns `true` if the tree is a root and a node above it that other nodes read, where all nodes have one operator, or keep all elements in
-/// order, and all those that read are movement nodes: each of them may pass by the node.
+/// Returns `true` if the tree is a root and a node above it that may be passed by: both keep all elements in order; or both have one operator, and all
+/// readers of the node above are movement nodes, each of which may pass by it.
 fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
     let ([inner], [root, above]) = (tree.inner.as_slice(), tree.nodes.as_slice()) else { return false };
     let traits = |id: NodeId| place.model.node(id).map_or(&Traits::NONE, |node| traits_of(place.model, node));
     let name = |id: NodeId| place.model.node(id).map(|node| &node.op_type);
-    let is_kind = name(*root) == name(*above) || [*root, *above].into_iter().all(|id| is_layout(traits(id)));
-    is_kind
-        && !place.model.is_named(inner.value)
-        && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && traits(id).index_map.is_some())
+    let are_layouts = [*root, *above].into_iter().all(|id| is_layout(traits(id)));
+    are_layouts
+        || name(*root) == name(*above)
+            && !place.model.is_named(inner.value)
+            && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && traits(id).index_map.is_some())
+}
+
+/// Returns `true` if a Slice or Gather outside of the tree selects from the data of one inside.
+fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
+    let selects = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Slice") || node.is("Gather"));
+    let mut data = tree.nodes.iter().filter(|&&id| selects(id)).filter_map(|&id| place.model.node(id)?.input(0));
+    data.any(|data| {
+        !place.model.has_more_readers(data, READERS)
+            && place
+                .model
+                .users(data)
+                .into_iter()
+                .any(|(id, slot)| slot == 0 && !tree.nodes.contains(&id) && selects(id))
+    })
 }
 
 /// Returns `true` if an edit writes one node of the kind of all nodes of the tree.
@@ -222,8 +242,12 @@ impl Forms {
         removed: &[NodeId],
     ) -> Result<(Edit, Programs), Miss> {
         let programs = written(place, tree, self.allowed(place, nodes, gather)).ok_or(miss!("shorter"))?;
+        let nodes = programs.iter().map(Program::nodes).sum::<usize>();
+        ensure(nodes <= 1 || !has_sibling(place, tree), miss!("no-sibling"))?;
         self.permit(place, tree, &programs)?;
         let edit = Spelling::new(place, tree).edit(&programs, removed)?;
+        let added = edit.constants.iter().map(|(_, tensor)| tensor.byte_len()).fold(0, usize::saturating_add);
+        ensure(added <= place.allowance(removed).saturating_add(ADDED_FOR_LITTLE), Miss::LARGER)?;
         Ok((edit, programs))
     }
 

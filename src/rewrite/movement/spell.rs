@@ -42,13 +42,21 @@ impl<'p, 'a> Spelling<'p, 'a> {
             let &leaf = self.tree.leaves.get(source).ok_or(Miss::EXPRESSIBLE)?;
             return Ok(others.fold(place.forward(leaf)?, Edit::removing));
         }
-        let root = place.root()?;
         let mut edit = others.fold(place.begin()?.removing(place.id), Edit::removing);
         for (program, (result, _)) in programs.iter().zip(&self.tree.results) {
             self.write(&mut edit, program, *result)?;
         }
-        if let Some(last) = edit.insert.pop() {
-            edit.insert.push(rebuilt(root, last).named(root.name.clone()));
+        let old = |node: &NewNode| {
+            let mut nodes = removed.iter().filter_map(|&id| place.model.node(id));
+            nodes.find(|old| old.is(&node.op_type))
+        };
+        for node in &mut edit.insert {
+            if let Some(old) = old(node) {
+                *node = rebuilt(old, std::mem::take(node));
+            }
+        }
+        if let Some(last) = edit.insert.last_mut() {
+            last.name = place.root()?.name.clone();
         }
         Ok(edit)
     }
@@ -338,6 +346,7 @@ fn range_by_numbers(scope: &Scope, dim: &Dim, wanted: &AxisRange) -> Option<Rang
             _ => number_of(scope, dim, &end),
         }
     });
+    let ends = ends.chain([Bound::Open]);
     let mut ranges = ends.filter_map(|end| Range::new(begin.clone(), end, Some(*step)).ok());
     ranges.find(|range| {
         let found = slicing::resolve_exactly(scope, dim, range, READING);
