@@ -141,6 +141,39 @@ def table_separates(s, c, a, start, nxt, column):
     s.claim(nxt == c * (a + 1) + column)
 
 
+@law(
+    "rows-regroup",
+    "a position in rows of k*w elements lies in piece p exactly if it does with k times as many rows of w elements",
+    at="src/index_map/equal.rs: equals",
+)
+def rows_regroup(s, position, k, w, start, length):
+    s.give(k >= 1, w >= 1, 0 <= position)
+    row, end = s.floor(position, w), start + length
+    s.claim(And(start * k <= row, row < end * k) == And(start * k * w <= position, position < end * k * w))
+    s.wrong(not_scaled=And(start <= row, row < end) == And(start * k * w <= position, position < end * k * w))
+
+
+@law(
+    "table-adds",
+    "where T(a, b) - T(0, b) is the same for every b, T(a, b) = (T(a, 0) - T(0, 0)) + T(0, b)",
+    at="src/index_map/form.rs: steps_along",
+)
+def table_adds(s, value, base, first_value, first):
+    s.need(adds=value - base == first_value - first)
+    s.claim(value == (first_value - first) + base)
+
+
+@law(
+    "table-divides",
+    "a table is its least value plus a common divisor times a table whose least value is 0",
+    at="src/index_map/form.rs: add_table",
+)
+def table_divides(s, value, least, common, quotient):
+    s.give(common >= 1)
+    s.need(divides=value - least == common * quotient)
+    s.claim(value == least + common * quotient)
+
+
 def boxes():
     for shape in itertools.product((0, 1, 2, 3), (0, 1, 2, 4, 6)):
         for factor in (1, 2, 3):

@@ -4,8 +4,8 @@
 use smallvec::SmallVec;
 
 use super::form::{
-    Atom, Axes, Axis, Core, Fill, Form, Index, IndexMap, Piece, Read, Shape, is_equal, minus, number, one, over, plus,
-    times, zero,
+    Atom, Axes, Axis, Core, Fill, Form, Index, IndexMap, MOST_PIECES, Piece, Read, Shape, is_equal, minus, number, one,
+    over, plus, times, zero,
 };
 use super::undecided::Undecided;
 use super::{canonical, join};
@@ -224,6 +224,9 @@ impl IndexMap {
     /// There is no such axis, or there are too many pieces.
     pub fn concat(scope: &Scope, sources: &[Shape], axis: usize) -> Result<IndexMap, Undecided> {
         let first = sources.first().ok_or(Undecided::Rank)?;
+        if sources.len() > MOST_PIECES {
+            return Err(Undecided::PieceLimit);
+        }
         let mut result = first.clone();
         let before = product(scope, first.get(..axis).ok_or(Undecided::Rank)?);
         let after = product(scope, first.get(axis.saturating_add(1)..).ok_or(Undecided::Rank)?);

@@ -93,3 +93,18 @@ fn pads_of_each_mode() {
         assert_eq!(elements(&scope, &map), positions.into_iter().map(element).collect::<Vec<_>>(), "{mode:?}");
     }
 }
+
+#[test]
+fn runs_are_rows_of_a_source_or_a_constant() {
+    let scope = Scope::new();
+    let n = Dim::symbol(scope.named("n"));
+    let shape = [n.clone(), number(5)];
+    let runs =
+        [Run { len: 2, from: Origin::Fill(Fill(7)) }, Run { len: 3, from: Origin::Source { source: 0, start: 1 } }];
+    let map = IndexMap::runs(&scope, &[shape.as_slice().into()], &shape, (&n, &number(1)), &runs).unwrap();
+    for size in [0, 1, 3] {
+        let row =
+            |row: i64| [Element::Fill(Fill(7)); 2].into_iter().chain((1..4).map(move |column| of(0, row * 5 + column)));
+        assert_eq!(evaluated(&scope, &map, &[("n", size)], &size), (0..size).flat_map(row).collect::<Vec<_>>());
+    }
+}

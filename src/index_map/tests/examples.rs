@@ -298,3 +298,43 @@ fn pads_of_two_axes_are_one_pad_in_any_order() {
     assert!(one.equals(&scope, &other));
     assert_eq!(one.write(&scope, &Allowed::all(2)).unwrap().nodes(), 1);
 }
+
+#[test]
+fn of_equally_short_programs_the_transpose_has_the_least_rank() {
+    let scope = Scope::new();
+    let source = [2, 3, 4].map(number);
+    let rows = Movement::Reshape(shape(&[&number(4), &number(6)]));
+    let map = chain(&scope, &source, &[Movement::Transpose(vec![2, 0, 1]), rows]);
+    let program = map.write(&scope, &Allowed::all(2)).unwrap();
+    let expected = [Movement::Reshape(shape(&[&number(6), &number(4)])), Movement::Transpose(vec![1, 0])];
+    assert_eq!(movements(&program), expected);
+}
+
+#[test]
+fn a_row_of_a_pad_is_several_rows_of_the_result() {
+    let scope = Scope::new();
+    let n = symbol(&scope, "n", 0);
+    let (zero, one, six) = (number(0), number(1), number(6));
+    let pad = |after: &[&Dim]| {
+        let before = after.iter().map(|_| zero.clone()).collect();
+        Movement::Pad { before, after: shape(after), fill: Fill(0) }
+    };
+    let rows = scope.mul(&scope.add(&n, &one), &six);
+    let steps = [pad(&[&one, &zero, &zero]), Movement::Reshape(shape(&[&rows, &number(8)]))];
+    let map = chain(&scope, &[n.clone(), six.clone(), number(8)], &steps);
+    let program = map.write(&scope, &Allowed::all(2)).unwrap();
+    let expected = [Movement::Reshape(shape(&[&scope.mul(&n, &six), &number(8)])), pad(&[&six, &zero])];
+    assert_eq!(movements(&program), expected);
+}
+
+#[test]
+fn a_table_of_rows_is_a_step_and_a_table() {
+    let scope = Scope::new();
+    let source = [number(24)];
+    let values = [4, 6, 5, 1, 12, 14, 13, 9, 20, 22, 21, 17];
+    let table = IndexMap::gather(&scope, &source, 0, &[3, 4], &values).unwrap();
+    let columns = Movement::Gather { axis: 1, shape: vec![4], indices: vec![4, 6, 5, 1] };
+    let map = chain(&scope, &source, &[Movement::Reshape(shape(&[&number(3), &number(8)])), columns]);
+    assert!(table.equals(&scope, &map));
+    assert_eq!(map.write(&scope, &Allowed::all(2)).unwrap().nodes(), 1);
+}

@@ -14,7 +14,7 @@ impl Writer<'_> {
     pub(super) fn fewest(&self, map: &IndexMap) -> usize {
         let Form::Read(read) = &map.core.form else { return 0 };
         let Some(source) = map.sources.get(read.source) else { return 0 };
-        if !is_permutation(read, map.core.digits.len()) || map.is_flat() {
+        if !is_permutation(self.scope, read, &map.core.digits) || map.is_flat() {
             return 0;
         }
         let axes: Vec<Dim> = read.axes.iter().map(|axis| axis.size.clone()).collect();
@@ -23,8 +23,8 @@ impl Writer<'_> {
     }
 }
 
-/// Returns `true` if each axis is one digit, each digit once.
-fn is_permutation(read: &Read, digits: usize) -> bool {
+/// Returns `true` if each axis is one whole digit, each digit once.
+fn is_permutation(scope: &Scope, read: &Read, digits: &[Dim]) -> bool {
     let mut seen = 0u32;
     let mut is_new = |axis: &Axis| {
         let [term] = axis.at.terms.as_slice() else { return false };
@@ -32,9 +32,10 @@ fn is_permutation(read: &Read, digits: usize) -> bool {
         let bit = u32::try_from(digit).ok().and_then(|digit| 1u32.checked_shl(digit)).unwrap_or(0);
         let is_new = bit != 0 && seen & bit == 0;
         seen |= bit;
-        is_new && term.coefficient.is_const(1) && axis.at.offset.is_const(0)
+        let is_whole = digits.get(digit).is_some_and(|size| is_equal(scope, size, &axis.size));
+        is_new && is_whole && term.coefficient.is_const(1) && axis.at.offset.is_const(0)
     };
-    read.axes.len() == digits && read.axes.iter().all(&mut is_new)
+    read.axes.len() == digits.len() && read.axes.iter().all(&mut is_new)
 }
 
 /// Returns `true` if each digit is a product of neighbouring dims.

@@ -151,6 +151,10 @@ impl Writer<'_> {
             let used = index.digits();
             let Some(indices) = values_over(index, &used, &aligned.digits) else { continue };
             let len = indices.len();
+            let is_whole = (0..).zip(&indices).all(|(at, &index)| at == index);
+            if is_whole && source.get(axis).and_then(Dim::as_const) == i64::try_from(len).ok() {
+                continue;
+            }
             let sizes: Option<Vec<Dim>> = used.iter().map(|&digit| aligned.digits.get(digit).cloned()).collect();
             let (Some(sizes), Ok(len)) = (sizes, i64::try_from(len)) else { continue };
             let mut at = Index::constant(zero());

@@ -3,7 +3,7 @@
 //! One version, 18. The operand is `[N, C·∏block, L]`, the result `[N, C, image…]`: element `(n, c, b, l)` is added where element `b` of
 //! block number `l` stands, counted with the strides, pads and dilations of a convolution, and dropped in the pads.
 //!
-//! It has no index map where it is a permutation of blocks: the sum begins with +0, which makes +0 of −0.
+//! The operator has no index map, even where it is a permutation of blocks: sums begin with +0, so −0 becomes +0.
 //!
 //! Refused: another number of blocks than fit the padded image, sizes below 1, other types than numbers.
 

@@ -13,7 +13,7 @@
 //! reflect over more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
 
 use super::cells::{Builder, elements_of, follow, moved};
-use super::maps::{MapResult, numbers};
+use super::maps::{MapResult, constant_ints, numbers};
 use super::moves;
 use super::{List, axes_in, claim, count, distinct_axes, given_list, of_rank, sizes};
 use crate::dim::{Dim, Scope};
@@ -161,9 +161,10 @@ fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode:
 
 fn map_pad(view: &NodeFacts<'_>, _: usize) -> MapResult {
     let (scope, site, data) = (view.scope(), view.known_site()?, view.dims(0)?);
-    let axes = match view.fact(3).filter(|_| site.version >= 18 && site.has_input(3)) {
-        Some(axes) => Some(distinct_axes(&axes.const_ints().ok_or(Undecided::Operands)?, data.len())?),
-        None => None,
+    let axes = if site.version >= 18 && site.has_input(3) {
+        Some(distinct_axes(&constant_ints(view, 3)?, data.len())?)
+    } else {
+        None
     };
     let pads: Vec<Dim> = if site.version < 11 {
         site.attr_ints(pads_attribute(site.version))?.unwrap_or_default().iter().copied().map(Dim::constant).collect()

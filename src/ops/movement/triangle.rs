@@ -11,7 +11,7 @@ use super::cells::{Builder, follow, moved};
 use super::maps::{MapResult, constant_ints, numbers};
 use super::{around, claim, count};
 use crate::dim::Dim;
-use crate::index_map::{Fill, IndexMap, MOST_PIECES, Origin, Run, Undecided};
+use crate::index_map::{Fill, IndexMap, MOST_ENTRIES, MOST_PIECES, Origin, Run, Undecided};
 use crate::ir::{Data, Fact};
 use crate::ops::traits::{Moved, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
@@ -52,6 +52,9 @@ fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {
     };
     let zero = Fill::of_element(&zero_row(view.dtype(0).ok_or(Undecided::Operands)?, &[1])?);
     let zero = zero.ok_or(Undecided::Operands)?;
+    if rows > MOST_ENTRIES {
+        return Err(Undecided::TableLimit);
+    }
     let mut runs: Vec<Run> = Vec::new();
     let mut start = 0i64;
     for row in 0..rows {

@@ -9,7 +9,7 @@ struct Trial {
     attributes: Vec<(&'static str, Attribute)>,
     operands: Vec<Option<Tensor>>,
     outputs: usize,
-    /// The operands whose elements are moved. They are inputs of the model; the others are constants.
+    /// The slots of operands whose elements are moved: inputs of the model. Other operands are constants.
     data: Vec<usize>,
 }
 
