@@ -125,7 +125,7 @@ impl<T: Lane> Sampler<'_, T> {
             for start in (0..places).step_by(width) {
                 let columns = width.min(places - start);
                 let matrix = &mut matrix[..terms * columns];
-                threads::each_exact_piece_mut(matrix, columns, |(row, to)| {
+                threads::for_each_row(matrix, columns, |(row, to)| {
                     let (channel, tap) = (group * in_channels + row / taps, row % taps);
                     let elements = x.get((image * groups * in_channels + channel) * elements..).unwrap_or_default();
                     self.row(elements, image, channel, tap, start, to);

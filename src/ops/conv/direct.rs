@@ -19,10 +19,7 @@ use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::{NumbersOf, Traits, convolution};
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{
-    Tensor,
-    threads::{self, ParallelIterator},
-};
+use crate::tensor::{Tensor, threads};
 
 pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval).with(
     Traits::NONE
@@ -191,8 +188,7 @@ impl ConvLayout {
                 continue;
             }
             // Each thread makes parts of its own, from the bias on, that lie side by side in the result.
-            let made = |matrix: &mut Vec<T>, starts: &[usize]| {
-                let start = starts[0];
+            let made = |matrix: &mut Vec<T>, start: usize| {
                 let range = start..places.min(start + width);
                 let columns = range.len();
                 matrix.resize(terms * columns, T::default());
@@ -202,11 +198,10 @@ impl ConvLayout {
                 multiply_add(out_channels, terms, columns, weights, Matrix::dense(matrix, columns), &mut part);
                 part
             };
-            let parts: Vec<Vec<T>> = match starts.len() {
-                1 => vec![made(&mut Vec::new(), &starts)],
-                _ => threads::pieces(&starts, 1).map_init(Vec::new, made).collect(),
-            };
-            threads::each_exact_piece_mut(y, places, |(channel, row)| {
+            let mut parts: Vec<Vec<T>> = vec![Vec::new(); starts.len()];
+            let each = parts.iter_mut().zip(&starts);
+            threads::for_each_with(each, Vec::new, |matrix, (part, &start)| *part = made(matrix, start));
+            threads::for_each_row(y, places, |(channel, row)| {
                 for (to, part) in row.chunks_mut(width).zip(&parts) {
                     to.copy_from_slice(&part[channel * to.len()..][..to.len()]);
                 }

@@ -192,7 +192,7 @@ impl Geometry {
     pub fn unfold<T: Ring>(&self, image: &[T], range: Range<usize>, matrix: &mut [T]) {
         let width = range.len().max(1);
         let step = self.axes.last().map_or(1, |axis| axis.stride);
-        threads::each_exact_piece_mut(matrix, width, |(at, row)| {
+        threads::for_each_row(matrix, width, |(at, row)| {
             let channel = image.get(at / self.taps.max(1) * self.elements..).unwrap_or_default();
             row.fill(T::default());
             self.runs(&self.tap_index(at % self.taps.max(1)), range.clone(), |places, element| {

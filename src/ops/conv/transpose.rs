@@ -22,7 +22,7 @@ use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::{Traits, transposed_convolution};
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 
 pub(super) const CONV_TRANSPOSE: Operator = Operator::new("ConvTranspose", &[1, 11, 22], infer, eval)
     .with(Traits::NONE.fused_with_next().bilinear().macs(transposed_convolution));
@@ -216,7 +216,7 @@ fn scatter<T: Ring>(geometry: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>) -
     const PART: usize = 1 << 20;
     #[allow(clippy::disallowed_methods, reason = "the size of a block")]
     let rows = (PART / places.max(1)).clamp(1, taps.max(1));
-    threads::exact_pieces_mut(&mut y, elements).enumerate().for_each(|(at, channel)| {
+    threads::for_each(y.chunks_exact_mut(elements).enumerate(), |(at, channel)| {
         let (image_group, m) = (at / out_channels, at % out_channels);
         let image = x.get(image_group * in_channels * places..).unwrap_or_default();
         // Column `t` of row `c` is `w[group, c, m, t]`; the product wants it transposed.

@@ -12,7 +12,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 pub(super) const GRID_SAMPLE: Operator = Operator::new("GridSample", &[16, 20, 22], infer, eval);
@@ -224,8 +224,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let layout = Layout { batch, channels, size: product(dims).unwrap_or(0), points: product(out).unwrap_or(0) };
     if mode == Mode::Nearest {
         let picked =
-            threads::exact_pieces(&points, axes.len()).map(|point| taps(&axes, mode, point).first().and_then(|t| t.0));
-        return Ok(vec![nearest(data, &shape, &layout, &picked.collect::<Vec<_>>())?.into()]);
+            threads::map(points.chunks_exact(axes.len()), |point| taps(&axes, mode, point).first().and_then(|t| t.0));
+        return Ok(vec![nearest(data, &shape, &layout, &picked)?.into()]);
     }
     in_lane!(data.dtype(), T => {
         let values = read::<T>(data)?;
@@ -288,17 +288,14 @@ impl Layout {
         const PART: usize = 1 << 12;
         for (to, (from, points)) in blocks.zip(instances) {
             for (part, points) in points.chunks(PART * axes.len()).enumerate() {
-                let taps: Vec<Taps> =
-                    threads::exact_pieces(points, axes.len()).map(|point| taps(axes, mode, point)).collect();
-                threads::exact_pieces_mut(to, self.points).zip(threads::exact_pieces(from, self.size)).for_each(
-                    |(to, channel)| {
-                        for (to, taps) in to.iter_mut().skip(part * PART).zip(&taps) {
-                            let value =
-                                |&(at, weight): &(Option<usize>, f64)| Some(channel.get(at?)?.to_f64() * weight);
-                            *to = T::of(taps.iter().filter_map(value).sum());
-                        }
-                    },
-                );
+                let taps: Vec<Taps> = threads::map(points.chunks_exact(axes.len()), |point| taps(axes, mode, point));
+                let channels = to.chunks_exact_mut(self.points).zip(from.chunks_exact(self.size));
+                threads::for_each(channels, |(to, channel)| {
+                    for (to, taps) in to.iter_mut().skip(part * PART).zip(&taps) {
+                        let value = |&(at, weight): &(Option<usize>, f64)| Some(channel.get(at?)?.to_f64() * weight);
+                        *to = T::of(taps.iter().filter_map(value).sum());
+                    }
+                });
             }
         }
         result

@@ -2,7 +2,7 @@
 
 use crate::ops::lane::Lane;
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 /// A tensor seen along one axis: `outer` times, `dim` rows of `inner` elements.
@@ -190,17 +190,15 @@ impl Filter {
             return Ok(result);
         }
         let weights: Vec<T> = self.weights.iter().map(|&weight| T::of(weight)).collect();
-        threads::exact_pieces_mut(&mut result, block).zip(threads::exact_pieces(data, source)).for_each(
-            |(to, from)| {
-                let each = self.places.chunks_exact(self.taps).zip(weights.chunks_exact(self.taps));
-                for (row, (places, weights)) in to.chunks_exact_mut(along.inner).zip(each) {
-                    for (&place, &weight) in places.iter().zip(weights) {
-                        let from = from.get(place * along.inner..).unwrap_or_default();
-                        row.iter_mut().zip(from).for_each(|(sum, &value)| *sum = sum.accumulate(weight, value));
-                    }
+        threads::for_each(result.chunks_exact_mut(block).zip(data.chunks_exact(source)), |(to, from)| {
+            let each = self.places.chunks_exact(self.taps).zip(weights.chunks_exact(self.taps));
+            for (row, (places, weights)) in to.chunks_exact_mut(along.inner).zip(each) {
+                for (&place, &weight) in places.iter().zip(weights) {
+                    let from = from.get(place * along.inner..).unwrap_or_default();
+                    row.iter_mut().zip(from).for_each(|(sum, &value)| *sum = sum.accumulate(weight, value));
                 }
-            },
-        );
+            }
+        });
         Ok(result)
     }
 }

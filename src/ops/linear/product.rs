@@ -8,7 +8,7 @@
 use crate::ops::Decline;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::vector::{has_wide_vectors, vectorized};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
 /// Terms of one partial sum.
@@ -198,10 +198,11 @@ fn by_blocks<T: Ring, const N: usize>(
                 pack_rows(a, i0, height, k0, depth, &mut packed_a);
                 multiply_block::<T, N>(depth, &packed_a, panels, n, j0, width, c);
             };
+            let blocks = c.chunks_mut(rows * n).enumerate();
             if many {
-                threads::pieces_mut(c, rows * n).enumerate().for_each(block);
+                threads::for_each(blocks, block);
             } else {
-                c.chunks_mut(rows * n).enumerate().for_each(block);
+                blocks.for_each(block);
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -130,13 +130,12 @@ fn cumulated_at_once<T: Element>(
 ) -> Vec<T> {
     let mut result = vec![T::zeroed(); elements.len()];
     let block = dim.saturating_mul(inner).max(1);
+    let walk = |(out, elements): (&mut [T], &[T])| walk_block(out, elements, inner, how, neutral, &combine);
+    let blocks = result.chunks_mut(block).zip(elements.chunks(block));
     if elements.len() < PARALLEL {
-        for (out, elements) in result.chunks_mut(block).zip(elements.chunks(block)) {
-            walk_block(out, elements, inner, how, neutral, &combine);
-        }
+        blocks.for_each(walk);
     } else {
-        let blocks = threads::pieces_mut(&mut result, block).zip(threads::pieces(elements, block));
-        blocks.for_each(|(out, elements)| walk_block(out, elements, inner, how, neutral, &combine));
+        threads::for_each(blocks, walk);
     }
     result
 }

@@ -19,7 +19,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{Buffer, Tensor, counted_in};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -137,10 +137,11 @@ fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) ->
     if size >= PARALLEL_BYTES {
         let mut buffer = Buffer::zeroed(size)?;
         let rows = (CHUNK_BYTES / row).max(1);
-        let copied = threads::pieces_mut(buffer.bytes(), rows.saturating_mul(row))
-            .enumerate()
-            .try_for_each(|(chunk, out)| copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows)));
-        copied.ok_or_else(|| Decline::unsupported("a row was not found"))?;
+        let chunks = buffer.bytes().chunks_mut(rows.saturating_mul(row)).enumerate();
+        let copied = threads::map(chunks, |(chunk, out)| {
+            copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows))
+        });
+        copied.into_iter().collect::<Option<()>>().ok_or_else(|| Decline::unsupported("a row was not found"))?;
         return Ok(Tensor::from_bytes(data.dtype(), shape, buffer.into())?);
     }
     let mut builder = Builder::new(data, len)?;

@@ -11,7 +11,7 @@
 //! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
 
 use super::moves;
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 
 use crate::dim::{Dim, Law, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
@@ -188,7 +188,7 @@ fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) 
         out.iter_mut().zip(0..).for_each(|(out, at)| *out = each(piece * PIECE, at));
     };
     if length > 4 * PIECE {
-        threads::pieces_mut(&mut values, PIECE).enumerate().for_each(fill);
+        threads::for_each(values.chunks_mut(PIECE).enumerate(), fill);
     } else {
         values.chunks_mut(PIECE).enumerate().for_each(fill);
     }

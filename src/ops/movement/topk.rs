@@ -20,7 +20,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)
@@ -160,13 +160,11 @@ impl Lanes {
                 unordered.store(true, Ordering::Relaxed);
             }
         };
+        let blocks = places.chunks_mut(own).zip(indices.chunks_mut(own)).enumerate();
         if elements.len() < PARALLEL {
-            places.chunks_mut(own).zip(indices.chunks_mut(own)).enumerate().for_each(fill);
+            blocks.for_each(fill);
         } else {
-            threads::pieces_mut(&mut places, own)
-                .zip(threads::pieces_mut(&mut indices, own))
-                .enumerate()
-                .for_each(fill);
+            threads::for_each(blocks, fill);
         }
         (!unordered.into_inner()).then_some((places, indices))
     }

@@ -23,7 +23,7 @@ use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::vector::Stored;
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 /// Runtimes count windows along all axes or along none. Rounding up, ONNX Runtime infers a window that begins in the padding, and has a kernel that
@@ -161,9 +161,8 @@ impl Pooling {
         if results.is_empty() {
             return results;
         }
-        let channels =
-            threads::exact_pieces_mut(&mut results, self.places).zip(threads::exact_pieces(x, self.elements));
-        channels.enumerate().for_each(|(channel, (results, elements))| {
+        let channels = results.chunks_exact_mut(self.places).zip(x.chunks_exact(self.elements));
+        threads::for_each(channels.enumerate(), |(channel, (results, elements))| {
             let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.spans.len());
             let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), self.spans.len());
             for result in results {
@@ -199,26 +198,26 @@ impl Pooling {
         });
         let taps: Vec<(Range<usize>, usize)> = taps.collect();
         let mut results = vec![T::of(f64::NEG_INFINITY); product(&self.shape).unwrap_or(0)];
-        threads::exact_pieces_mut(&mut results, self.places.max(1))
-            .zip(threads::exact_pieces(x, self.elements.max(1)))
-            .try_for_each(|(results, elements)| -> Result<(), Decline> {
-                all_numbers(elements, &read)?;
-                let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
-                let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), outer.len());
-                for row in results.chunks_exact_mut(last.places) {
-                    covered(outer, &index, &mut spans);
-                    self.each_row(&spans, |start| {
-                        let elements = elements.get(start..).unwrap_or_default();
-                        for (places, first) in &taps {
-                            if let (Some(row), Some(from)) = (row.get_mut(places.clone()), elements.get(*first..)) {
-                                raise(row, from, last.stride, &read);
-                            }
+        let channels = results.chunks_exact_mut(self.places.max(1)).zip(x.chunks_exact(self.elements.max(1)));
+        let checked = threads::map(channels, |(results, elements)| -> Result<(), Decline> {
+            all_numbers(elements, &read)?;
+            let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
+            let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), outer.len());
+            for row in results.chunks_exact_mut(last.places) {
+                covered(outer, &index, &mut spans);
+                self.each_row(&spans, |start| {
+                    let elements = elements.get(start..).unwrap_or_default();
+                    for (places, first) in &taps {
+                        if let (Some(row), Some(from)) = (row.get_mut(places.clone()), elements.get(*first..)) {
+                            raise(row, from, last.stride, &read);
                         }
-                    });
-                    advance(&mut index, outer);
-                }
-                Ok(())
-            })?;
+                    }
+                });
+                advance(&mut index, outer);
+            }
+            Ok(())
+        });
+        checked.into_iter().collect::<Result<(), _>>()?;
         Ok(Some(results))
     }
 

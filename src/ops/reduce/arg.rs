@@ -5,10 +5,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::vector::{Stored, find_in_run, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
-use crate::tensor::{
-    DType, Tensor, dispatch_numeric, product,
-    threads::{self, ParallelIterator},
-};
+use crate::tensor::{DType, Tensor, dispatch_numeric, product, threads};
 
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let axis = cx.attr_int("axis")?.unwrap_or(0);
@@ -87,8 +84,8 @@ impl Search {
         let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0 && elements.len() >= PARALLEL);
         let Some(block) = block else { return self.over_part::<T>(elements) };
         let len = (TASK / block).max(1).checked_mul(block)?;
-        let parts = threads::pieces(elements, len).map(|part| self.over_part::<T>(part));
-        Some(parts.collect::<Option<Vec<Vec<i64>>>>()?.concat())
+        let parts = threads::map(elements.chunks(len), |part| self.over_part::<T>(part));
+        Some(parts.into_iter().collect::<Option<Vec<_>>>()?.concat())
     }
 
     /// The same by one thread.

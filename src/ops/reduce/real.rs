@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::ops::vector::{Stored, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Element, Tensor, nearest_bf16, nearest_f16};
 
 /// The elements of a float tensor. Takes the memory from the budget.
@@ -242,7 +242,7 @@ impl<S: Send + Clone> Blockwise<'_, S> {
             let mut buffer = Vec::new();
             result.chunks_mut(len).enumerate().for_each(|part| task(&mut buffer, part));
         } else {
-            threads::pieces_mut(&mut result, len).enumerate().for_each_init(Vec::new, task);
+            threads::for_each_with(result.chunks_mut(len).enumerate(), Vec::new, task);
         }
         Ok(Tensor::from_vec(self.data.shape(), result)?)
     }

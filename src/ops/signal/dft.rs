@@ -15,7 +15,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::size_operand::at_least;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, product};
 
 pub(super) const DFT: Operator = Operator::new("DFT", &[17, 20], infer, eval);
@@ -140,7 +140,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let line = Line { tables: &tables, kind, parts: *parts, inner };
         let from = dim.saturating_mul(inner).saturating_mul(*parts);
         // Data without elements is as if it were all zeros.
-        threads::exact_pieces_mut(&mut results, places * inner * out).enumerate().for_each(|(at, to)| {
+        threads::for_each(results.chunks_exact_mut(places * inner * out).enumerate(), |(at, to)| {
             let from = values.get(at * from..(at + 1) * from).unwrap_or_default();
             (0..inner).for_each(|offset| line.transform(from, to, offset, places));
         });

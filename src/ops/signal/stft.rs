@@ -13,7 +13,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::same_dtype;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, product};
 
 pub(super) const STFT: Operator = Operator::new("STFT", &[17], infer, eval);
@@ -100,7 +100,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let weight = |at: usize| weights.as_ref().map_or(1.0, |weights| weights.get(at).copied().unwrap_or(0.0));
     let mut results = vec![0.0; product(&shape).unwrap_or(0)];
     let tables = FourierTables::new(frame);
-    threads::exact_pieces_mut(&mut results, bins * 2).enumerate().for_each(|(number, to)| {
+    threads::for_each(results.chunks_exact_mut(bins * 2).enumerate(), |(number, to)| {
         let start = number / frames * total + number % frames * step;
         let part = |at: usize, part: usize| values.get((start + at) * parts + part).copied().unwrap_or(0.0);
         let mut line: Vec<Complex> = (0..frame)
