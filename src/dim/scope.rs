@@ -524,7 +524,11 @@ impl Scope {
             }
         }
         let mut table = self.table.borrow_mut();
-        if table.relations.push(expression.clone()) {
+        let pushed = table.relations.push(expression.clone());
+        if pushed.is_none() {
+            self.note_dropped();
+        }
+        if pushed == Some(true) {
             if table.supposing.is_none() {
                 expression.symbols().into_iter().for_each(|symbol| self.learn(symbol));
             }

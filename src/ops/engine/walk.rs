@@ -242,7 +242,7 @@ impl Walk {
             self.tell(
                 id,
                 EventKind::Limited,
-                format!("the limit {limit} ended a proof, so less may be stated of its results"),
+                format!("the limit {limit} ended a proof or dropped a relation, so less may be stated of its results"),
             );
         }
         let (mut facts, operator) = match stated {
@@ -363,7 +363,7 @@ impl Walk {
             let attempt = self.budget.begin();
             let result = interpret::evaluate_node(&environment, id, node, operands, &self.budget, self.slice_rule, 0);
             if result.is_err() {
-                self.budget.refund(attempt);
+                self.budget.refund(id, attempt);
             }
             result
         };

@@ -7,11 +7,9 @@
 pub(super) mod apart;
 pub(super) mod compose;
 pub(super) mod concat;
-pub(super) mod constant;
 pub(super) mod cuts;
 pub(super) mod elementwise;
 pub(super) mod gather;
-pub(super) mod pad;
 pub(super) mod places;
 pub(super) mod reshape;
 pub(super) mod select;
