@@ -73,6 +73,42 @@ def _(s, d, start, size, following, more):
 
 
 @law(
+    "slice-inside-of-pad",
+    "Pad(x, p, q)[r] = x[r − p] where r takes elements of x only",
+    at="src/rewrite/slices/pad.rs: inside",
+    forms=dict(sign=SIGNS),
+)
+def _(s, d, p, q, start, size, k, t, sign):
+    s.give(d >= 0, t >= 1, 0 <= k, k < size, d + p + q >= 0)
+    last = start + sign * (size - 1) * t
+    s.need(first_is_of_the_data=And(0 <= start - p, start - p < d), last_is_of_the_data=And(0 <= last - p, last - p < d))
+    at = start + sign * k * t
+    # Position i of the padded axis is position i - p of x where there is one, for a p of either sign.
+    s.claim(0 <= at - p, at - p < d, (start - p) + sign * k * t == at - p)
+
+
+@law(
+    "slice-across-pad",
+    "Pad(x, p, q)[a : dim − b] is Pad(x[max(0, a − p) : d − max(0, b − q)], max(0, p − a), max(0, q − b))",
+    at="src/rewrite/slices/pad.rs: across",
+)
+def _(s, d, before, after, front, back, k):
+    s.give(d >= 0)
+    off_front, off_back = imax(front - before, 0), imax(back - after, 0)
+    kept = d - off_front - off_back
+    pads = imax(before - front, 0), imax(after - back, 0)
+    size = before + d + after - front - back
+    s.give(0 <= k, k < size)
+    # The program asks for pads that are not negative, which the law does not need.
+    s.need(nothing_is_cut_twice=kept >= 0)
+    # What stands at a position: its place in x, or -1 for the constant.
+    old = If(And(before <= front + k, front + k < before + d), front + k - before, -1)
+    new = If(And(pads[0] <= k, k < pads[0] + kept), off_front + k - pads[0], -1)
+    s.claim(pads[0] + imax(kept, 0) + pads[1] == size, old == new)
+    s.wrong(all_of_the_data_is_left=old == If(And(pads[0] <= k, k < pads[0] + d), k - pads[0], -1))
+
+
+@law(
     "pads-of-a-window",
     "tap j of window o over Pad(x, p, q) with pads u, v is tap j over x with pads p + u, q + v: o·s + j·l − u − p",
     at="src/rewrite/fuse/pad.rs: pad_into_window",

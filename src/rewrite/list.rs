@@ -20,6 +20,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::concat::RULES,
     slices::split::RULES,
     slices::gather::RULES,
+    slices::pad::RULES,
     slices::transpose::RULES,
     slices::reshape::RULES,
     slices::elementwise::RULES,

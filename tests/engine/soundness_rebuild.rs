@@ -62,6 +62,10 @@ keeps_the_attribute! {
         d = Concat <axis = 1> (a, b)  e = Slice <stays = 7> (d, three, five, one)  y = Neg (e) }";
     a_slice_of_a_transpose: "slice-of-transpose", 13, "Transpose", "g (float[n,4,5] x) => (y) <int64[1] one = {1}, int64[1] three = {3}> {
         a = Transpose <perm = [0, 2, 1], stays = 7> (x)  b = Slice (a, one, three, one)  y = Neg (b) }";
+    a_slice_of_a_pad: "slice-of-pad", 13, "Pad", "g (float[n,4] x) => (y) <int64[4] pads = {0, 2, 0, 2}, int64[1] one = {1}, int64[1] seven = {7}> {
+        a = Pad <stays = 7> (x, pads)  b = Slice (a, one, seven, one)  y = Neg (b) }";
+    a_slice_of_a_pad_of_old: "slice-of-pad", 9, "Pad", "g (float[n,4] x) => (y) {
+        a = Pad <pads = [0, 2, 0, 2], stays = 7> (x)  b = Slice <starts = [1], ends = [7], axes = [1]> (a)  y = Neg (b) }";
     a_slice_of_a_function: "slice-of-elementwise", 13, "LeakyRelu", "g (float[n,4] x) => (y) <int64[1] one = {1}, int64[1] three = {3}> {
         a = LeakyRelu <alpha = 0.5, stays = 7> (x)  y = Slice (a, one, three, one) }";
     an_element_whose_axis_is_put_back: "gather-unsqueeze-to-gather", 13, "Gather", "g (float[n,4,2] x) => (y) <int64 i = {2}, int64[1] axis = {1}> {

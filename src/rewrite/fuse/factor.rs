@@ -96,7 +96,6 @@ impl Scaling {
         ensure(is_number, miss!("one-number"))?;
         ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
         ensure(place.same_shape(value, result), miss!("one-number").of(result))?;
-        ensure(place.may_forward(value), Miss::NAME.of(result))?;
         let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && is_ordinary(place, value);
         ensure(fits, miss!("in-range").of(value))?;
         Ok(Scaling { value, result, factor })
@@ -148,6 +147,7 @@ fn upstream(place: &Place<'_>) -> Result<Edit, Miss> {
     let scaling = Scaling::of(place)?;
     ensure(!scales_known_scores(place) && !scales_unmasked_heads(place), miss!("no-attention"))?;
     let changes = search(place, &scaling)?;
+    ensure(place.may_forward(scaling.value), Miss::NAME.of(scaling.result))?;
     scaling.edit(place, &changes)
 }
 
@@ -190,28 +190,33 @@ fn search(place: &Place<'_>, scaling: &Scaling) -> Result<Vec<Change>, Miss> {
     for _ in 0..REACH {
         let Some(mut region) = regions.pop() else { break };
         let declined = match region.open.pop() {
-            Some(value) => above(place, value, region).map(|ways| regions.extend(ways)),
+            Some(value) => {
+                let (ways, declined) = above(place, value, region)?;
+                regions.extend(ways);
+                declined
+            }
             None => match closed(place, scaling, region) {
                 Ok(changes) => return Ok(changes),
-                Err(declined) => Err(declined),
+                Err(declined) => declined,
             },
         };
-        if let Err(declined) = declined
-            && declined.premise != "meets-constants"
-        {
+        if declined.premise != "meets-constants" {
             miss = declined;
         }
     }
     Err(miss)
 }
 
-/// The regions in which what computes `value` is multiplied as well; the last is to be tried first.
-fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<Vec<Region>, Miss> {
+/// The regions in which what computes `value` is multiplied as well, of which the last is tried first, and the reason for which a constant of
+/// that node does not take the factor.
+fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<(Vec<Region>, Miss), Miss> {
     let ends = miss!("meets-constants").of(value);
-    let id = place.model.value(value).producer().ok_or(ends)?;
-    let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph()).ok_or(ends)?;
+    let Some(id) = place.model.value(value).producer() else { return Ok((Vec::new(), ends)) };
+    let node = place.model.node(id).ok_or(Miss::ROOT)?;
     let single = node.canonical_domain().is_empty() && node.outputs().len() == 1;
-    ensure(single && id != place.id && is_open(place, value), ends)?;
+    if Some(node.graph()) != place.graph() || !single || id == place.id || !is_open(place, value) {
+        return Ok((Vec::new(), ends));
+    }
     let own = |slot: usize| own_constant(place, node, id, slot);
     let is_constant = |slot: usize| node.input(slot).is_some_and(|operand| place.tensor(operand).is_some());
     let is_plain = |slot: usize| passes_within_range(place, node, slot);
@@ -278,8 +283,7 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<Vec<Region
     } else {
         ends
     };
-    ensure(!ways.is_empty(), miss)?;
-    Ok(ways)
+    Ok((ways, miss))
 }
 
 /// The changes of a region whose values are all dealt with, if what else reads them can undo the factor.

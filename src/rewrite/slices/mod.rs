@@ -10,6 +10,7 @@ pub(super) mod concat;
 pub(super) mod cuts;
 pub(super) mod elementwise;
 pub(super) mod gather;
+pub(super) mod pad;
 pub(super) mod places;
 pub(super) mod reshape;
 pub(super) mod select;
