@@ -99,6 +99,8 @@ fn identity(place: &Place<'_>) -> Result<Edit, Miss> {
         "Dropout" => {
             let is_inference = place.this().and_then(|node| node.dropout_is_inference());
             ensure(is_inference == Some(true), miss!("inference"))?;
+            let mut masks = node.outputs().iter().skip(1).flatten();
+            ensure(masks.all(|&mask| place.model.is_unused(mask)), miss!("mask-unread"))?;
         }
         "Transpose" => {
             let rank = place.shape(value).ok_or(miss!("axes-in-order").of(value))?.len();

@@ -130,8 +130,8 @@ fn before_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     let change = change(place, place.root()?).ok_or(miss!("same-axes"))?;
     let mut region = Region { place, change, rank, members: Vec::new() };
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
-    ensure(matches!(region.origin(value).ok_or(miss!("by-element"))?.0, Origin::Function), miss!("by-element"))?;
-    region.grow(value).ok_or(miss!("same-axes"))?;
+    ensure(matches!(region.origin(value)?.0, Origin::Function), miss!("by-element").of(value))?;
+    region.grow(value)?;
     let (mut come, mut gone) = (0usize, 0usize);
     for member in &region.members {
         gone = gone.saturating_add(member.leaves.len());
@@ -163,18 +163,18 @@ impl Region<'_, '_> {
     }
 
     /// Where a value comes from; `None` if it may not have another form.
-    fn origin(&self, value: ValueId) -> Option<(Origin, Change)> {
+    fn origin(&self, value: ValueId) -> Result<(Origin, Change), Miss> {
         let place = self.place;
-        let fact = place.fact(value)?;
-        let shape = fact.shape()?;
-        let own = self.change_of(shape.len())?;
+        let differs = miss!("same-axes").of(value);
+        let fact = place.fact(value).ok_or(differs)?;
+        let shape = fact.shape().ok_or(differs)?;
+        let own = self.change_of(shape.len()).ok_or(differs)?;
         let is_dropped = |axis: usize| !own.contains(&Some(axis));
         let fits = shape.iter().enumerate().all(|(axis, size)| size.is_const(1) || !is_dropped(axis));
-        if !fits || fact.dtype().is_none() || fact.elements().is_some() {
-            return None;
-        }
-        let origin = self.origin_for(value, &own)?;
-        Some((origin, own))
+        ensure(fits && fact.dtype().is_some(), differs)?;
+        ensure(fact.elements().is_none(), miss!("no-sizes").of(value))?;
+        let origin = self.origin_for(value, &own).ok_or(differs)?;
+        Ok((origin, own))
     }
 
     fn origin_for(&self, value: ValueId, own: &Change) -> Option<Origin> {
@@ -221,7 +221,7 @@ impl Region<'_, '_> {
     }
 
     /// Finds every value whose other form is needed, and whatever else reads those that are computed.
-    fn grow(&mut self, first: ValueId) -> Option<()> {
+    fn grow(&mut self, first: ValueId) -> Result<(), Miss> {
         let mut waiting = VecDeque::from([first]);
         while let Some(value) = waiting.pop_front() {
             if self.find(value).is_some() {
@@ -229,11 +229,11 @@ impl Region<'_, '_> {
             }
             let (origin, change) = self.origin(value)?;
             let is_function = matches!(origin, Origin::Function);
-            if self.members.len() >= NODES || is_function && self.place.model.is_named(value) {
-                return None;
-            }
+            ensure(self.members.len() < NODES, miss!("pays"))?;
+            ensure(!is_function || !self.place.model.is_named(value), miss!("no-output").of(value))?;
             if is_function {
-                let node = self.place.model.value(value).producer().and_then(|id| self.place.model.node(id))?;
+                let node = self.place.model.value(value).producer().and_then(|id| self.place.model.node(id));
+                let node = node.ok_or(Miss::ROOT)?;
                 waiting.extend(node.inputs().iter().flatten().filter(|&&input| !self.is_given(input)));
             }
             let mut member =
@@ -253,7 +253,7 @@ impl Region<'_, '_> {
                 }
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// The nodes that give what is computed otherwise its other form, and whether something else than members reads it.
@@ -275,19 +275,18 @@ impl Region<'_, '_> {
     }
 
     /// Looks at what reads a function's result: what gives it the other form, and functions that need that then.
-    fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Option<()> {
-        if self.place.model.has_more_readers(member.value, NODES) {
-            return None;
-        }
+    fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Result<(), Miss> {
+        let differs = miss!("same-axes").of(member.value);
+        ensure(!self.place.model.has_more_readers(member.value, NODES), differs)?;
         for (id, slot) in self.place.model.users(member.value) {
-            let node = self.place.model.node(id)?;
+            let node = self.place.model.node(id).ok_or(differs)?;
             if slot == 0 && self.is_leaf(node) {
                 member.leaves.push(id);
             } else {
-                waiting.push_back(self.function(node)?);
+                waiting.push_back(self.function(node).ok_or(differs)?);
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// Whether a node gives the other form.
@@ -303,7 +302,7 @@ impl Region<'_, '_> {
     fn function(&self, node: &Node) -> Option<ValueId> {
         let [Some(result)] = *node.outputs() else { return None };
         let is_here = Some(node.graph()) == self.place.graph();
-        (is_here && matches!(self.origin(result)?.0, Origin::Function)).then_some(result)
+        (is_here && matches!(self.origin(result).ok()?.0, Origin::Function)).then_some(result)
     }
 
     /// Whether an operand needs no other form than a constant can have: a constant, a single number, or what only lacks axes in front.

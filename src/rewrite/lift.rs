@@ -51,6 +51,7 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (flat, output) = (place.operand(0)?, place.result()?);
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
     let product = product(place, flat).ok_or(miss!("plain-product"))?;
+    ensure(place.has_one_reader(flat), miss!("one-reader").of(flat))?;
     let (_, flatten) = place.layout(product.rows).ok_or(Miss::ROOT)?;
     let whole = flatten.input(0).ok_or(Miss::ROOT)?;
     let (from, to) = (
@@ -108,9 +109,6 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
 
 /// The product that computes a value, if nothing else reads what it computes on the way.
 fn product(place: &Place<'_>, value: ValueId) -> Option<Product> {
-    if !place.has_one_reader(value) {
-        return None;
-    }
     if let Some((id, node)) = place.producer(value, "Gemm") {
         let plain = node.float("alpha", 1.0)? == 1.0 && node.float("beta", 1.0)? == 1.0;
         if !plain || node.flag("transA", false)? || !place.opset.arithmetic_broadcasts() {

@@ -24,7 +24,6 @@ pub const RULES: &[&[Rule]] = &[
     slices::transpose::RULES,
     slices::reshape::RULES,
     slices::elementwise::RULES,
-    slices::constant::RULES,
     merge::RULES,
     axes::RULES,
     inserted::RULES,
@@ -51,7 +50,7 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[fuse::factor::RULES, fuse::token::RULES, index::LATE_RULES],
+    &[fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
     &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES, moves::RULES, fuse::stream::RULES],

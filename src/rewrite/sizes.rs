@@ -108,12 +108,16 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
 fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
     let (input, output) = (place.operand(0)?, place.result()?);
-    let codes = size_operand::reshape_codes(
-        place.scope(),
-        place.shape(input).ok_or(miss!("rest-decided").of(input))?,
-        place.shape(output).ok_or(miss!("sizes-known").of(output))?,
-    )
-    .ok_or(miss!("sizes-known").of(output))?;
+    let from = place.shape(input).ok_or(miss!("rest-decided").of(input))?;
+    let to = place.shape(output).ok_or(miss!("sizes-known").of(output))?;
+    // One dim may be the rest of the elements.
+    let is_open = |(axis, dim): &(usize, &Dim)| {
+        let is_copied = from.get(*axis).is_some_and(|own| place.scope().eq(own, dim).is_yes());
+        dim.as_const().is_none() && !is_copied
+    };
+    let open = to.iter().enumerate().filter(is_open).count();
+    let miss = if open > 1 { miss!("sizes-known") } else { miss!("rest-decided") };
+    let codes = size_operand::reshape_codes(place.scope(), from, to).ok_or(miss.of(output))?;
     // In the convention 0 copies a dim, so there is no `allowzero`; all else that is said of the node stays.
     let mut edit = place.begin()?;
     let constant = edit.constant(target, "const", Tensor::vector(codes));
@@ -133,8 +137,10 @@ fn slice_bounds(place: &Place<'_>) -> Result<Edit, Miss> {
         .collect::<Option<Vec<_>>>()
         .ok_or(miss!("bounds-known"))?;
     ensure(!steps.iter().any(|&step| step <= 0), miss!("forward"))?;
-    let found = [1, 2].into_iter().find_map(|slot| {
-        let value = computed(place, slot).ok()?;
+    let mut bounds = [1, 2].into_iter().filter(|&slot| computed(place, slot).is_ok()).peekable();
+    ensure(bounds.peek().is_some(), miss!("computed"))?;
+    let found = bounds.find_map(|slot| {
+        let value = place.input(slot)?;
         let bounds = place.fact(value)?.ints().filter(|bounds| bounds.len() == dims.len())?;
         let number = |(bound, dim): (&Dim, &&Dim)| size_operand::slice_bound(place.scope(), dim, bound);
         let numbers = bounds.iter().zip(&dims).map(number).collect::<Option<Vec<i64>>>()?;

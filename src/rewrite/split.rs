@@ -3,7 +3,7 @@
 //! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
 
 use super::miss::{Miss, ensure};
-use super::parts::Parts;
+use super::parts::{Parts, Unfit};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};
@@ -57,12 +57,16 @@ fn behind_function(place: &Place<'_>) -> Result<Edit, Miss> {
 fn apply(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     let node = place.root()?;
     let whole = node.input(0).ok_or(Miss::ROOT)?;
-    let dims = place.shape(whole).ok_or(miss!("all-parts").of(whole))?;
+    let dims = place.shape(whole).ok_or(Miss::ROOT)?;
     let axis = place.read(node).axis(dims.len()).ok_or(Miss::ROOT)?;
-    let parts =
-        Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?, axis)
-            .ok_or(miss!("all-parts"))?;
-    let step = parts.step(place).ok_or(miss!("alike-along-axis"))?;
+    let results = node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?;
+    let parts = Parts::of(place, results, axis).ok_or(miss!("known-sizes").dim(whole, axis))?;
+    let step = parts.step(place).map_err(|unfit| match unfit {
+        Unfit::Consumers => miss!("all-parts"),
+        Unfit::Operator => miss!("alike-along-axis"),
+        Unfit::Operand if exact => miss!("operand-alike"),
+        Unfit::Operand => miss!("alike-along-axis"),
+    })?;
     // The other rule splits these.
     ensure(step.exact == exact, Miss::ROOT)?;
     ensure(!step.results.iter().any(|&result| is_spread_over_convolution(place, result)), miss!("no-residual"))?;

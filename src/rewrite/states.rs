@@ -11,7 +11,7 @@
 //! | tract 0.23 | ends its process if the size of the batch is open, allocates zeros if it is a number |
 //! | OpenCV 4, and the classic engine of 5 | refuses a GRU of fewer than six operands, allocates zeros for an LSTM |
 
-use super::miss::Miss;
+use super::miss::{Miss, ensure, first_of};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};
@@ -48,10 +48,11 @@ fn zero_state(place: &Place<'_>) -> Result<Edit, Miss> {
     let is_zero = |state: ValueId| place.constant(state).is_some_and(is_zero_tensor);
     // R multiplies `initial_h`, the peepholes `initial_c`.
     let states = [(5, 2), (6, 7)];
-    let (slot, _) = states
-        .into_iter()
-        .find(|&(slot, weights)| place.input(slot).is_some_and(is_zero) && is_finite(place, place.input(weights)))
-        .ok_or(miss!("zero"))?;
+    let zeros = states.into_iter().filter(|&(slot, _)| place.input(slot).is_some_and(is_zero));
+    let found =
+        zeros.map(|(slot, weights)| ensure(is_finite(place, place.input(weights)), miss!("finite")).map(|()| slot));
+    let slot =
+        first_of(found.chain([Err(Miss::ROOT)])).map_err(|miss| if miss.is_root() { miss!("zero") } else { miss })?;
     let mut edit = place.begin()?;
     edit.rewire.push((place.id, slot, None));
     Ok(edit)

@@ -8,7 +8,7 @@ use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
 use crate::dim::Dim;
 use crate::ir::{Edit, Node, ValueId};
-use crate::rewrite::miss::{Miss, ensure, first_of};
+use crate::rewrite::miss::{Miss, ensure, first_of, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
@@ -32,12 +32,13 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: add,
 }];
 
-/// Whether both operands of a MatMul have rank 2, and there is something to sum: of nothing, runtimes make this and that.
-fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
-    let (a, b) = (place.shape(a)?, place.shape(b)?);
-    let summed = || a.get(1).is_some_and(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
-    Some(a.len() == 2 && b.len() == 2 && summed())
+/// Checks that both operands of a MatMul have rank 2 and that the summed axis is not empty: runtimes differ on empty sums.
+fn check_matrices(place: &Place<'_>, node: &Node) -> Result<(), Miss> {
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
+    let [Some([_, summed]), Some([_, _])] = [a, b].map(|operand| place.shape(operand)) else {
+        return Err(miss!("matrices").of(a));
+    };
+    prove(place.scope().ge(summed, &Dim::constant(1)), miss!("summed").dim(a, 1))
 }
 
 /// Looks at the addition.
@@ -46,11 +47,10 @@ fn add(place: &Place<'_>) -> Result<Edit, Miss> {
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let found = [(a, b), (b, a)].into_iter().map(|(product, term)| {
         let (id, inner) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
-        ensure(is_flat(place, inner) == Some(true), miss!("matrices").of(product))?;
+        check_matrices(place, inner)?;
         ensure(broadcasts_to(place, term, product) == Some(true), miss!("broadcasts-in").of(term))?;
         ensure(has_gemm(place, product), miss!("covered-type").of(product))?;
-        ensure(term != product, miss!("summed").of(product))?;
-        ensure(place.is_internal(product, &[place.id]), Miss::READ.of(product))?;
+        ensure(term != product && place.is_internal(product, &[place.id]), Miss::READ.of(product))?;
         ensure(!is_of_normalized_rows(place, inner), miss!("not-normalized").of(product))?;
         Ok((id, inner.inputs(), term))
     });

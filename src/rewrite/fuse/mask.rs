@@ -58,7 +58,7 @@ fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
     let lowest = |value| place.scalar(value).filter(|number| number.is_finite() && *number < 0.0);
     let (lowest, counted) = match place.scalar(first).ok_or(miss!("scaled").of(first))? {
         0.0 => (lowest(second).ok_or(miss!("negative"))?, None),
-        _ => (lowest(first).ok_or(miss!("negative"))?, Some(counted(place, flags, second).ok_or(miss!("scaled"))?)),
+        _ => (lowest(first).ok_or(miss!("negative"))?, Some(counted(place, flags, second).ok_or(miss!("negative"))?)),
     };
     ensure(is_broadcast_row(place.shape(flags).ok_or(miss!("flags").of(flags))?), miss!("flags").of(flags))?;
     prove(place.compare_shapes(flags, result), miss!("flags").of(flags))?;
@@ -126,9 +126,8 @@ fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -
     }
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let (product, factor) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
-    let divisor = place.scalar(factor).ok_or(miss!("self-attention").of(factor))?.recip();
-    let dtype =
-        place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor)).ok_or(miss!("self-attention").of(scores))?;
+    let divisor = place.scalar(factor).ok_or(miss!("scaled").of(factor))?.recip();
+    let dtype = place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor)).ok_or(miss!("scaled").of(scores))?;
     let shape: Vec<usize> = place.tensor(factor).ok_or(miss!("self-attention").of(factor))?.shape().to_vec();
     let divisor = edit.constant(scores, "divisor", rounded(dtype, &shape, &[divisor]).ok_or(Miss::COMPUTABLE)?);
     let division = NewNode::new("Div", [Some(product), Some(divisor)]).named(node.name.clone());

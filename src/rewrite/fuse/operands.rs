@@ -45,18 +45,20 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn of(place: &Place<'_>, value: ValueId) -> Option<Scaled> {
-        let (node, product) = place.producer_of(value, &["Mul", "Div"])?;
-        let &[Some(a), Some(b)] = product.inputs() else { return None };
+    fn of(place: &Place<'_>, value: ValueId) -> Result<Scaled, Miss> {
+        let other = miss!("two-numbers").of(value);
+        let (node, product) = place.producer_of(value, &["Mul", "Div"]).ok_or(other)?;
+        let &[Some(a), Some(b)] = product.inputs() else { return Err(other) };
         let (x, factor) = match (place.scalar(a), place.scalar(b)) {
             (None, Some(factor)) if product.is("Div") => (a, factor.recip()),
             (None, Some(factor)) => (a, factor),
             (Some(factor), None) if product.is("Mul") => (b, factor),
-            _ => return None,
+            _ => return Err(other),
         };
-        let is_alone = place.is_internal(value, &[place.id]) && place.same_shape(x, value);
-        let is_own = is_alone && place.producer(x, "DequantizeLinear").is_none();
-        (is_own && factor.is_normal()).then_some(Scaled { node, x, factor })
+        ensure(factor.is_normal() && place.same_shape(x, value), other)?;
+        ensure(place.is_internal(value, &[place.id]), miss!("one-reader").of(value))?;
+        ensure(place.producer(x, "DequantizeLinear").is_none(), miss!("not-dequantized").of(x))?;
+        Ok(Scaled { node, x, factor })
     }
 }
 
@@ -66,7 +68,7 @@ fn of_product(place: &Place<'_>) -> Result<Edit, Miss> {
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     ensure(a != b, miss!("two-numbers"))?;
     ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
-    let (a, b) = (Scaled::of(place, a).ok_or(miss!("two-numbers"))?, Scaled::of(place, b).ok_or(miss!("two-numbers"))?);
+    let (a, b) = (Scaled::of(place, a)?, Scaled::of(place, b)?);
     let factor = a.factor * b.factor;
     // The product of zeros is 0 whatever their signs, of which a factor below 0 makes −0 behind it.
     let fits = |dtype: &_| {

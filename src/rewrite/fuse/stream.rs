@@ -49,6 +49,7 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let is_float = place.dtype(first).is_some_and(|dtype| dtype.is_float());
     ensure(dims.len() >= FEWEST_AXES, miss!("from-rows"))?;
     ensure(is_float, miss!("row-by-row"))?;
+    ensure(dims.iter().all(|dim| dim.as_const().is_some()), miss!("all-numbers").of(first))?;
     ensure(are_rows(place, rows, dims), miss!("from-rows"))?;
     ensure(place.runs_in_rows(dims), miss!("all-numbers"))?;
     let stream = Stream::around(place, first, dims).ok_or(miss!("pays"))?;

@@ -51,6 +51,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
         .into_iter()
         .find_map(|(slot, value)| Some((slot, value, in_front(place, value)?)))
         .ok_or(miss!("constant-rows"))?;
+    ensure(place.model.is_read_only_by(joined, &[place.id]), miss!("one-reader").of(joined))?;
     let addend = if slot == 0 { b } else { a };
     let rank = place.shape(joined).ok_or(Miss::ROOT)?.len();
     // One row for all would be stretched over the others as well.
@@ -106,7 +107,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, node)
 }
 
-/// What a Concat puts behind constant rows that only repeat, by computed sizes, if nothing but the node looked at reads it.
+/// What a Concat puts behind constant rows that only repeat, by computed sizes.
 fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
     use crate::ops::traits::Movement;
     let (_, node) = place.producer(value, "Concat")?;
@@ -123,7 +124,7 @@ fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
     let repeats = spread.is("Expand") || dims.iter().zip(wide).all(is_own);
     let fits = wide.get(axis)?.is_const(count) && repeats;
     let computed = spread.input(1).is_some_and(|sizes| place.constant(sizes).is_none());
-    (fits && computed && place.model.is_read_only_by(value, &[place.id])).then_some(Rows { rows, rest, axis })
+    (fits && computed).then_some(Rows { rows, rest, axis })
 }
 
 /// The sum of two tensors of one type, broadcast against each other.
