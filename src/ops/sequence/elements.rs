@@ -17,7 +17,7 @@ use crate::tensor::{DType, Tensor};
 pub(super) fn element_type(cx: &InferCx<'_>, i: usize) -> Result<Option<Type>, Refusal> {
     match &cx.required(i)?.ty {
         Some(Type::Sequence(element)) => Ok(element.as_deref().cloned()),
-        Some(_) => Err(Refusal::invalid(format!("operand {i} is no sequence"))),
+        Some(_) => Err(Refusal::invalid(format!("operand {i} is not a sequence"))),
         None => Ok(None),
     }
 }
@@ -42,7 +42,7 @@ fn sequence_data(items: Vec<Data>) -> Data {
 pub(super) fn sequence<'a>(cx: &'a EvalCx<'_>, i: usize) -> Result<&'a Arc<Vec<Data>>, Decline> {
     match cx.data(i) {
         Some(Data::Sequence(items)) => Ok(items),
-        _ => Err(Decline::invalid(format!("operand {i} is no sequence"))),
+        _ => Err(Decline::invalid(format!("operand {i} is not a sequence"))),
     }
 }
 
