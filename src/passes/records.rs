@@ -26,7 +26,7 @@ pub fn record(name: &str) -> Result<&'static Rule, NoRule> {
 pub const RECORDS: &[Rule] = &[
     Rule {
         name: "common-subexpression",
-        law: "two nodes f(x) compute the same value",
+        law: "two nodes with the same operator, attributes and operands compute the same values",
         sentence: "Merges nodes that compute the same value, and equal initializers.",
         premises: &[
             (
@@ -115,7 +115,7 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "carried-value",
-        law: "a loop-carried value that no iteration changes equals its initial value",
+        law: "a loop-carried value that no iteration changes equals its initial value; an unused one can be removed",
         sentence: "Removes loop-carried values that never change or that no consumer needs.",
         premises: &[
             (
@@ -196,7 +196,7 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "inline-function",
-        law: "a call of a function equals its subgraph",
+        law: "a call of a function equals the nodes of the function, applied to the operands of the call",
         sentence: "Inlines calls of model-local functions.",
         premises: &[
             ("fewer", "the model has fewer nodes after the inlining"),
@@ -211,7 +211,7 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "fold-function",
-        law: "facts that hold at every call of a function hold in its subgraph",
+        law: "a fact that holds at every call of a function holds inside of the function",
         sentence: "Folds the nodes of model-local functions that are not inlined.",
         premises: &[("at-every-call", "each fact that the pass uses holds at every call of the function")],
         exact: true,

@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "goes-on",
-        law: "i + 1 < n = true in a Loop(n, true, i = 0), but for the last iteration",
+        law: "i + 1 < n = true in Loop(n, true, i = 0), in all iterations but the last",
         sentence: "Replaces the condition that a Loop computes in each iteration by true, if its trip count ends it no later.",
         premises: &[
             ("counts", "a loop-carried integer i starts at 0 and increases by 1 in each iteration"),

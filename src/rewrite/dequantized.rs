@@ -18,7 +18,7 @@ use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "move-before-dequantize",
-    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements and each keeps its scale",
+    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f only moves elements, and each element keeps its scale",
     sentence: "Moves a data movement operator from a dequantized constant to the quantized constant, where it is folded.",
     premises: &[
         ("constant", "x and the other operands of f are constants"),

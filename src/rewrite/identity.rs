@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "same-shape",
-        law: "f(x) = x where f(x) has the shape of x, for f that reshape, broadcast or repeat",
+        law: "f(x) = x where f is one of these operators, and f(x) has the shape of x",
         sentence: "Removes a Reshape, Expand, Tile, Squeeze, Unsqueeze or Flatten that does not change the shape.",
         premises: &[
             ("same-shape", "input and output are proved to have the same dims"),

@@ -22,7 +22,7 @@ use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "axes-before-functions",
-    law: "L(f(x, y)) = f(L(x), L(y)) for a layout L that puts in or drops axes of size 1",
+    law: "L(f(x, y)) = f(L(x), L(y)) for a Reshape, Squeeze or Unsqueeze L that inserts or removes axes of size 1",
     sentence: "Moves the insertion or removal of axes of size 1 before element-wise functions, to nodes that can do it at no cost.",
     premises: &[
         ("by-element", "f is element-wise, and its operands are computed values, scalars or broadcast constants"),

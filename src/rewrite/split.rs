@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind-function",
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
-        sentence: "Moves a Split after functions that are applied to each of its outputs, where kernels may round differently by position.",
+        sentence: "Moves a Split after functions that are applied to each of its outputs, including functions whose rounding depends on the position of an element.",
         premises: &[
             (
                 "all-parts",

@@ -21,7 +21,7 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-before-flattening",
-        law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape runs axes together",
+        law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape merges adjacent axes",
         sentence: "Moves a Transpose before the Reshape that flattens the operand of a decomposed normalization, so that runtimes do not move the Transpose into the normalization.",
         premises: &[
             (
@@ -41,7 +41,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "transpose-behind-normalization",
-        law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q moves axes side by side",
+        law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q keeps some axes adjacent",
         sentence: "Adds Reshapes around a Transpose after a decomposed normalization, so that runtimes do not move the Transpose into the normalization.",
         premises: &[
             (

@@ -25,7 +25,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-normalization",
     law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε), x / √(mean(x²) + ε) \
             · γ = RMSNormalization(x, γ; ε)",
-    sentence: "Replaces a decomposed normalization by its operator.",
+    sentence: "Replaces a decomposed normalization by LayerNormalization or RMSNormalization.",
     premises: &[
         ("last-axes", "all means are computed over the same trailing axes, with keepdims = 1"),
         ("scale-shape", "the shape of γ is that of these trailing axes"),
