@@ -49,17 +49,23 @@ impl Explanation {
         if !self.suggestions.is_empty() {
             writeln!(
                 f,
-                "\nAssumptions about the inputs that allow further folding. Each one was tried by folding again with it. The folded model then accepts fewer inputs:"
+                "\nAssumptions about the inputs that allow further folding. Each assumption was tried by folding the model with it. A model folded with an assumption is valid only for inputs that satisfy the assumption:"
             )?;
         }
         for found in &self.suggestions {
             writeln!(f, "  {}", found.told(self))?;
         }
         if self.suggestions.is_empty() && trials > 0 {
-            writeln!(f, "\nNo tried assumption about the input dims removes nodes ({trials} trials).")?;
+            writeln!(
+                f,
+                "\nNone of the assumptions about the input dims that were tried removes nodes ({trials} trials)."
+            )?;
         }
         if ended {
-            writeln!(f, "  Untried assumptions remain after {trials} trials; --trials raises the limit.")?;
+            writeln!(
+                f,
+                "  Not all possible assumptions were tried ({trials} trials); --trials COUNT allows more trials."
+            )?;
         }
         Ok(())
     }
@@ -122,7 +128,11 @@ impl fmt::Display for Explanation {
             }
             return match self.trials.1 {
                 true => {
-                    writeln!(f, "Untried assumptions remain after {} trials; --trials raises the limit.", self.trials.0)
+                    writeln!(
+                        f,
+                        "Not all possible assumptions were tried ({} trials); --trials COUNT allows more trials.",
+                        self.trials.0
+                    )
                 }
                 false => Ok(()),
             };

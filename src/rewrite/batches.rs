@@ -15,19 +15,16 @@ use crate::rewrite::limits::DEPTH;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "batches-apart",
     law: "Reshape(f(Reshape(x, [a · b, …])), [a, b, …]) = f(x)",
-    sentence: "Removes the merging and splitting of batch axes around products.",
+    sentence: "Removes two Reshapes that merge batch axes before a batched matrix product and separate them after it.",
     premises: &[
         (
             "laid-out",
-            "each operand with the merged axis was laid out, and constants can lay it out with the axes apart",
+            "each operand with the merged axis is the result of a Reshape, and a constant can express its shape with separate axes",
         ),
-        (
-            "alike",
-            "the nodes between are matrix products and functions that treat all positions of the merged axis identically",
-        ),
-        ("batched", "the products have a batch axis; the rows of a matrix do not count as one"),
-        ("has-product", "a product of matrices is among it"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("alike", "every node in f is a matrix product, or treats all positions of the merged axis identically"),
+        ("batched", "the merged axis is a batch axis of every matrix product, and not the axis of its rows"),
+        ("has-product", "f contains a matrix product"),
+        ("one-reader", "the values between the two Reshapes have no other consumer"),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,

@@ -11,14 +11,14 @@ use crate::tensor::counted_in;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "part-of-split",
     law: "SequenceAt(SplitToSequence(x; sizes s₀, s₁, …), i) = x[s₀ + … + sᵢ₋₁ : s₀ + … + sᵢ]",
-    sentence: "Replaces an element of a split tensor by a Slice of the tensor.",
+    sentence: "Replaces SequenceAt on the result of SplitToSequence by a Slice of the split tensor.",
     premises: &[
+        ("decided-places", "the sizes of the parts and the index i are constants, and part i exists"),
+        ("keeps-axis", "keepdims is 1, or the operand split is a vector, in which case keepdims has no effect"),
         (
-            "decided-places",
-            "the sizes of the parts and the index are constants, and the output of this part is present",
+            "is-there",
+            "the axis is proved to be long enough for part i, because on a shorter axis the part would be shorter or missing",
         ),
-        ("keeps-axis", "keepdims is 1, or the sizes are a vector, which makes keepdims irrelevant"),
-        ("is-there", "the axis is proved to have these elements, because otherwise a part is missing or shorter"),
     ],
     exact: true,
     operators: &["SequenceAt"],

@@ -18,12 +18,18 @@ use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "move-before-dequantize",
-    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements and each keeps its scale",
-    sentence: "Moves data movement of a dequantized constant to the quantized constant.",
+    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f only moves elements, and each element keeps its scale",
+    sentence: "Moves a data movement operator from a dequantized constant to the quantized constant, where it is folded.",
     premises: &[
         ("constant", "x and the other operands of f are constants"),
-        ("one-reader", "neither x nor its dequantization has another consumer, because two copies would remain"),
-        ("scale-follows", "one scale is for all, or f keeps the axis whose indices have one each, whole and in order"),
+        (
+            "one-reader",
+            "neither x nor its dequantized value has another consumer, because with one the model would hold two copies of the constant",
+        ),
+        (
+            "scale-follows",
+            "s is one scale for all elements; or f preserves the axis that has one scale per index, with all its indices in order",
+        ),
     ],
     exact: true,
     operators: traits::MOVING,

@@ -39,7 +39,7 @@ impl Guard for Idioms {
     fn premise(&self) -> Premise {
         (
             "idiom-whole",
-            "the edit replaces a group of nodes that a runtime computes with one kernel as a whole, or not at all",
+            "if a runtime computes a group of nodes with one kernel, the edit replaces the entire group or none of its nodes",
         )
     }
 
@@ -54,20 +54,20 @@ type Stateless = (Premise, fn(&Place<'_>, &Edit) -> bool);
 /// The guards without state, in the order they are checked.
 #[rustfmt::skip]
 pub const GUARDS: &[Stateless] = &[
-    (("not-taken", "no value that the edit gives more readers is a sequence, an optional or strings that a Loop or Scan takes"), leaves_taken_alone),
-    (("one-grid", "no two pairs of QuantizeLinear and DequantizeLinear with different scales become neighbours"), keeps_grids_apart),
-    (("accepted-form", "the edit writes no form of a node that a consumer misreads"), introduces_nothing),
-    (("pad-before-pool", "no pool reads a Pad that ONNX Runtime would merge into it wrongly"), keeps_pads_from_pools),
-    (("computed-divisor", "no integer division gets a constant divisor that holds 0"), keeps_divisors_computed),
-    (("no-lookup-of-strings", "no new Gather reads strings"), looks_up_no_strings),
-    (("no-negative-range", "no Gather reads a Range that may reach below 0"), looks_up_by_no_negative_range),
-    (("no-turned-product", "no product in float16 reads a Transpose that ONNX Runtime merges into it wrongly"), multiplies_nothing_turned),
-    (("float-product", "no product in floats reads a DequantizeLinear of a constant directly"), multiplies_no_integers),
-    (("output-in-floats", "no graph output is read by a Transpose that a QuantizeLinear reads"), turns_no_output),
-    (("wide-quantization", "no node next to a quantization to a narrow type moves elements, unless ONNX Runtime has a kernel for it"), passes_nothing_narrow),
-    (("wide-elements", "no new node moves elements of a narrow type, unless ONNX Runtime has a kernel for it"), moves_nothing_narrow),
-    (("no-reader-behind", "no remaining node reads a result that the edit removes"), |place, edit| place.model.leaves_no_reader_behind(edit)),
-    (("one-definition", "each value has one definition after the edit"), |place, edit| place.model.leaves_one_definition(edit)),
+    (("not-taken", "the edit adds no consumer to a sequence, an optional or a string tensor that a node with a subgraph reads, because runtimes may move such a value instead of copying it"), leaves_taken_alone),
+    (("one-grid", "the edit makes no two pairs of QuantizeLinear and DequantizeLinear with different scales adjacent, because ONNX Runtime merges such pairs"), keeps_grids_apart),
+    (("accepted-form", "the edit adds a Slice with a negative step, or a Loop without a condition, only in place of such a node, because some runtimes compute both wrongly or refuse them"), introduces_nothing),
+    (("pad-before-pool", "the edit connects no Pad to a pool if ONNX Runtime would merge both and compute another result"), keeps_pads_from_pools),
+    (("computed-divisor", "the edit gives no integer division a constant divisor that contains 0, because ONNX Runtime refuses to load such a model"), keeps_divisors_computed),
+    (("no-lookup-of-strings", "the edit adds no Gather of a string tensor, because ONNX Runtime's Gather returns wrong elements for strings"), looks_up_no_strings),
+    (("no-negative-range", "the edit connects no Range that may contain a negative number to the indices of a Gather, because ONNX Runtime replaces both by a wrong Slice"), looks_up_by_no_negative_range),
+    (("no-turned-product", "the edit connects no Transpose to a float16 matrix product if ONNX Runtime would merge both into a kernel that reads outside of its memory"), multiplies_nothing_turned),
+    (("float-product", "the edit connects no DequantizeLinear of a constant to a matrix product of floats, because ONNX Runtime would compute the product with integers"), multiplies_no_integers),
+    (("output-in-floats", "the edit connects no graph output to a Transpose before a QuantizeLinear, because ONNX Runtime would return the quantized values as that output"), turns_no_output),
+    (("wide-quantization", "the edit places no data movement operator next to a quantization to 8-bit floats or 2-bit integers if ONNX Runtime has no kernel for the combination"), passes_nothing_narrow),
+    (("wide-elements", "the edit adds no data movement operator on 8-bit floats, or on types of fewer bits, if ONNX Runtime has no kernel for it"), moves_nothing_narrow),
+    (("no-reader-behind", "no remaining node reads an output of a removed node"), |place, edit| place.model.leaves_no_reader_behind(edit)),
+    (("one-definition", "exactly one node, input or initializer defines each value after the edit"), |place, edit| place.model.leaves_one_definition(edit)),
 ];
 
 /// Checks an edit that a rule offers. The miss names the guard that refuses it.

@@ -22,19 +22,19 @@ use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "axes-before-functions",
-    law: "L(f(x, y)) = f(L(x), L(y)) for a layout L that puts in or drops axes of size 1",
-    sentence: "Moves axes of size 1 to places where adding and dropping them is free.",
+    law: "L(f(x, y)) = f(L(x), L(y)) for a Reshape, Squeeze or Unsqueeze L that inserts or removes axes of size 1",
+    sentence: "Moves the insertion or removal of axes of size 1 before element-wise functions, to nodes that can do it at no cost.",
     premises: &[
-        ("by-element", "the functions are element-wise, on values, scalars and broadcast constants"),
+        ("by-element", "f is element-wise, and its operands are computed values, scalars or broadcast constants"),
         (
             "same-axes",
-            "all other consumers of values in between insert and remove the same axes, or are element-wise before such nodes",
+            "every other consumer of a moved value inserts or removes the same axes, or is an element-wise operator whose consumers do",
         ),
-        ("no-sizes", "none of its elements is a dim, because dims are planned together"),
-        ("no-output", "no value in between is a graph output"),
+        ("no-sizes", "no moved value holds dims, because a later pass plans all shape arithmetic at once"),
+        ("no-output", "no intermediate value is a graph output"),
         (
             "pays",
-            "the rewrite removes more nodes than it adds: lookups of single elements and other layouts create the axes themselves",
+            "the rewrite removes more nodes than it adds; a Gather of a single element and an existing Reshape can insert the axis without a new node",
         ),
     ],
     exact: false,

@@ -27,10 +27,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "Concat(f(x₁, y₁), …, f(xₖ, yₖ)) = f(Concat(x₁, …, xₖ), Concat(y₁, …, yₖ))",
     sentence: "Vectorizes element-wise chains that feed one Concat: concatenates the inputs and runs the chain once.",
     premises: &[
-        ("one-place", "the last axis of each value has size 1, or is added just before, or is flattened just before"),
-        ("by-element", "the function is element-wise on floats, because integers may be dims"),
-        ("alike", "the chains consist of the same operators, with equal operands or operands of one shape"),
-        ("read-together", "the values of single columns have no other consumer, so that no value is computed twice"),
+        (
+            "one-place",
+            "the last axis of each operand of the Concat has size 1, or the node before the Concat inserts or flattens this axis",
+        ),
+        ("by-element", "f is element-wise, and its operands are floats, because integers may be dims"),
+        ("alike", "all chains consist of the same operators; their other operands are equal, or have one shape"),
+        ("read-together", "the values of each chain have no other consumer, so that no value is computed twice"),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,

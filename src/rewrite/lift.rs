@@ -14,19 +14,18 @@ use crate::tensor::{StridedView, Tensor, gather_later};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "product-of-rows",
     law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c",
-    sentence: "Replaces a product of flattened rows by a product of the whole tensor.",
+    sentence: "Removes the Reshapes around a matrix product that flatten its operand to rows and restore its dims.",
     premises: &[
-        ("same-lead", "the result has the sizes of x but for the last axis"),
-        ("plain-product", "the product is a MatMul, or a Gemm with factors of 1 that does not transpose x"),
+        ("same-lead", "the last Reshape restores all dims of x but the last"),
+        ("plain-product", "the product is a MatMul, or a Gemm with alpha = beta = 1 and transA = 0"),
         (
             "open-sizes",
-            "a dim of x is dynamic, or the product has no addend (with fixed dims, runtimes flatten to rows themselves); or a Gemm multiplies a Reshape of the result of a layer normalization",
+            "x has a dynamic dim, or no c is added, or x is the result of a layer normalization and the product is a Gemm; in all other cases, runtimes flatten the operand to rows themselves",
         ),
-        ("row-bias", "the addend is a scalar, or has one element for each column"),
+        ("row-bias", "c is a scalar, or has one element per column of W"),
         (
             "own-weights",
-            "weights that the product transposes are constant, and they have no other consumer: they would be \
-                    stored twice",
+            "if the product transposes W (transB), W is a constant without other consumers, because the model would otherwise store W twice",
         ),
         ("one-reader", "the product has no other consumer"),
     ],

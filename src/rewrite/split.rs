@@ -14,16 +14,19 @@ pub(super) const RULES: &[Rule] = &[
         law: "f(Split(x)[i]) = Split(f(x))[i]",
         sentence: "Moves a Split after operators that are applied to each of its outputs.",
         premises: &[
-            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
-            ("alike-along-axis", "the operators compute the same bits at all positions of the axis"),
+            (
+                "all-parts",
+                "each output of the Split has exactly one consumer, and all these consumers are the same operator f with the same attributes",
+            ),
+            ("alike-along-axis", "f computes the same bits at all positions of the split axis"),
             (
                 "operand-alike",
-                "each other operand is constant along the axis, or a constant per part (a short one if it has other consumers)",
+                "each other operand of f is constant along the split axis, or is one constant per output; such a constant has no other consumer, or is short",
             ),
-            ("known-sizes", "the sizes of the parts are constants"),
+            ("known-sizes", "the sizes of the outputs along the axis are constants"),
             (
                 "no-residual",
-                "no result broadcasts over a Conv in a sum, because OpenCV assumes that such an addend has the shape of the Conv, and fails",
+                "no result is broadcast in a sum with the result of a Conv, because OpenCV assumes equal shapes in such a sum, and fails",
             ),
         ],
         exact: true,
@@ -33,11 +36,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind-function",
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
-        sentence: "Moves a Split after functions that are applied to each of its outputs.",
+        sentence: "Moves a Split after functions that are applied to each of its outputs, including functions whose rounding depends on the position of an element.",
         premises: &[
-            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
-            ("alike-along-axis", "the functions treat all positions of the axis identically"),
-            ("known-sizes", "the sizes of the parts are constants"),
+            (
+                "all-parts",
+                "each output of the Split has exactly one consumer, and all these consumers are the same operator f with the same attributes",
+            ),
+            ("alike-along-axis", "f treats all positions of the split axis identically, up to rounding"),
+            ("known-sizes", "the sizes of the outputs along the axis are constants"),
         ],
         exact: false,
         operators: &["Split"],

@@ -20,19 +20,22 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "function-of-steps",
     law: "f(xᵢ, yᵢ) = Split(f(X, Y))[i] for elements or equal parts xᵢ of X, and yᵢ of Y, or of a Concat",
-    sentence: "Vectorizes a function of every element along an axis: applies it once to the whole.",
+    sentence: "Vectorizes a function that is applied to each element along an axis: applies the function once to the whole tensor.",
     premises: &[
-        ("all-steps", "the elements or parts cover the axis in order, and each has one such consumer"),
-        ("by-element", "the function is element-wise on floats, because integers may be dims"),
+        (
+            "all-steps",
+            "the elements or parts xᵢ cover the axis of X in order, and exactly one consumer of each is the function f",
+        ),
+        ("by-element", "f is element-wise, and its operands are floats, because integers may be dims"),
         (
             "other-operand",
-            "the other operand is the same for all, or a step each of a value, or a value each of one shape",
+            "the operands yᵢ are one value for all i, or the elements of one value Y, or separate values of one shape",
         ),
-        ("apart", "no iteration depends on another one"),
-        ("known-sizes", "how many elements each result has along the axis is a number"),
+        ("apart", "no f(xᵢ, yᵢ) depends on the result of another one"),
+        ("known-sizes", "the size of each part along the axis is a constant"),
         (
             "bounded",
-            "the vectorized result has at most 2²⁴ elements; with dynamic dims, at most 64 times the elements of the sliced value",
+            "f(X, Y) has at most 2²⁴ elements; with dynamic dims, at most 64 times the number of elements of X",
         ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],

@@ -20,13 +20,13 @@ use crate::tensor::Tensor;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "zero-state",
     law: "LSTM(x, W, R, B, lens, 0, 0) = LSTM(x, W, R, B, lens)",
-    sentence: "Removes an initial state of zeros.",
+    sentence: "Removes a constant initial state of zeros from a recurrent operator.",
     premises: &[
-        ("zero", "the state is a constant with all elements +0"),
-        ("finite", "the weights that multiply the state are constant and finite"),
+        ("zero", "the initial state is a constant with all elements +0"),
+        ("finite", "the weights R, which multiply the state, are constant and finite, because 0·∞ is NaN"),
         (
             "known-batch",
-            "the batch size is a constant: with a dynamic batch, some runtimes cannot create the initial state of zeros themselves",
+            "the batch size is a constant, because some runtimes cannot create a missing initial state for a dynamic batch size",
         ),
     ],
     exact: true,

@@ -24,7 +24,9 @@ pub(super) fn per_head(scope: &Scope, packed: &Dim, heads: i64) -> Result<Dim, R
         Some(part) => Ok(part),
         None if packed.as_const().is_some() => {
             let (packed, heads) = (scope.format(packed), scope.format(&heads));
-            Err(Refusal::invalid(format!("an axis of {packed} does not divide into {heads} heads")))
+            Err(Refusal::invalid(format!(
+                "the size {packed} of the last axis is not a multiple of the number of heads ({heads})"
+            )))
         }
         None => Ok(scope.floor_div(packed, &heads)),
     }
@@ -53,7 +55,7 @@ impl Layout {
             (&[batch, sequence, packed], Some(heads)) if heads > 0 && packed.is_multiple_of(heads) => {
                 Ok(Layout { batch, heads, sequence, size: packed / heads, packed: true })
             }
-            _ => Err(Decline::invalid(format!("dims {shape:?} are not those of heads"))),
+            _ => Err(Decline::invalid(format!("shape {shape:?} does not have an axis of heads"))),
         }
     }
 

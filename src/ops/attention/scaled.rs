@@ -34,7 +34,9 @@ fn rounding(dtype: DType) -> Result<fn(f64) -> f64, Decline> {
         DType::Float => |value| f64::from(value as f32),
         DType::Float16 => |value| nearest_f16(value).to_f64(),
         DType::Bfloat16 => |value| nearest_bf16(value).to_f64(),
-        other => return Err(Decline::invalid(format!("{other} is not a supported precision"))),
+        other => {
+            return Err(Decline::invalid(format!("attribute softmax_precision is {other}, which is not supported")));
+        }
     })
 }
 
@@ -99,7 +101,7 @@ impl Weighting {
         let top = exact.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top <= self.lowest && !exact.iter().any(|score| score.is_nan()) {
             return Err(Decline::unsupported(
-                "scores of −∞, or close to the lowest number, for keys that are not masked",
+                "a key that is not masked has a score of −∞, or close to the lowest finite number",
             ));
         }
         let powers: Vec<f64> = exact.iter().map(|score| libm::exp(score - top)).collect();
@@ -167,7 +169,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         (None, None) => {}
         (Some(keys), Some(values)) if keys.rank() == 4 && values.rank() == 4 => {
             same_dtype(dtype, &[keys, values])?;
-            let none = || Err(Decline::invalid("a cache has rank 4"));
+            let none = || Err(Decline::invalid("past_key and past_value must have rank 4"));
             let (keys, values) = (Heads::<T>::of(cx, keys, none)?, Heads::<T>::of(cx, values, none)?);
             past = Some(keys.length);
             (k, v) = (k.after(cx, keys)?, v.after(cx, values)?);
@@ -185,7 +187,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     }
     // Without keys all is 0, as the products are that the standard makes it of. Without a size there is no scale.
     if q.size == 0 {
-        return Err(Decline::unsupported("attention by nothing"));
+        return Err(Decline::unsupported("the head size of Q and K is 0, for which the default scale is undefined"));
     }
 
     let scores = [q.batch, q.heads, q.length, k.length];
@@ -206,13 +208,13 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
     let terms = [most_q * most_k * q.size as f64, most_v * k.length as f64];
     if !terms.into_iter().all(|term| term <= most) {
-        return Err(Decline::unsupported("kernels overflow during the computation"));
+        return Err(Decline::unsupported("intermediate results overflow in the kernels of runtimes"));
     }
     let root = root_scale(cx, dtype, q.size)?;
     // A score is off by as much as the rounding of its terms, and a weight by that as a share.
     let precise = if dtype == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     if most_q * most_k * q.size as f64 * root * root > precise {
-        return Err(Decline::unsupported("rounding decides which keys a query attends to"));
+        return Err(Decline::unsupported("two scores are so close that rounding decides which keys get the weight"));
     }
     let scale = T::of(root);
     for values in [&mut q.values, &mut k.values] {
@@ -266,7 +268,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         }
     }
     if rule.mode == 2 && shown.iter().any(|score: &T| score.to_f64() <= rule.lowest) {
-        return Err(Decline::unsupported("runtimes differ on the value of a masked score"));
+        return Err(Decline::unsupported("the node outputs masked scores, for which runtimes return different values"));
     }
     let mut outputs: Vec<Data> = vec![T::write(dtype, shape, result)?.into(), present.0.into(), present.1.into()];
     if keeps {

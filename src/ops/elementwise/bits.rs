@@ -61,7 +61,7 @@ fn operands<'c>(cx: &'c EvalCx<'_>) -> Result<(&'c Tensor, &'c Tensor, Broadcast
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     if a.dtype() != b.dtype() || !a.dtype().is_integer() || a.dtype().is_packed() {
         return Err(Decline::invalid(format!(
-            "{} and {} are not two operands of one integer type",
+            "the operands have types {} and {} instead of one integer type",
             a.dtype(),
             b.dtype()
         )));
@@ -203,7 +203,7 @@ fn bit_cast_target(site: &Site<'_>, from: Option<DType>) -> Result<DType, Refusa
     let to = site.attr_dtype("to")?.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
     if to == DType::String || from.is_some_and(|from| from.bits() != to.bits()) {
         return Err(Refusal::invalid(format!(
-            "{} is not of the width of {to}",
+            "the type {} has not the same number of bits as {to}",
             from.map_or("the operand", DType::name)
         )));
     }
@@ -215,7 +215,7 @@ fn evaluate_bit_cast(cx: &mut EvalCx<'_>) -> EvalResult {
     let to = bit_cast_target(cx, Some(x.dtype()))?;
     let truths = x.dtype() == DType::Bool || to == DType::Bool;
     if truths && x.bytes().iter().any(|&byte| byte > 1) {
-        return Err(Decline::unsupported("a byte is neither false nor true"));
+        return Err(Decline::unsupported("a byte of the operand is neither 0 (false) nor 1 (true)"));
     }
     single(reread(x, to)?)
 }

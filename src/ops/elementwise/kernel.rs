@@ -55,7 +55,7 @@ pub(super) use lanes;
 
 /// The decline for an element type the standard does not allow here.
 pub(super) fn wrong_dtype(dtype: DType) -> Decline {
-    Decline::invalid(format!("{dtype} is not an element type of this operator"))
+    Decline::invalid(format!("the operator does not accept the element type {dtype}"))
 }
 
 /// Types the standard allows in arithmetic: numbers of a byte and more.

@@ -47,7 +47,9 @@ fn infer_multinomial(cx: &mut InferCx<'_>) -> InferResult {
     }
     let batch = match operand.shape() {
         Some([batch, _]) => batch.clone(),
-        Some(shape) => return Err(Refusal::invalid(format!("the operand has {} axes, not 2", shape.len()))),
+        Some(shape) => {
+            return Err(Refusal::invalid(format!("the rank of the operand is {} instead of 2", shape.len())));
+        }
         None => cx.fresh_dim(),
     };
     Ok(vec![Fact::tensor(Some(dtype), Some(vec![batch, Dim::constant(samples)]))])

@@ -95,7 +95,7 @@ pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tens
     if bound <= most {
         Ok(result)
     } else {
-        Err(Decline::unsupported("runtimes disagree about a product that overflows"))
+        Err(Decline::unsupported("the product overflows, for which runtimes return different values"))
     }
 }
 
@@ -140,7 +140,11 @@ fn is_bounded(terms: usize, operands: &[&Tensor], room: f64) -> Result<(), Decli
     }
     let is_double = operands.iter().all(|tensor| tensor.dtype() == DType::Double);
     let most = if is_double { f64::MAX } else { f64::from(f32::MAX) } / room;
-    if bound <= most { Ok(()) } else { Err(Decline::unsupported("kernels overflow during the computation")) }
+    if bound <= most {
+        Ok(())
+    } else {
+        Err(Decline::unsupported("intermediate results overflow in the kernels of runtimes"))
+    }
 }
 
 /// Whether all of some numbers are finite. It looks at all of them, so that it can look at several at once.

@@ -91,7 +91,12 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
             None => None,
             Some(depth) => {
                 let rest = usize::try_from(depth).ok().and_then(|depth| data.get(depth..));
-                let rest = rest.ok_or_else(|| Refusal::invalid(format!("{depth} indices for {} axes", data.len())))?;
+                let rest = rest.ok_or_else(|| {
+                    Refusal::invalid(format!(
+                        "the last axis of the indices has size {depth}, but the data has only {} axes",
+                        data.len()
+                    ))
+                })?;
                 Some(outer.iter().chain(rest).cloned().collect())
             }
         },

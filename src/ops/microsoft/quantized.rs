@@ -131,7 +131,7 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
         return Ok(vec![Fact::tensor(dtype, None)]);
     };
     if operands.iter().flatten().any(|shape| shape.len() != rank) {
-        return Err(Refusal::invalid("operands of different ranks are joined"));
+        return Err(Refusal::invalid("the operands of the concatenation have different ranks"));
     }
     let axis = cx.attr_int("axis")?.ok_or_else(|| Refusal::invalid("attribute 'axis' is missing"))?;
     let axis = axis_in(axis, rank)?;

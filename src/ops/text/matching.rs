@@ -138,7 +138,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let reach = Scanner::reach(pattern);
     let reach =
         reach.ok_or_else(|| Decline::unsupported("the pattern is not in the common syntax of RE2 and this program"))?;
-    let broken = |error: regex::Error| Decline::unsupported(format!("the pattern is not understood: {error}"));
+    let broken = |error: regex::Error| Decline::unsupported(format!("the pattern is not valid: {error}"));
     // The pattern stands on its own before it is put in brackets.
     Regex::new(pattern).map_err(broken)?;
     let regex = Regex::new(&format!(r"\A(?:{pattern})\z")).map_err(broken)?;
@@ -150,7 +150,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let string = text(element)?;
         // The vertical tab is a blank here and none in RE2.
         if string.contains('\u{b}') || (reach == Reach::Ascii && !string.is_ascii()) {
-            return Err(Decline::unsupported("the pattern may mean something else for this text"));
+            return Err(Decline::unsupported("RE2 and this program may match the pattern differently in this text"));
         }
         Ok(regex.is_match(string))
     });

@@ -29,13 +29,13 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "known",
-            "the operator is in the model's operator set: HardSwish since 14, Mish since 18, Gelu since 20, Swish since 24 if `--opset` requests it",
+            "the model's operator set contains the operator: HardSwish since 14, Mish since 18, Gelu since 20, and Swish since 24 if `--opset` requests it",
         ),
-        ("constants", "the constants are those of the law, up to rounding"),
-        ("has-kernel", "runtimes compute the operator in the type"),
+        ("constants", "the constants in the graph equal those of the formula, up to rounding"),
+        ("has-kernel", "runtimes have a kernel of the operator for the element type"),
         ("same-shape", "the result has the shape of x"),
-        ("covered-type", "the type is binary16, binary32 or binary64"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("covered-type", "the element type is float16, float or double"),
+        ("one-reader", "the intermediate values of the formula have no other consumer"),
     ],
     exact: false,
     operators: &["Mul", "Div"],

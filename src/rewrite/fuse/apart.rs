@@ -21,13 +21,19 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-before-flattening",
-        law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape runs axes together",
-        sentence: "Moves a Transpose before the flattening of a decomposed normalization, so that runtimes keep it.",
+        law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape merges adjacent axes",
+        sentence: "Moves a Transpose before the Reshape that flattens the operand of a decomposed normalization, so that runtimes do not move the Transpose into the normalization.",
         premises: &[
-            ("spelled", "a decomposed normalization follows, and the operator set has no LayerNormalization"),
-            ("runs-together", "each axis of the Reshape's result is a run of axes of x, and one has several"),
-            ("sizes-said", "a constant can express the shape"),
-            ("one-reader", "the flattened value has no other consumer"),
+            (
+                "spelled",
+                "a decomposed normalization consumes the result, and the model's operator set contains no LayerNormalization",
+            ),
+            (
+                "runs-together",
+                "each axis of the Reshape's output merges adjacent axes of x, and at least one output axis merges several",
+            ),
+            ("sizes-said", "a constant can express the shape of the new Reshape"),
+            ("one-reader", "the output of the Reshape has no other consumer"),
         ],
         exact: true,
         operators: &["Transpose"],
@@ -35,13 +41,19 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "transpose-behind-normalization",
-        law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q moves axes side by side",
-        sentence: "Flattens axes between Transposes around a decomposed normalization, so that runtimes keep both Transposes.",
+        law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q keeps some axes adjacent",
+        sentence: "Adds Reshapes around a Transpose after a decomposed normalization, so that runtimes do not move the Transpose into the normalization.",
         premises: &[
-            ("spelled", "a normalization is spelled out before it, and the operator set has no LayerNormalization"),
-            ("turned-back", "the normalization's operand is transposed, and this undoes it"),
-            ("side-by-side", "the permutation keeps two axes or more side by side"),
-            ("sizes-said", "constants can express the shapes"),
+            (
+                "spelled",
+                "a decomposed normalization produces x, and the model's operator set contains no LayerNormalization",
+            ),
+            (
+                "turned-back",
+                "the operand of the normalization is the result of a Transpose with the inverse permutation",
+            ),
+            ("side-by-side", "the permutation q keeps at least two axes adjacent and in order"),
+            ("sizes-said", "constants can express the shapes of the new Reshapes"),
         ],
         exact: true,
         operators: &["Transpose"],

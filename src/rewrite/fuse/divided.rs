@@ -20,24 +20,30 @@ use crate::tensor::DType;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalization-as-quotient",
     law: "x · (1/√v) = x/√v, d·d = d²",
-    sentence: "Rewrites a decomposed normalization as a quotient by a root, with squares as powers.",
+    sentence: "Rewrites a decomposed normalization in the form that runtimes fuse: a division by a square root, and Pow for squares.",
     premises: &[
-        ("normalization", "x/√v is a layer or root mean square normalization, v a mean of squares and a positive ε"),
+        (
+            "normalization",
+            "x/√v is a layer normalization or an RMS normalization: v is a mean of squares plus a positive ε",
+        ),
         (
             "has-rows",
-            "x has rank 2 or more, because for a vector with a scalar scale ONNX Runtime creates a node with a missing operand",
+            "x has rank 2 or more, because ONNX Runtime fuses the normalization of a vector with a scalar scale into a node with a missing operand",
         ),
         (
             "wide-axis",
-            "the last axis is proved not to have size 1, because its scale may be wider, which ONNX Runtime rejects",
+            "the last axis is proved not to have size 1, because ONNX Runtime rejects a scale that broadcasts this axis to a larger size",
         ),
-        ("epsilon-read", "the type is binary32, and ε has one element: of others ONNX Runtime may take 10⁻⁵ for ε"),
         (
-            "same-shape",
-            "the rank of the quotient is that of x, because ONNX Runtime's kernel ignores additional axes of ε",
+            "epsilon-read",
+            "the element type is float, and ε has one element, because ONNX Runtime may replace any other ε by 10⁻⁵",
         ),
-        ("not-known", "it does not have this form yet, and the operator set lacks an operator for it"),
-        ("one-reader", "the inverse has no other consumer"),
+        ("same-shape", "x/√v has the rank of x, because ONNX Runtime's kernel ignores additional axes of ε"),
+        (
+            "not-known",
+            "the normalization does not have this form yet, and the model's operator set contains no operator for it",
+        ),
+        ("one-reader", "the inverse 1/√v has no other consumer"),
     ],
     exact: false,
     operators: &["Mul", "Div"],

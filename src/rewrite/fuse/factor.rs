@@ -27,25 +27,29 @@ use crate::tensor::Tensor;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "factor-upstream",
     law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
-    sentence: "Moves a factor into constants before it.",
+    sentence: "Moves a scalar factor backward through linear operators, and multiplies constants by it.",
     premises: &[
-        ("meets-constants", "every path to the inputs has a constant that absorbs it"),
+        (
+            "meets-constants",
+            "every path from the product back to the graph inputs contains a constant that can absorb s",
+        ),
         (
             "no-attention",
-            "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
-                    without a mask or with one they know; nor queries or keys of one without a mask",
+            "s does not scale the scores, queries or keys of an attention that transformer optimizers recognize by this factor",
         ),
-        ("readers-undo", "each other consumer of a value between can undo the factor in a constant"),
+        (
+            "readers-undo",
+            "each other consumer of a value on these paths can divide a constant by s, and so undo the factor",
+        ),
         (
             "in-range",
-            "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
-                    of the type",
+            "for operands of moderate size (2⁻³² to 2³² in float), products with the old and the new constants neither overflow nor underflow",
         ),
-        ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
-        ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
+        ("one-number", "s is a positive scalar constant, and neither s nor 1/s is subnormal or infinite"),
+        ("no-sizes", "x is not computed from dims alone, because its consumers may convert the result back to a dim"),
         (
             "own-weights",
-            "these constants have no other consumer, unless they are small (for added rows: small compared with the weights)",
+            "each changed constant has no other consumer, or is small: at most 16 bytes, or a bias much smaller than the changed weights",
         ),
     ],
     exact: false,

@@ -32,14 +32,20 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "self-attention",
-            "only attentions read it, whose queries, keys and values are products of one value: of one at least where other keys have 1 − m",
+            "all consumers of the mask are attentions, and queries, keys and values of each attention are products of one value; in the form with 1 − m, one such attention suffices",
         ),
-        ("flags", "b or m is a flag or an integer for each batch and key, with two axes of size 1 between"),
-        ("scaled", "the scores are multiplied or divided by one number, whose inverse has all digits"),
-        ("negative", "l is one negative finite number, and the value for other keys is 0 or 1 − m"),
+        (
+            "flags",
+            "b or m has one flag or integer per batch element and key, and size 1 on the axes of heads and queries",
+        ),
+        (
+            "scaled",
+            "the scores are multiplied or divided by one number, whose inverse is neither subnormal nor infinite",
+        ),
+        ("negative", "l is one negative finite number, and the other choice of the Where is 0 or 1 − m"),
         (
             "open-sizes",
-            "a dim is dynamic, or other keys have 1 − m, because with fixed dims runtimes compute the products by rows",
+            "a dim of the mask is dynamic, or the mask has the form with 1 − m, because runtimes flatten products with constant dims to rows",
         ),
     ],
     exact: false,

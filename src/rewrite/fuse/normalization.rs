@@ -25,14 +25,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-normalization",
     law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε), x / √(mean(x²) + ε) \
             · γ = RMSNormalization(x, γ; ε)",
-    sentence: "Replaces a decomposed normalization by its operator.",
+    sentence: "Replaces a decomposed normalization by LayerNormalization or RMSNormalization.",
     premises: &[
-        ("last-axes", "all means are over the same last axes, and keep them"),
-        ("scale-shape", "γ has the shape of these axes"),
+        ("last-axes", "all means are computed over the same trailing axes, with keepdims = 1"),
+        ("scale-shape", "the shape of γ is that of these trailing axes"),
         ("positive-epsilon", "ε is a positive number"),
-        ("binary32", "the type is binary32, in which the operators compute means"),
-        ("known", "the operator is in the model's operator set: LayerNormalization since 17, RMSNormalization 23"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("binary32", "the element type is float, in which the operators compute the means"),
+        (
+            "known",
+            "the model's operator set contains the operator: LayerNormalization since 17, RMSNormalization since 23",
+        ),
+        ("one-reader", "the intermediate values of the formula have no other consumer"),
     ],
     exact: false,
     operators: &["Mul"],

@@ -16,20 +16,21 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "factors-of-operands",
     law: "(a·x)·(b·y) = (a·b)·(x·y)",
-    sentence: "Merges factors of both operands of a product into one factor of the product.",
+    sentence: "Merges scalar factors of both operands of a matrix product into one factor of the product.",
     premises: &[
-        ("two-numbers", "each operand is a product with one number, or divided by one"),
+        ("two-numbers", "each operand is the result of a multiplication or division by one number"),
         (
             "moderate",
-            "a·b is above 0, and it and its inverse are within the bounds that the type sets for factors across values, and a and b times operands of \
-                ordinary size are normal numbers of the type",
+            "a·b is positive and near 1 (2⁻¹⁶ to 2¹⁶ in float), and a·x and b·y neither overflow nor underflow for x and y of moderate size (2⁻³² to 2³² in float)",
         ),
-        ("no-sizes", "the product is not computed from dims alone, because its consumers may round it to dims again"),
-        ("one-reader", "the values in between have no other consumer"),
+        (
+            "no-sizes",
+            "the product is not computed from dims alone, because its consumers may convert the result back to a dim",
+        ),
+        ("one-reader", "the intermediate values have no other consumer"),
         (
             "not-dequantized",
-            "x and y are not dequantized, because ONNX Runtime fuses a product with the DequantizeLinear of its \
-                operands, and the kernel refuses an activation with a scale per column",
+            "neither x nor y is the result of a DequantizeLinear: ONNX Runtime would fuse the two nodes, and its kernel refuses an operand x with one scale per column",
         ),
     ],
     exact: false,

@@ -22,21 +22,21 @@ use crate::tensor::Tensor;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "parallel-weights",
     law: "x·[V W] = [x·V x·W]",
-    sentence: "Merges products of one operand with several weights into one product and a Split.",
+    sentence: "Merges products of one operand x with several weights into one product and a Split.",
     premises: &[
-        ("alike", "the products have the same operator, attributes and first operand"),
-        ("pays", "there are at least three, or the following operation also applies to the whole"),
+        ("alike", "the products have the same operator, the same attributes and the same first operand x"),
+        ("pays", "there are at least three products, or the operators that follow them can be merged as well"),
         ("no-output", "none of the products is a graph output"),
         ("own-weights", "the weights have no other consumer"),
         (
             "no-images",
-            "they are not convolutions of images, whose channels runtimes store in blocks that a Split does not support",
+            "the products are not convolutions of images (rank 4), because runtimes store image channels in blocks that a Split does not support",
         ),
         (
             "no-kernels",
-            "they are not two matrix products with different unary element-wise consumers, which a runtime fuses with the product",
+            "the products are not two matrix products with different activations, because runtimes fuse each product with its activation",
         ),
-        ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
+        ("no-attention", "the products are not the queries, keys and values, with biases, of an attention"),
     ],
     exact: false,
     operators: &["MatMul", "Gemm", "Conv"],

@@ -25,20 +25,23 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
     law: "f(x·W + c) = unrows(f(rows(x)·W + c))",
-    sentence: "Flattens a product with bias to rows where all dims are numbers.",
+    sentence: "Flattens the operand of a matrix product with bias to a matrix, if all dims are constants.",
     premises: &[
         (
             "all-numbers",
-            "all dims of x and of the result are positive constants, and the operator set lacks Attention, which needs whole values",
+            "all dims of x and of the result are positive constants, and the model's operator set lacks Attention, whose pattern needs the original rank",
         ),
-        ("more-axes", "x has three axes or more"),
-        ("weights", "the weights are a constant matrix, the bias a constant row"),
-        ("covered-type", "the type is binary16, binary32 or binary64"),
-        ("no-attention", "it is not a product of an attention that transformer optimizers match, nor close after one"),
-        ("one-reader", "the product has no other consumer"),
+        ("more-axes", "x has rank 3 or more"),
+        ("weights", "W is a constant matrix, and c is a constant vector or scalar"),
+        ("covered-type", "the element type is float16, float or double"),
+        (
+            "no-attention",
+            "the product does not belong to an attention that transformer optimizers match, nor follow it closely",
+        ),
+        ("one-reader", "the product x·W has no other consumer"),
         (
             "pays",
-            "x is already a matrix or has several products or Reshapes as consumers; or a Reshape consumes the sum, or element-wise operators lead from it to another product",
+            "x is the Reshape of a matrix, or has several products or Reshapes as consumers; or a Reshape consumes the sum, or element-wise operators lead from the sum to another product",
         ),
     ],
     exact: false,

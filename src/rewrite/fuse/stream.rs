@@ -21,13 +21,13 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "stream-in-rows",
     law: "rows(f(x, y)) = f(rows(x), rows(y)) where f computes the vectors along the last axis one by one",
-    sentence: "Keeps values between products, sums and normalizations of rows in rows.",
+    sentence: "Keeps values between matrix products, sums and normalizations flattened to matrices.",
     premises: &[
-        ("from-rows", "it is a Reshape of all rows of a float matrix, and has rank 4 or more"),
-        ("all-numbers", "all sizes are positive numbers"),
+        ("from-rows", "the Reshape restores rank 4 or more from a float matrix, row by row"),
+        ("all-numbers", "all dims are positive constants"),
         (
             "row-by-row",
-            "each node computes elements or normalizes along the last axis, with constants of one axis, or multiplies by a matrix",
+            "each node in f is element-wise or normalizes along the last axis, with constants of rank 1 at most, or multiplies by a constant matrix",
         ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],

@@ -14,18 +14,15 @@ use crate::tensor::{DType, StridedView, Tensor, gather};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "rows-before-sum",
     law: "Concat(Expand(c), x) + p = Pad(x) + p′, p′ = p but for the rows of c, which are p + c",
-    sentence: "Adds a constant to constant rows before they are concatenated with others.",
+    sentence: "Adds a constant to constant rows before a Concat instead of after it.",
     premises: &[
-        (
-            "constant-rows",
-            "the first operand of the Concat is a constant that is repeated along other axes by computed dims",
-        ),
+        ("constant-rows", "the first operand of the Concat is the constant c, broadcast to computed dims"),
         (
             "constant-addend",
-            "the addend is a constant, or a Concat that begins with a constant, with the same number of rows",
+            "p is a constant, or a Concat whose first operand is a constant with the same number of rows as c",
         ),
-        ("one-reader", "the concatenated rows have no other consumer"),
-        ("float", "they are floats of 32 or 64 bits"),
+        ("one-reader", "the result of the Concat has no other consumer"),
+        ("float", "the element type is float or double"),
     ],
     exact: false,
     operators: &["Add"],

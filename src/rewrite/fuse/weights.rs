@@ -21,27 +21,26 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "affine-after-weights",
     law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
-    sentence: "Merges a scale and shift of channels into the weights before it.",
+    sentence: "Merges a scale and a shift of channels into the weights and the bias of the preceding node.",
     premises: &[
-        ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
-        ("inference", "a BatchNormalization does not train"),
-        ("known-bias", "an existing bias that changes is constant"),
+        ("per-channel", "s and t are constant within each channel, and their broadcast does not enlarge the result"),
+        ("inference", "a BatchNormalization is in inference mode"),
+        ("known-bias", "the bias b, if it changes, is a constant"),
         (
             "takes-shift",
-            "the node before can absorb a shift; a MatMul can if it can become a Gemm and its operand is not a layer normalization",
+            "if t is not 0, the preceding node accepts a bias; a MatMul does if it can be written as a Gemm and x is not a layer normalization",
         ),
         (
             "in-range",
-            "the old and the new weights, times operands of ordinary size, are normal numbers of the type, as far as the \
-                    factor would hide that they are not",
+            "for x of moderate size (2⁻³² to 2³² in float), products with the new weights neither overflow nor underflow; nor do products with the old weights, if s could hide that",
         ),
-        ("no-cancelling", "the sum of bias and shift keeps half of its digits"),
+        ("no-cancelling", "the sum s·b + t does not cancel: it keeps at least half of its digits"),
         (
             "signs-of-zero",
-            "each factor is positive, or it is negative and the bias is not 0, or all consumers of the result add to it: otherwise 0 could become −0, which a division would show",
+            "s is positive, or s is negative and the bias is not 0, or all consumers of the result add to it: in other cases, −0 could replace 0 in a division",
         ),
-        ("own-weights", "changed weights have no other consumer"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("own-weights", "the changed weights have no other consumer"),
+        ("one-reader", "the result of the preceding node has no other consumer"),
     ],
     exact: false,
     operators: AFFINE,
