@@ -93,15 +93,15 @@ impl OnnxModel {
     }
 
     /// Decodes a model that is held outside of memory, such as in a Blob of a browser: `model` reads any part of it, and `find` returns the data
-    /// file at a location. Only the graph and small payloads are read; others are read where folding needs their values.
+    /// file at a location, `None` if it is missing, or the reason why it must not be read. Only the graph and small payloads are read; others are read where folding needs their values.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_source(
         model: Box<dyn ByteSource>,
-        mut find: impl FnMut(&str) -> Option<Box<dyn ByteSource>> + Send + 'static,
+        mut find: impl FnMut(&str) -> std::io::Result<Option<Box<dyn ByteSource>>> + Send + 'static,
     ) -> Result<Self, Error> {
-        let find = move |location: &str| find(location).map(SharedSource::new);
+        let find = move |location: &str| Ok(find(location)?.map(SharedSource::new));
         let source = Source::of_host(SharedSource::new(model), Box::new(find));
         let doing = || "cannot read the model".to_string();
         let source = source.map_err(|error| Error::new(Some(doing()), SourceError::of_host(error)))?;

@@ -86,7 +86,7 @@ fn a_model_outside_of_memory_is_folded_to_the_same_bytes() {
             let save = SaveOptions::new().save_as_external_data(options.exact);
             inside.save_with(&target, &save).unwrap();
             let source = Box::new(Outside(std::fs::read(&path).unwrap()));
-            let mut outside = OnnxModel::from_source(source, |_| None).unwrap();
+            let mut outside = OnnxModel::from_source(source, |_| Ok(None)).unwrap();
             outside.fold(&options).unwrap();
             let mut sink = Gathered::default();
             let saved = outside.save_to("model.onnx", &save, &mut sink).unwrap();
@@ -111,9 +111,9 @@ fn data_of_a_host_are_read_where_they_lie() {
     let read = |name: &str| std::fs::read(directory.path().join(name)).unwrap();
     let source = |name: &str| -> Box<dyn ByteSource> { Box::new(Outside(read(name))) };
     let data = read("apart.onnx.data");
-    let find = move |location: &str| -> Option<Box<dyn ByteSource>> {
+    let find = move |location: &str| -> std::io::Result<Option<Box<dyn ByteSource>>> {
         assert_eq!(location, "apart.onnx.data");
-        Some(Box::new(Outside(data.clone())))
+        Ok(Some(Box::new(Outside(data.clone()))))
     };
     let mut outside = OnnxModel::from_source(source("apart.onnx"), find).unwrap();
     let mut inside = OnnxModel::open(directory.path().join("apart.onnx")).unwrap();
@@ -124,9 +124,12 @@ fn data_of_a_host_are_read_where_they_lie() {
     let mut sink = Gathered::default();
     outside.save_to("folded.onnx", &SaveOptions::new(), &mut sink).unwrap();
     assert!(sink.0[0] == read("folded.onnx"));
-    let mut missing = OnnxModel::from_source(source("apart.onnx"), |_| None).unwrap();
+    let mut missing = OnnxModel::from_source(source("apart.onnx"), |_| Ok(None)).unwrap();
     assert_eq!(missing.missing_data().len(), 1);
     missing.fold(&Options::new()).unwrap();
+    let refuse = |_: &str| Err(std::io::Error::other("is a pipe, not a regular file"));
+    let error = OnnxModel::from_source(source("apart.onnx"), refuse).unwrap_err();
+    assert!(format!("{error:#}").contains("external data file 'apart.onnx.data' is a pipe"), "{error:#}");
 }
 
 #[test]
@@ -149,12 +152,12 @@ fn a_source_that_fails_is_an_error() {
     }
     let (file, is_cut) = (std::fs::read("models/bert_dy18d.onnx").unwrap(), Arc::new(AtomicBool::new(false)));
     let source = |file: &[u8]| Box::new(Cut(Outside(file.to_vec()), Arc::clone(&is_cut)));
-    let mut model = OnnxModel::from_source(source(&file), |_| None).unwrap();
+    let mut model = OnnxModel::from_source(source(&file), |_| Ok(None)).unwrap();
     model.fold(&Options::new()).unwrap();
     is_cut.store(true, Ordering::Relaxed);
     let error = model.save_to("model.onnx", &SaveOptions::new(), &mut Gathered::default()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Changed | ErrorKind::Io), "{error:#}");
-    let error = OnnxModel::from_source(source(&file), |_| None).unwrap_err();
+    let error = OnnxModel::from_source(source(&file), |_| Ok(None)).unwrap_err();
     assert_eq!((error.kind(), error.io_kind()), (ErrorKind::Io, Some(std::io::ErrorKind::NotFound)));
 }
 

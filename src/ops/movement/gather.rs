@@ -141,7 +141,10 @@ fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) ->
         let copied = threads::map(chunks, |(chunk, out)| {
             copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows))
         });
-        copied.into_iter().collect::<Option<()>>().ok_or_else(|| Decline::unsupported("an element of indices is out of range"))?;
+        copied
+            .into_iter()
+            .collect::<Option<()>>()
+            .ok_or_else(|| Decline::unsupported("an element of indices is out of range"))?;
         return Ok(Tensor::from_bytes(data.dtype(), shape, buffer.into())?);
     }
     let mut builder = Builder::new(data, len)?;
