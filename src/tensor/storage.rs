@@ -407,18 +407,6 @@ impl Tensor {
     }
 }
 
-/// Returns `true` if the bytes are an element again and again: eight bytes at a time, and without calls, which take most of the time in a module.
-fn repeats(bytes: &[u8], element: &[u8]) -> bool {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let Some(&first) = words.first().filter(|_| 8usize.is_multiple_of(element.len())) else {
-        return bytes.chunks(element.len().max(1)).all(|other| other == element);
-    };
-    let word = u64::from_ne_bytes(first);
-    first.chunks(element.len()).all(|other| other == element)
-        && words.iter().all(|other| u64::from_ne_bytes(*other) == word)
-        && rest.chunks(element.len()).all(|other| other == element)
-}
-
 fn count(shape: &[usize]) -> Result<usize, TensorError> {
     product(shape).ok_or_else(|| TensorError::ElementCount { shape: shape.into() })
 }
