@@ -34,6 +34,7 @@ pub const SHARED: &[(&str, &str)] = &[
     ("one-reader", "no remaining node reads a value that the edit removes"),
     ("no-larger", "the new constants take no more bytes than the removed nodes and constants"),
     ("expressible", "the operator set in force can express the new node"),
+    ("known-shape", "the rank of each operand that the rule compares is known"),
     ("computable", "the rule computes the new constants and axes without overflow and within the budget"),
 ];
 
@@ -50,6 +51,8 @@ impl Miss {
     pub const LARGER: Miss = Miss::new("no-larger");
     /// The operator set in force cannot express the new node.
     pub const EXPRESSIBLE: Miss = Miss::new("expressible");
+    /// Nothing is known of the shape of an operand.
+    pub const SHAPE: Miss = Miss::new("known-shape");
     /// A constant of the edit cannot be computed.
     pub const COMPUTABLE: Miss = Miss::new("computable");
 

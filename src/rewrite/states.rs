@@ -38,13 +38,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// result has seen.
 fn zero_state(place: &Place<'_>) -> Result<Edit, Miss> {
     let batch = usize::from(place.root()?.int("layout", 0).ok_or(Miss::ROOT)? == 0);
-    place
-        .shape(place.operand(0)?)
-        .ok_or(miss!("known-batch"))?
-        .get(batch)
-        .ok_or(miss!("known-batch"))?
-        .as_const()
-        .ok_or(miss!("known-batch"))?;
+    place.dims(place.operand(0)?)?.get(batch).ok_or(miss!("known-batch"))?.as_const().ok_or(miss!("known-batch"))?;
     let is_zero = |state: ValueId| place.constant(state).is_some_and(is_zero_tensor);
     // R multiplies `initial_h`, the peepholes `initial_c`.
     let states = [(5, 2), (6, 7)];
