@@ -45,8 +45,7 @@ fn zero_state(place: &Place<'_>) -> Result<Edit, Miss> {
     let zeros = states.into_iter().filter(|&(slot, _)| place.input(slot).is_some_and(is_zero));
     let found =
         zeros.map(|(slot, weights)| ensure(is_finite(place, place.input(weights)), miss!("finite")).map(|()| slot));
-    let slot =
-        first_of(found.chain([Err(Miss::ROOT)])).map_err(|miss| if miss.is_root() { miss!("zero") } else { miss })?;
+    let slot = first_of(found).map_err(|miss| if miss.is_root() { miss!("zero") } else { miss })?;
     let mut edit = place.begin()?;
     edit.rewire.push((place.id, slot, None));
     Ok(edit)
