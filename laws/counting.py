@@ -465,7 +465,7 @@ part_looked_up.mutants = ("not laid out",)
 )
 def _(s, d, first, n, j):
     s.give(d >= 0, 0 <= j, j < n)
-    # Entry j goes to the place first + j, counted from the end where that is negative; a run that gives a result has only such.
+    # Entry j is written to the place first + j, counted from the end if that is negative; every run with a result has only such places.
     s.give(-d <= first, first + n <= d)
     s.need(block_does_not_turn_around=Or(first >= 0, first + n <= 0))
     index = first + j

@@ -1,4 +1,4 @@
-//! Folding a model, and what is found out about it on the way: explanations, inspections, checks, values.
+//! Folding a model, explanations, inspections, checks, and evaluation.
 
 use super::OnnxModel;
 use crate::check::{self, Checked, Trial};
@@ -145,9 +145,9 @@ impl OnnxModel {
         })
     }
 
-    /// Folds, and tells why what is left is left: each node, each size that the inputs' sizes do not tell, and what would let more be done if
-    /// it were known of the inputs. That is found by folding copies again, at most `trials` times and with about seven times the work that
-    /// folding took; what is not tried is not told. Of `names`, which are those of nodes, tensors or sizes, more is told.
+    /// Folds, and returns the reasons for which nodes remain, the sizes that the dims of the inputs do not determine, and suggestions: assumptions
+    /// about the inputs under which more folds. Suggestions are found by folding copies again, at most `trials` times and with about seven times
+    /// the work of folding. `names` are names of nodes, tensors or sizes, for which the explanation has more detail.
     ///
     /// # Errors
     /// As [`fold`](Self::fold); and nothing has one of the names.
@@ -247,9 +247,8 @@ impl OnnxModel {
         })
     }
 
-    /// Computes the outputs from values for the inputs, each by its name, in this program's own evaluator: the one that folds
-    /// constants. Inputs that are initializers, too, may be left out. It is there to look at what a model computes, and is no runtime:
-    /// kernels are plain, and whatever folding would leave alone is an error.
+    /// Computes the outputs from values for the inputs, each by its name, in the evaluator that folds constants. Inputs with an initializer may be
+    /// omitted. The evaluator serves inspection and is no runtime: its kernels are plain, and a node that folding declines is an error.
     ///
     /// ```
     /// use onnx_slice_fold::{Data, OnnxModel, Tensor};
@@ -272,14 +271,14 @@ impl OnnxModel {
         self.whole()?;
         let inputs: BTreeMap<String, Data> = inputs.into_iter().map(|(name, data)| (name.into(), data)).collect();
         let outputs = evaluation::evaluate(&self.model, SliceRule::Agree, inputs)?;
-        // What was read from a file that was cut meanwhile are not its values.
+        // Payloads of a file that was cut meanwhile are not its values.
         self.source.as_ref().map_or(Ok(()), Source::verify)?;
         Ok(outputs)
     }
 
-    /// Folds, then runs original and result on `count` inputs that are made to tell them apart, by this program's evaluator. A difference is
-    /// part of the answer, and so is what could not be compared; the model is folded in any case. With
-    /// [`verify_each`](Options::verify_each) they are compared after each pass as well.
+    /// Folds, then runs original and result in this program's evaluator on `count` inputs that are drawn so that differences show. The answer holds
+    /// the first difference and the inputs that could not be compared; the model is folded in any case. With
+    /// [`verify_each`](Options::verify_each) both are compared after each pass as well.
     ///
     /// # Errors
     /// As [`fold`](Self::fold).
@@ -292,7 +291,7 @@ impl OnnxModel {
         self.fold_checked_on(options, count, Vec::new(), watch)
     }
 
-    /// The same on values by name as well, each lot with words that tell where it comes from.
+    /// The same on given values by name as well, each set with a text that names its source.
     ///
     /// # Errors
     /// As [`fold`](Self::fold); and [`Usage`](crate::ErrorKind::Usage) if the values are not what the model declares.

@@ -21,9 +21,9 @@ impl OnnxModel {
         ir::text::print(&self.model)
     }
 
-    /// The model in the ONNX text syntax as the standard's own parser reads it, with the types of results in comments beside the nodes.
-    /// Constants of more than a few elements are told of by type and hash; with `full` all data is there, and the types are in a
-    /// list as well, so that what is read is the whole model but for what the syntax has no words for: documentation of nodes and
+    /// The model in the ONNX text syntax as the standard's own parser reads it, with the types of results in comments on the lines of the nodes.
+    /// Constants of more than a few elements are abbreviated to type and hash. With `full` the text has all data, and the types in a
+    /// list as well, so that the parser reads the whole model except for parts that the syntax cannot express: documentation of nodes and
     /// values, sparse constants, training information.
     pub fn parser_text(&self, full: bool) -> String {
         ir::text::print_for_parser(&self.model, &onnx::heading(&self.model), full)
@@ -34,7 +34,7 @@ impl OnnxModel {
         Drawing::of(&self.model)
     }
 
-    /// The bytes of the model as a `ModelProto`, data that lay in files beside it included.
+    /// The bytes of the model as a `ModelProto`, including the data of external files.
     ///
     /// # Errors
     /// If they are over the 2 GiB of a protobuf message, or a file the model came from changed meanwhile.
@@ -43,11 +43,11 @@ impl OnnxModel {
         Ok(onnx::to_bytes(&self.model, self.source.as_ref())?)
     }
 
-    /// Writes the model, whole or not at all: to a temporary file beside the target, synced, then renamed. Returns the bytes
+    /// Writes the model, whole or not at all: to a temporary file in the same directory, synced, then renamed. Returns the bytes
     /// of the file. The target may be the file the model was opened from.
     ///
     /// Tensors whose data lay in other files keep it there if `path` is in the same directory; in any other, it is copied to a
-    /// file beside `path`. A model over the 2 GiB of a protobuf message gets such a file, too.
+    /// file next to `path`. A model over the 2 GiB of a protobuf message gets such a file, too.
     ///
     /// # Errors
     /// If the target cannot be written, or a file the model came from changed meanwhile. The target is untouched then.
@@ -55,7 +55,7 @@ impl OnnxModel {
         Ok(self.save_with(path, &SaveOptions::new())?.model.bytes)
     }
 
-    /// The same, with a say in which tensors lie in the file and which beside it. Tells each file that was written, for
+    /// The same with options that decide which tensors lie in the file and which in a data file. Returns each file that was written, for
     /// [`Report::note_saved`] as well.
     ///
     /// # Errors

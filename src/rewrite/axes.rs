@@ -44,8 +44,7 @@ fn split_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     let middle = node.input(0).ok_or(Miss::ROOT)?;
     let (_, split) = place.producer(middle, "Split").ok_or(Miss::ROOT)?;
     let data = split.input(0).ok_or(Miss::ROOT)?;
-    let axis =
-        place.read(split).axis(place.shape(data).ok_or(miss!("one-element").of(data))?.len()).ok_or(Miss::ROOT)?;
+    let axis = place.read(split).axis(place.dims(data)?.len()).ok_or(Miss::ROOT)?;
     ensure(
         split
             .outputs()

@@ -48,10 +48,7 @@ struct Region<'p, 'a> {
 fn apart(place: &Place<'_>) -> Result<Edit, Miss> {
     let (data, output) = (place.operand(0)?, place.result()?);
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
-    let ([merged, from @ ..], to) = (
-        place.shape(data).ok_or(miss!("laid-out").of(data))?,
-        place.shape(output).ok_or(miss!("laid-out").of(output))?,
-    ) else {
+    let ([merged, from @ ..], to) = (place.dims(data)?, place.dims(output)?) else {
         return Err(miss!("laid-out").of(output));
     };
     let (lead, rest) =

@@ -92,11 +92,7 @@ fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
         .try_into()
         .or(Err(miss!("decided-places")))?;
     let (begin, end) = parts.range(index).ok_or(miss!("decided-places"))?;
-    let size = place
-        .shape(parts.data)
-        .ok_or(miss!("is-there").of(parts.data))?
-        .get(parts.axis)
-        .ok_or(miss!("is-there").of(parts.data))?;
+    let size = place.dims(parts.data)?.get(parts.axis).ok_or(miss!("is-there").of(parts.data))?;
     // The last of equal parts may be shorter.
     let reaches = match &parts.sizes {
         Sizes::Each(_) => begin.checked_add(1).ok_or(Miss::COMPUTABLE)?,

@@ -65,7 +65,7 @@ fn counted(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(first == start || is_zero(first), miss!("counts"))?;
     ensure(below == limit, miss!("same-limit"))?;
     ensure(matches!(dtype, DType::Int32 | DType::Int64), miss!("one-number"))?;
-    ensure(place.shape(limit).ok_or(miss!("one-number").of(limit))?.is_empty(), miss!("one-number").of(limit))?;
+    ensure(place.dims(limit)?.is_empty(), miss!("one-number").of(limit))?;
     let mut edit = place.begin()?;
     match node.input(0) {
         Some(times) if is_at_most(place, times, limit) => {}

@@ -103,7 +103,7 @@ fn identity(place: &Place<'_>) -> Result<Edit, Miss> {
             ensure(masks.all(|&mask| place.model.is_unused(mask)), miss!("mask-unread"))?;
         }
         "Transpose" => {
-            let rank = place.shape(value).ok_or(miss!("axes-in-order").of(value))?.len();
+            let rank = place.dims(value)?.len();
             let permutation = place.this().and_then(|node| node.permutation(rank));
             ensure(permutation.is_some_and(|axes| axes.is_sorted()), miss!("axes-in-order"))?;
         }

@@ -126,7 +126,7 @@ struct Region<'a, 'p> {
 
 fn before_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = place.operand(0)?;
-    let rank = place.shape(value).ok_or(miss!("by-element").of(value))?.len();
+    let rank = place.dims(value)?.len();
     let change = change(place, place.root()?).ok_or(miss!("same-axes"))?;
     let mut region = Region { place, change, rank, members: Vec::new() };
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;

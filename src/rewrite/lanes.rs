@@ -110,10 +110,7 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result
         .collect::<Option<Vec<ValueId>>>()
         .ok_or(miss!("read-together").of(output))?;
     let (&first, &lane) = bare.first().zip(lanes.first()).ok_or(miss!("read-together"))?;
-    let (from, to) = (
-        place.shape(first).ok_or(miss!("read-together").of(first))?,
-        place.shape(lane).ok_or(miss!("read-together").of(lane))?,
-    );
+    let (from, to) = (place.dims(first)?, place.dims(lane)?);
     let front = to.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
     let same =
         from.iter().zip(to.get(..front).ok_or(miss!("read-together"))?).all(|(a, b)| place.scope().eq(a, b).is_yes());
@@ -121,7 +118,7 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result
     ensure(bare.iter().all(|&own| place.same_shape(own, first)), miss!("read-together").of(first))?;
     let mut apart = from.to_vec();
     apart.insert(front, Dim::constant(i64::try_from(lanes.len()).or(Err(Miss::COMPUTABLE))?));
-    let to = place.shape(output).ok_or(miss!("read-together").of(output))?;
+    let to = place.dims(output)?;
     packed(place, |mut pack| {
         let value = pack.computed(&bare, Axis::New(behind), DEPTH)?;
         let node = place.build(&mut pack.edit, output).reshape_to(place.scope(), value, &apart, to)?;

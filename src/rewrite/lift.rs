@@ -53,14 +53,11 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.has_one_reader(flat), miss!("one-reader").of(flat))?;
     let (_, flatten) = place.layout(product.rows).ok_or(Miss::ROOT)?;
     let whole = flatten.input(0).ok_or(Miss::ROOT)?;
-    let (from, to) = (
-        place.shape(whole).ok_or(miss!("same-lead").of(whole))?,
-        place.shape(output).ok_or(miss!("same-lead").of(output))?,
-    );
-    let [_, inner] = place.shape(product.rows).ok_or(miss!("same-lead").of(product.rows))? else {
+    let (from, to) = (place.dims(whole)?, place.dims(output)?);
+    let [_, inner] = place.dims(product.rows)? else {
         return Err(miss!("same-lead").of(product.rows));
     };
-    let [_, outer] = place.shape(flat).ok_or(miss!("same-lead").of(flat))? else {
+    let [_, outer] = place.dims(flat)? else {
         return Err(miss!("same-lead").of(flat));
     };
     let scope = place.scope();
@@ -75,7 +72,7 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(equal(last_from, inner), miss!("same-lead"))?;
     ensure(equal(last_to, outer), miss!("same-lead"))?;
     if let Some(bias) = product.bias {
-        let fits = match place.shape(bias).ok_or(miss!("row-bias").of(bias))? {
+        let fits = match place.dims(bias)? {
             [] => true,
             [columns] => equal(columns, outer) || columns.is_const(1),
             _ => false,

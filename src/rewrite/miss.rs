@@ -37,6 +37,7 @@ pub const SHARED: &[(&str, &str)] = &[
     ("one-reader", "no remaining node reads a removed value"),
     ("no-larger", "the new constants take no more bytes than the removed nodes and constants"),
     ("expressible", "the model's operator set contains the new node's operator, attributes and element types"),
+    ("known-shape", "the rank of each operand that the rule compares is known"),
     (
         "computable",
         "the new constants and axes can be computed without integer overflow, and within the limits on memory and work",
@@ -56,6 +57,8 @@ impl Miss {
     pub const LARGER: Miss = Miss::new("no-larger");
     /// The operator set in force cannot express the new node.
     pub const EXPRESSIBLE: Miss = Miss::new("expressible");
+    /// Nothing is known of the shape of an operand.
+    pub const SHAPE: Miss = Miss::new("known-shape");
     /// A constant of the edit cannot be computed.
     pub const COMPUTABLE: Miss = Miss::new("computable");
 

@@ -38,21 +38,14 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// result has seen.
 fn zero_state(place: &Place<'_>) -> Result<Edit, Miss> {
     let batch = usize::from(place.root()?.int("layout", 0).ok_or(Miss::ROOT)? == 0);
-    place
-        .shape(place.operand(0)?)
-        .ok_or(miss!("known-batch"))?
-        .get(batch)
-        .ok_or(miss!("known-batch"))?
-        .as_const()
-        .ok_or(miss!("known-batch"))?;
+    place.dims(place.operand(0)?)?.get(batch).ok_or(miss!("known-batch"))?.as_const().ok_or(miss!("known-batch"))?;
     let is_zero = |state: ValueId| place.constant(state).is_some_and(is_zero_tensor);
     // R multiplies `initial_h`, the peepholes `initial_c`.
     let states = [(5, 2), (6, 7)];
     let zeros = states.into_iter().filter(|&(slot, _)| place.input(slot).is_some_and(is_zero));
     let found =
         zeros.map(|(slot, weights)| ensure(is_finite(place, place.input(weights)), miss!("finite")).map(|()| slot));
-    let slot =
-        first_of(found.chain([Err(Miss::ROOT)])).map_err(|miss| if miss.is_root() { miss!("zero") } else { miss })?;
+    let slot = first_of(found).map_err(|miss| if miss.is_root() { miss!("zero") } else { miss })?;
     let mut edit = place.begin()?;
     edit.rewire.push((place.id, slot, None));
     Ok(edit)

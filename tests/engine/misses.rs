@@ -30,6 +30,11 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         &["one-source", "same-elsewhere"],
         "Slices of another source or of other axes are not neighbours",
     ),
+    (
+        "front-of-longer",
+        &["by-place", "no-output"],
+        "the function of positions ends before the node that breaks the premise",
+    ),
     ("lookup-in-rows", &["rows"], "indices of other rows do not begin at the front of the data"),
     (
         "moves-as-one",
@@ -55,6 +60,11 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
     ("repeats-to-lookup", &["beside", "few-places"], "the sizes are looked at first"),
     ("saturated-lookup", &["pays"], "the rule looks for a longer chain of functions of positions"),
     ("slice-nothing", &["read-right"], "the other reading of the operand does not take all of the axis"),
+    (
+        "slice-of-pad",
+        &["constant-margin", "not-empty"],
+        "a Slice that reaches into such a margin is not read as apart from it",
+    ),
     (
         "slices-to-split",
         &["known-places", "not-squeezed"],

@@ -47,7 +47,7 @@ impl Scope {
         }
     }
 
-    /// From now on the symbol is a multiple of `factor` too; zero says that the symbol is 0.
+    /// Records that the symbol is a multiple of `factor`; a factor of zero means that the symbol is 0.
     pub fn set_multiple(&self, symbol: Symbol, factor: i64) {
         if factor == 0 {
             return self.restrict(symbol, Some(0), Some(0));
@@ -77,17 +77,19 @@ impl Scope {
         self.restrict(symbol, None, None);
     }
 
-    /// What `find` finds while each of these is at least 0. Of what is assumed meanwhile, only bounds of symbols made meanwhile are
-    /// kept: anything else may follow from what is supposed.
+    /// Runs `find` while each of these expressions is taken as at least 0. Of the assumptions made meanwhile, only bounds of symbols made meanwhile
+    /// are kept: other ones may follow from these expressions.
     pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
-        // What was concluded before holds again afterwards; what is concluded meanwhile does not.
+        // Earlier conclusions hold again afterwards; conclusions made meanwhile do not.
         let before = (self.lows.take(), self.proofs.take(), self.maxima.take(), self.attempts.take());
         let answers = (self.equal.take(), self.at_most.take());
         let (kept, outer, parts) = {
             let mut table = self.table.borrow_mut();
             let (kept, symbols) = (table.relations.len(), table.symbols.len());
             for expression in not_negative {
-                table.relations.push(expression.clone());
+                if table.relations.push(expression.clone()).is_none() {
+                    self.note_dropped();
+                }
             }
             (kept, table.supposing.replace(symbols), self.parts.take())
         };
@@ -130,7 +132,7 @@ impl Scope {
         let Some(negated) = difference.scaled(-1) else { return };
         self.assume_non_negative(difference.clone());
         self.assume_non_negative(negated.clone());
-        // Solve for the newest symbol that stands alone with coefficient ±1, fresh ones first.
+        // Solves for the newest symbol that is a term with coefficient ±1, fresh symbols first.
         let terms = difference.terms();
         let isolated = terms.iter().filter_map(|term| match term.monomial.as_atom() {
             Some(Atom::Symbol(symbol)) if term.coefficient.unsigned_abs() == 1 => {
@@ -183,7 +185,7 @@ impl Scope {
             primitive.plus(&Dim::constant(offset.checked_div_euclid(content)?))
         });
         let Some(expression) = primitive else { return };
-        // c·s + d ≥ 0 bounds s by itself, and c·⌊n/m⌋ + d ≥ 0 bounds n.
+        // c·s + d ≥ 0 bounds s, and c·⌊n/m⌋ + d ≥ 0 bounds n.
         if let [first, rest @ ..] = &*expression.terms()
             && rest.iter().all(|term| term.monomial.is_one())
         {
@@ -218,7 +220,7 @@ impl Scope {
     fn rewrite(&self, symbol: Symbol, value: Dim) {
         {
             let table = self.table.borrow();
-            // What a symbol is written as may follow from what is supposed.
+            // The definition of a symbol may follow from a supposition.
             if table.supposing.is_some() {
                 return;
             }
@@ -243,7 +245,7 @@ impl Scope {
     }
 }
 
-/// What is not negative of the numerator where `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
+/// Returns an expression of the numerator that is at least 0 where `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
 /// `high·m + m − 1 − n`.
 fn of_numerator(floor: &Floor, low: Option<i64>, high: Option<i64>) -> Option<Dim> {
     let divisor = floor.denominator.as_const().filter(|divisor| *divisor > 0)?;

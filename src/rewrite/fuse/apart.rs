@@ -68,10 +68,7 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     let x = node.input(0).ok_or(Miss::ROOT)?;
     ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
     ensure(is_normalized(place, output), miss!("spelled"))?;
-    let (from, to) = (
-        place.shape(x).ok_or(miss!("runs-together").of(x))?,
-        place.shape(flat).ok_or(miss!("runs-together").of(flat))?,
-    );
+    let (from, to) = (place.dims(x)?, place.dims(flat)?);
     let groups = groups(place.scope(), from, to).ok_or(miss!("runs-together"))?;
     let runs_together = groups.iter().all(|group| group.to.len() == 1);
     let several = groups.iter().any(|group| group.from.len() > 1);
@@ -87,7 +84,7 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     edit.insert.push(Build::transpose(x, axes).output(middle));
     let node = place
         .build(&mut edit, output)
-        .reshape_to(place.scope(), middle, &dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .reshape_to(place.scope(), middle, &dims, place.dims(output)?)
         .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit.removing(reshape), node)
 }
@@ -96,7 +93,7 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
 fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     let (input, output) = (place.operand(0)?, place.result()?);
     ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
-    let dims = place.shape(input).ok_or(miss!("side-by-side").of(input))?;
+    let dims = place.dims(input)?;
     let back = place.reading()?.permutation(dims.len()).ok_or(Miss::ROOT)?;
     let x = normalized(place, input).ok_or(miss!("spelled"))?;
     let (_, turning) = place.producer(x, "Transpose").ok_or(miss!("turned-back").of(x))?;
@@ -134,7 +131,7 @@ fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     edit.insert.push(Build::transpose(joined, perm).output(turned));
     let part = place
         .build(&mut edit, output)
-        .reshape_to(place.scope(), turned, &turned_dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .reshape_to(place.scope(), turned, &turned_dims, place.dims(output)?)
         .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit, part)
 }

@@ -71,7 +71,7 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     let dtype = place.dtype(result).filter(|dtype| dtype.is_float()).ok_or(miss!("epsilon-read").of(result))?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result).or(Err(miss!("normalization")))?;
-    let dims = place.shape(result).ok_or(miss!("has-rows").of(result))?;
+    let dims = place.dims(result)?;
     ensure(dtype == DType::Float, miss!("epsilon-read"))?;
     ensure(!place.opset.has(found.operator), miss!("not-known"))?;
     ensure(place.opset.arithmetic_broadcasts(), miss!("not-known"))?;

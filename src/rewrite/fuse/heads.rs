@@ -89,7 +89,7 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
     let [q, k, v] = operands(node)?;
     ensure(place.reading()?.permutation(4).ok_or(Miss::ROOT)? == SWAP, miss!("joined"))?;
-    ensure(place.shape(result).ok_or(miss!("parted").of(result))?.len() == 4, miss!("parted").of(result))?;
+    ensure(place.dims(result)?.len() == 4, miss!("parted").of(result))?;
     let mut remove = vec![place.id, id];
     let parts = [q, k, v].map(|value| Part::of(place, value, id, &mut remove));
     let [Some(q), Some(k), Some(v)] = parts else { return Err(miss!("parted")) };
@@ -114,7 +114,7 @@ fn side_by_side(
     [q_heads, kv_heads]: [i64; 2],
 ) -> Result<Edit, Miss> {
     let (result, output) = (place.operand(0)?, place.only_output().ok_or(Miss::ROOT)?);
-    let parted = place.shape(output).ok_or(miss!("joined").of(output))?;
+    let parted = place.dims(output)?;
     inputs.extend(node.inputs().iter().skip(inputs.len()));
     let attention = NewNode { inputs, ..NewNode::like(node) };
     let attention = attention.with("kv_num_heads", kv_heads).with("q_num_heads", q_heads);
@@ -135,7 +135,7 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
     let values = operands(node)?;
     ensure(place.reading()?.permutation(4).ok_or(Miss::ROOT)? == SWAP, miss!("joined"))?;
-    ensure(place.shape(result).ok_or(miss!("three").of(result))?.len() == 4, miss!("three").of(result))?;
+    ensure(place.dims(result)?.len() == 4, miss!("three").of(result))?;
     let gather = |value: ValueId| place.producer(value, "Gather");
     let (_, first) = gather(*values.first().ok_or(Miss::ROOT)?).ok_or(miss!("three"))?;
     let (stack, axis) = (
@@ -165,14 +165,12 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let parted = transpose.input(0).ok_or(Miss::ROOT)?;
     let (reshape, inner) = place.producer(parted, "Reshape").ok_or(Miss::ROOT)?;
-    let ([batch, length, count, heads, size], source) =
-        (place.shape(parted).ok_or(miss!("three").of(parted))?, inner.input(0).ok_or(Miss::ROOT)?)
-    else {
+    let ([batch, length, count, heads, size], source) = (place.dims(parted)?, inner.input(0).ok_or(Miss::ROOT)?) else {
         return Err(miss!("three").of(parted));
     };
     let (number, width) = (heads.as_const().ok_or(miss!("parted"))?, place.scope().mul(heads, size));
     let whole = [batch.clone(), length.clone(), place.scope().mul(&width, count)];
-    let dims = place.shape(source).ok_or(miss!("parted").of(source))?;
+    let dims = place.dims(source)?;
     let fits = place.same_dims(dims, &whole);
     ensure(fits, miss!("parted"))?;
     ensure(count.is_const(3), miss!("three"))?;
@@ -263,7 +261,7 @@ fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     let (_, expand) = place.producer(wide, "Expand").ok_or(miss!("repeated").of(wide))?;
     let narrow = expand.input(0).ok_or(Miss::ROOT)?;
     let data = place.layout(narrow).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
-    let [batch, heads, times, length, size] = place.shape(wide).ok_or(miss!("repeated").of(wide))? else {
+    let [batch, heads, times, length, size] = place.dims(wide)? else {
         return Err(miss!("repeated").of(wide));
     };
     let (one, count) = (Dim::constant(1), times.as_const().filter(|&times| times > 1).ok_or(miss!("repeated"))?);

@@ -66,7 +66,7 @@ fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
         0.0 => (lowest(second).ok_or(miss!("negative"))?, None),
         _ => (lowest(first).ok_or(miss!("negative"))?, Some(counted(place, flags, second).ok_or(miss!("negative"))?)),
     };
-    ensure(is_broadcast_row(place.shape(flags).ok_or(miss!("flags").of(flags))?), miss!("flags").of(flags))?;
+    ensure(is_broadcast_row(place.dims(flags)?), miss!("flags").of(flags))?;
     prove(place.compare_shapes(flags, result), miss!("flags").of(flags))?;
     let readers = place.model.users(result);
     let is_for_self = |&(id, slot): &_| masked(place, id, slot).is_some_and(|attention| attention.is_of_one_value);
@@ -75,7 +75,7 @@ fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
         None => !readers.is_empty() && readers.iter().all(is_for_self),
     };
     let mut source = matrix_of(place, counted.unwrap_or(flags)).ok_or(miss!("flags"))?;
-    let is_open = place.shape(source).ok_or(miss!("flags").of(source))?.iter().any(|dim| dim.as_const().is_none());
+    let is_open = place.dims(source)?.iter().any(|dim| dim.as_const().is_none());
     ensure(are_for_self, miss!("self-attention"))?;
     ensure(is_open || counted.is_some(), miss!("open-sizes"))?;
     ensure(!place.model.is_named(result), miss!("self-attention"))?;

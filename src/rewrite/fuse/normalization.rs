@@ -162,7 +162,7 @@ fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Result<(ValueId, Vec<usi
     let place = reader.place;
     let node = reader.node(value, "ReduceMean").ok_or(Miss::ROOT)?;
     let data = node.input(0).ok_or(Miss::ROOT)?;
-    let rank = place.shape(data).ok_or(miss!("last-axes").of(data))?.len();
+    let rank = place.dims(data)?.len();
     let reading = place.read(node);
     let axes = reading.reduced_axes(rank).ok_or(miss!("last-axes"))?;
     let last: Vec<usize> = (rank.checked_sub(axes.len()).ok_or(Miss::COMPUTABLE)?..rank).collect();

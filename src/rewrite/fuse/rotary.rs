@@ -144,7 +144,7 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
     let (neg, negation) = place.producer(negated, "Neg").ok_or(miss!("halves").of(negated))?;
     let back = negation.input(0).ok_or(Miss::ROOT)?;
     let (x1, x2) = (Run::of(place, front).ok_or(miss!("halves"))?, Run::of(place, back).ok_or(miss!("halves"))?);
-    let [_, _, _, size] = place.shape(x1.data).ok_or(miss!("halves"))? else { return Err(miss!("halves")) };
+    let [_, _, _, size] = place.dims(x1.data)? else { return Err(miss!("halves")) };
     let half = x1.len;
     let halves = x1.data == x2.data && x1.start == 0 && x2.start == half && x2.len == half && half > 0;
     let is_last = place.read(node).axis(4).ok_or(Miss::ROOT)? == 3
@@ -168,7 +168,7 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
 
 /// The operator, with the halves of the angles that it wants.
 fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) -> Result<Edit, Miss> {
-    let [batch, _, length, _] = place.shape(found.x).ok_or(miss!("same-angles").of(found.x))? else {
+    let [batch, _, length, _] = place.dims(found.x)? else {
         return Err(miss!("same-angles").of(found.x));
     };
     let angles = [
@@ -339,7 +339,7 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
         Run::of(place, rotary.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("whole"))?,
         Run::of(place, rest).ok_or(miss!("whole"))?,
     );
-    let [_, _, _, size] = place.shape(front.data).ok_or(miss!("four-axes").of(front.data))? else {
+    let [_, _, _, size] = place.dims(front.data)? else {
         return Err(miss!("four-axes").of(front.data));
     };
     let is_whole = front.data == back.data
@@ -389,18 +389,14 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let [(attention, 0 | 1)] = users[..] else { return Err(miss!("for-attention")) };
     ensure(!place.model.is_named(result), miss!("for-attention"))?;
     ensure(joins_heads(place, attention), miss!("for-attention"))?;
-    let [_, count, _, _] = place.shape(x).ok_or(miss!("parted").of(x))? else { return Err(miss!("parted").of(x)) };
+    let [_, count, _, _] = place.dims(x)? else { return Err(miss!("parted").of(x)) };
     let mut edit = place.fuse(vec![place.id, transpose, reshape], &[source], 0)?;
     let turned = edit.new_value(result, "joined");
     let rotary = NewNode::like(node).reading(0, source).set("num_heads", count.as_const().ok_or(miss!("parted"))?);
     edit.insert.push(rotary.output(turned));
     let laid_out = edit.new_value(result, "parted");
-    let [from, to] = [
-        place.shape(source).ok_or(miss!("parted").of(source))?,
-        place
-            .shape(place.model.node(transpose).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?)
-            .ok_or(miss!("parted"))?,
-    ];
+    let [from, to] =
+        [place.dims(source)?, place.dims(place.model.node(transpose).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?)?];
     let again =
         place.build(&mut edit, laid_out).reshape_to(place.scope(), turned, from, to).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(again.output(laid_out));

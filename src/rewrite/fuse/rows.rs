@@ -59,16 +59,8 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (product, bias) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
     let (matmul, node) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
     let (x, weights) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
-    let (dims, columns) = (
-        place.shape(x).ok_or(miss!("all-numbers").of(x))?,
-        place
-            .shape(sum)
-            .ok_or(miss!("all-numbers").of(sum))?
-            .last()
-            .ok_or(Miss::ROOT)?
-            .as_const()
-            .ok_or(miss!("all-numbers").of(sum))?,
-    );
+    let (dims, columns) =
+        (place.dims(x)?, place.dims(sum)?.last().ok_or(Miss::ROOT)?.as_const().ok_or(miss!("all-numbers").of(sum))?);
     let is_linear = place.tensor(weights).ok_or(miss!("weights").of(weights))?.rank() == 2
         && place.tensor(bias).ok_or(miss!("weights").of(bias))?.rank() <= 1;
     ensure(dims.len() >= 3, miss!("more-axes"))?;
@@ -101,8 +93,7 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
         whole = between.result;
     }
     let sizes = place
-        .shape(whole)
-        .ok_or(miss!("all-numbers").of(whole))?
+        .dims(whole)?
         .iter()
         .map(Dim::as_const)
         .collect::<Option<Vec<_>>>()

@@ -84,7 +84,7 @@ fn attention(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(has_kernel("Attention", dtype), miss!("has-kernel"))?;
     let &[Some(weights), Some(values)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let (softmax, node) = place.producer(weights, "Softmax").ok_or(Miss::ROOT)?;
-    let rank = place.shape(weights).ok_or(miss!("last-axis").of(weights))?.len();
+    let rank = place.dims(weights)?.len();
     ensure(
         place.read(node).axis(rank).ok_or(Miss::ROOT)?.checked_add(1).ok_or(Miss::COMPUTABLE)? == rank,
         miss!("last-axis"),

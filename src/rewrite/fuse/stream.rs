@@ -45,7 +45,7 @@ const FEWEST_AXES: usize = 4;
 
 fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (rows, first) = (place.operand(0)?, place.result()?);
-    let dims = place.shape(first).ok_or(miss!("from-rows").of(first))?;
+    let dims = place.dims(first)?;
     let is_float = place.dtype(first).is_some_and(|dtype| dtype.is_float());
     ensure(dims.len() >= FEWEST_AXES, miss!("from-rows"))?;
     ensure(is_float, miss!("row-by-row"))?;
@@ -184,7 +184,7 @@ impl<'p, 'a> Stream<'p, 'a> {
             let node = place.model.node(id).ok_or(Miss::ROOT)?;
             let value = node.output(0).ok_or(Miss::ROOT)?;
             let (layouts, others) = self.readers(value);
-            let dims = place.shape(value).ok_or(miss!("row-by-row").of(value))?;
+            let dims = place.dims(value)?;
             let is_matrix = |&&id: &&NodeId| {
                 let laid_out = place.model.node(id).and_then(|node| node.output(0));
                 laid_out.is_some_and(|laid_out| are_rows(place, laid_out, dims))

@@ -74,11 +74,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
         }
         None => {
             let (id, node) = place.producer(addend, "Concat").ok_or(miss!("constant-addend").of(addend))?;
-            let same_axis = place
-                .read(node)
-                .axis(place.shape(addend).ok_or(miss!("constant-addend").of(addend))?.len())
-                .ok_or(Miss::ROOT)?
-                == axis;
+            let same_axis = place.read(node).axis(place.dims(addend)?.len()).ok_or(Miss::ROOT)? == axis;
             let first = place
                 .constant(node.input(0).ok_or(Miss::ROOT)?)
                 .filter(|first| first.shape().get(axis) == Some(&count))
@@ -104,7 +100,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, node)
 }
 
-/// What a Concat puts behind constant rows that only repeat, by computed sizes.
+/// Reads a Concat of constant rows, broadcast to computed sizes, and a second operand.
 fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
     use crate::ops::traits::Movement;
     let (_, node) = place.producer(value, "Concat")?;

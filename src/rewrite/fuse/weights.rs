@@ -269,9 +269,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
         attributes = without_beta(inner);
     } else if !affine.only_scales() {
         // A product of matrices that gets something added is a Gemm.
-        let is_flat = linear.weight == 1
-            && linear.channels.rank == 2
-            && place.shape(weight).ok_or(miss!("takes-shift").of(weight))?.len() == 2;
+        let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.dims(weight)?.len() == 2;
         let knows = dtype != DType::Bfloat16 || place.opset.computes_in_bfloat16();
         let is_free = knows && !is_of_normalized_rows(place, inner);
         ensure(is_flat, miss!("takes-shift"))?;

@@ -167,7 +167,7 @@ fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
 /// Returns `true` if the places along each axis are consecutive.
 pub(super) fn in_steps_of_one(columns: &[Counting]) -> bool {
     columns.iter().enumerate().all(|(axis, column)| {
-        // Along an axis of size 1 a step says nothing.
+        // An axis of size 1 has no second place, so its step does not matter.
         let along = column.steps.get(axis).zip(column.shape.get(axis));
         along.is_some_and(|(step, size)| step.is_const(1) || size.is_const(1))
     })

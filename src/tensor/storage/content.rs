@@ -112,8 +112,8 @@ impl Tensor {
         (bytes.get(width..)? == bytes.get(..bytes.len() - width)?).then_some(scalar)
     }
 
-    /// A hash of type, shape and a bounded part of the payload, so that a large tensor is not read for it. What has another
-    /// sample is different; what has the same is to be compared with [`Tensor::same`].
+    /// A hash of type, shape and a bounded part of the payload, so that a large tensor is not read for it. Tensors with
+    /// different samples differ; [`Tensor::same`] compares tensors with equal samples.
     pub fn hash_sample(&self) -> u64 {
         use std::hash::{Hash, Hasher};
         const WHOLE: usize = 4096;
@@ -134,7 +134,7 @@ impl Tensor {
         hasher.finish()
     }
 
-    /// A hash of type, shape and elements: equal for tensors that are the [`same`](Self::same), alike on every machine,
+    /// A hash of type, shape and elements: equal for tensors that are the [`same`](Self::same), identical on every machine,
     /// not resistant to collisions made on purpose. Equality is always for `same` to confirm.
     pub fn hash_content(&self) -> u64 {
         let mut hash = Hash::new(self.dtype.onnx() as u64);

@@ -83,7 +83,7 @@ impl Walk {
     }
 }
 
-/// Whether a computed value cannot be what inference says of it.
+/// Returns `true` if a computed value contradicts its inferred fact.
 fn contradicts(scope: &Scope, inferred: &Fact, computed: &Fact) -> bool {
     match (&inferred.ty, &computed.ty) {
         (Some(Type::Tensor(a)), Some(Type::Tensor(b))) => {
