@@ -24,7 +24,7 @@ use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
-    law: "f(x·W + c) = unrows(f(rows(x)·W + c))",
+    law: "f(x·W + c) = unrows(f(rows(x)·W + c)), where rows(x) is x flattened to a matrix, and unrows restores the dims",
     sentence: "Flattens the operand of a matrix product with bias to a matrix, if all dims are constants.",
     premises: &[
         (
