@@ -222,7 +222,7 @@ impl Fold {
         let wrote = match &job.target {
             Target::File(path) => format!("wrote {}", path.display()),
             Target::Stream => "wrote to standard output".to_string(),
-            Target::Nowhere => "dry run, no result written".to_string(),
+            Target::Nowhere => "dry run without a result".to_string(),
         };
         if let Some(checked) = checked {
             files.push_str(&format!("{checked}\n"));

@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "all-numbers",
-            "all dims of x and of the result are positive constants, and the model's operator set lacks Attention, whose pattern needs the original rank",
+            "all dims of x and of the result are positive constants, and the model's operator set contains no Attention, which requires operands of the original rank",
         ),
         ("more-axes", "x has rank 3 or more"),
         ("weights", "W is a constant matrix, and c is a constant vector or scalar"),
