@@ -39,7 +39,7 @@ pub(super) struct Explain {
 enum Format {
     /// Text.
     Text,
-    /// A JSON object on one line; docs/report.md has its schema.
+    /// A JSON object on one line; docs/explain.md describes the fields.
     Json,
 }
 

@@ -222,7 +222,7 @@ impl Fold {
         let wrote = match &job.target {
             Target::File(path) => format!("wrote {}", path.display()),
             Target::Stream => "wrote to standard output".to_string(),
-            Target::Nowhere => "dry run, no result written".to_string(),
+            Target::Nowhere => "dry run without a result".to_string(),
         };
         if let Some(checked) = checked {
             files.push_str(&format!("{checked}\n"));
@@ -264,7 +264,7 @@ impl Fold {
                 if self.timings || self.common.verbose > 1 {
                     told.push_str(&format!("\n{}", done.report.timings()));
                     if let Some(bytes) = Report::most_memory() {
-                        told.push_str(&format!("most memory held: {:.1} MiB\n", bytes as f64 / (1 << 20) as f64));
+                        told.push_str(&format!("peak memory: {:.1} MiB\n", bytes as f64 / (1 << 20) as f64));
                     }
                 }
                 if self.common.verbose > 0 {
@@ -446,7 +446,7 @@ fn defaults(report: &Report) -> String {
         format!("`{}`", others.iter().map(|port| format!("--inputs {}", port.name)).collect::<Vec<_>>().join(" "))
     };
     let inputs = if with.len() == 1 { "input has a default" } else { "inputs have defaults" };
-    format!("{} {inputs} that callers may override; to treat them as constants, pass {named}\n", with.len())
+    format!("{} {inputs}, which callers may override; to treat their defaults as constants, pass {named}\n", with.len())
 }
 
 /// A folded model.
@@ -480,7 +480,7 @@ fn told_of(saved: &Saved) -> String {
     let Some(data) = &saved.data else {
         return match saved.external_bytes {
             0 => String::new(),
-            bytes => format!("{bytes} bytes of external data remain in their files\n"),
+            bytes => format!("{bytes} bytes of external data remain in the original data files\n"),
         };
     };
     let mut told = format!("wrote {}: {} bytes of data\n", data.path.display(), data.bytes);

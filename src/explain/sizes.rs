@@ -162,7 +162,7 @@ impl View<'_> {
         let elements = operands().filter(|&(slot, _)| slot > 0).filter_map(|(_, value)| self.facts.get(value));
         let elements: Vec<Dim> = elements.flat_map(integers).collect();
         if let Some(limits) = self.limits(elements.iter()).strip_prefix("; ") {
-            return (format!("{described}: {limits}"), None);
+            return (format!("{described}: its result has no exact expression, because {limits}"), None);
         }
         let is_told = |value: ValueId| {
             let dims = self.facts.get(value).and_then(Fact::shape);

@@ -109,8 +109,8 @@ impl Explanation {
         writeln!(f, "\nDims that do not follow from the input dims, in {open} of {all} tensors:")?;
         for OpenSize { name, tensor, tensors, reason, .. } in self.sizes.iter().take(SHOWN) {
             match name {
-                Some(name) => writeln!(f, "  '{name}' in {tensors} tensors, first in '{tensor}': {reason}")?,
-                None => writeln!(f, "  the rank of {tensors} tensors, first '{tensor}': {reason}")?,
+                Some(name) => writeln!(f, "  '{name}', a dim of {tensors} tensor(s), first of '{tensor}': {reason}")?,
+                None => writeln!(f, "  the rank of {tensors} tensor(s), first of '{tensor}': {reason}")?,
             }
         }
         match self.sizes.len().saturating_sub(SHOWN) {

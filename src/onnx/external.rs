@@ -159,7 +159,7 @@ impl<'a> Reference<'a> {
             return refuse("is longer than a path can be");
         }
         if location.contains("_ORT_MEM_ADDR_") {
-            return refuse("stands for an address in memory, which a file cannot give");
+            return refuse("refers to an address in memory, which a model file cannot provide");
         }
         if location.contains('\0') {
             return refuse("contains a NUL");

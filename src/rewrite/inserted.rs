@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("by-element", "f is element-wise, and its operands are computed values, scalars or broadcast constants"),
         (
             "same-axes",
-            "every other consumer of a moved value inserts or removes the same axes, or is an element-wise operator whose consumers do",
+            "every other consumer of a moved value inserts or removes the same axes, directly or after further element-wise operators",
         ),
         ("no-sizes", "no moved value holds dims, because a later pass plans all shape arithmetic at once"),
         ("no-output", "no intermediate value is a graph output"),

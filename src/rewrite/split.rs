@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
             ("alike-along-axis", "f computes the same bits at all positions of the split axis"),
             (
                 "operand-alike",
-                "each other operand of f is constant along the split axis, or is one constant per output; such a constant has no other consumer, or is short",
+                "each other operand of f is constant along the split axis, or is one constant per output, which has no other consumer or only few elements",
             ),
             ("known-sizes", "the sizes of the outputs along the axis are constants"),
             (

@@ -112,7 +112,7 @@ fn every_node_that_stays_has_a_reason() {
         "its indices 'i' depend on values of input 'i'",
         "4 of 8 elements on axis 1 from index 0",
         "NonZero node 'z': it depends on 'x', and thereby on values of input 'x'",
-        "the rank of 1 tensors, first 'u'",
+        "the rank of 1 tensor(s), first of 'u'",
     ] {
         assert!(text.contains(reason), "{reason} is not in\n{text}");
     }

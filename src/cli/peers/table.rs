@@ -116,7 +116,7 @@ Flags of other tools
   MODEL... --inspect            inspect MODEL...
   --profile, --silent           --timings, --quiet
 The program ignores flags that have no meaning here, and prints a note. It refuses flags that request a missing feature, and prints the reason.
-docs/migration.md lists every flag.
+docs/migration.md lists all flags of these tools.
 
 Exit codes
   0  success

@@ -16,7 +16,7 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "attention-heads",
-        law: "join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)",
+        law: "join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads), where part splits the last axis into heads, and join merges them",
         sentence: "Removes the splitting and merging of heads around Attention, if `--opset` requests an operator set.",
         premises: &[
             (
@@ -42,7 +42,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "attention-of-parts",
-        law: "join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x); q_num_heads, kv_num_heads)",
+        law: "join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x); q_num_heads, kv_num_heads), where part separates q, k and v and splits them into heads, and join merges heads",
         sentence: "Replaces the Reshape, Transpose and selection that separate queries, keys and values of one value by a Split before Attention, if `--opset` requests an operator set.",
         premises: &[
             (
@@ -60,7 +60,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "attention-groups",
-        law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)",
+        law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v), where repeat repeats each head",
         sentence: "Removes the repetition of key and value heads before a grouped-query Attention, if `--opset` requests an operator set.",
         premises: &[
             ("repeated", "k and v contain each head the same number of times in a row"),

@@ -27,7 +27,7 @@ use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "mask-as-product",
-    law: "Where(b, 0, l) = (1 − Cast(b))·l, Where(1 − m, l, 1 − m) = (1 − Cast(m = 1))·l, s·q·kᵀ = q·kᵀ / s⁻¹",
+    law: "Where(b, 0, l) = (1 − Cast(b))·l, Where(1 − m, l, 1 − m) = (1 − Cast(m = 1))·l, s·q·kᵀ = q·kᵀ / s⁻¹ for a mask b or m and a large negative number l",
     sentence: "Rewrites the mask of an attention in the form that transformer optimizers recognize.",
     premises: &[
         (

@@ -54,7 +54,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "rotary-heads",
-        law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))",
+        law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads)), where part splits the last axis into heads and transposes",
         sentence: "Moves the split into heads after a rotary embedding, which splits by its attribute num_heads.",
         premises: &[
             ("parted", "x is reshaped to [batch, length, heads, size], and then transposed"),

@@ -24,12 +24,12 @@ use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
-    law: "f(x·W + c) = unrows(f(rows(x)·W + c))",
+    law: "f(x·W + c) = unrows(f(rows(x)·W + c)), where rows(x) is x flattened to a matrix, and unrows restores the dims",
     sentence: "Flattens the operand of a matrix product with bias to a matrix, if all dims are constants.",
     premises: &[
         (
             "all-numbers",
-            "all dims of x and of the result are positive constants, and the model's operator set lacks Attention, whose pattern needs the original rank",
+            "all dims of x and of the result are positive constants, and the model's operator set contains no Attention, which requires operands of the original rank",
         ),
         ("more-axes", "x has rank 3 or more"),
         ("weights", "W is a constant matrix, and c is a constant vector or scalar"),

@@ -20,10 +20,13 @@ use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "stream-in-rows",
-    law: "rows(f(x, y)) = f(rows(x), rows(y)) where f computes the vectors along the last axis one by one",
+    law: "rows(f(x, y)) = f(rows(x), rows(y)) for an f that computes each vector along the last axis separately; rows(x) is x flattened to a matrix",
     sentence: "Keeps values between matrix products, sums and normalizations flattened to matrices.",
     premises: &[
-        ("from-rows", "the Reshape restores rank 4 or more from a float matrix, row by row"),
+        (
+            "from-rows",
+            "the node reshapes a float matrix to rank 4 or more, and each row of the matrix becomes a vector along the last axis",
+        ),
         ("all-numbers", "all dims are positive constants"),
         (
             "row-by-row",

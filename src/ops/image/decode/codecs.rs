@@ -27,11 +27,11 @@ fn broken(reason: impl std::fmt::Display) -> Decline {
 }
 
 fn transparent() -> Decline {
-    Decline::unsupported("the standard does not define the handling of transparency")
+    Decline::unsupported("the image is transparent, and the standard does not define how to decode transparency")
 }
 
 fn animated() -> Decline {
-    Decline::unsupported("the standard does not define the handling of animations")
+    Decline::unsupported("the image is animated, and the standard does not define how to decode animations")
 }
 
 fn size(width: u32, height: u32) -> Result<(usize, usize), Decline> {
