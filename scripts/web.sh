@@ -51,7 +51,7 @@ fi
 cd "$package"
 for node in "${nodes[@]}"; do
     echo "$0: Node $("$node" --version)"
-    "$node" --test test/
+    "$node" --test test/*.test.js
 done
 
 if ! command -v npm >/dev/null; then
