@@ -19,7 +19,7 @@ if ! rustup target add wasm32-unknown-unknown; then
 fi
 "$package/build.sh"
 if command -v npm >/dev/null && [ ! -d "$root/web/tools/node_modules" ]; then
-    npm ci --prefix "$root/web/tools" --ignore-scripts --no-audit --no-fund --loglevel=error || echo "$0: the packages of web/tools cannot be installed"
+    npm ci --prefix "$root/web/tools" --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error || echo "$0: the packages of web/tools cannot be installed"
 fi
 # Each version of Node once, from 20 on.
 nodes=()
