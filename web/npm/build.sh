@@ -11,15 +11,16 @@ folder=$([ "$profile" = dev ] && echo debug || echo "$profile")
 cp ../../LICENSE-* .
 cp "$target/wasm32-unknown-unknown/$folder/onnx_slice_fold_wasm.wasm" onnx-slice-fold.wasm
 
-# Binaryen shortens the module by two fifths, compressed or not. A published module is optimized by the version in the lock file of `web/tools`; without a
-# registry, the module remains as the linker wrote it.
+# Binaryen writes numbers in fewer bytes than the linker: 5 % of the module before compression, 1 % after it. Its optimizations (-Oz) shorten the module by 12 %
+# and lengthen the compressed one by 2 %, so they are not used. A published module is written by the version in the lock file of `web/tools`; without a registry,
+# the module remains as the linker wrote it.
 if [ "$profile" = release ]; then
     optimizer=../tools/node_modules/.bin/wasm-opt
     if [ ! -x $optimizer ]; then
         npm ci --prefix ../tools --ignore-scripts --no-audit --no-fund --loglevel=error || echo "$0: wasm-opt is not available here"
     fi
     if [ -x $optimizer ]; then
-        $optimizer -Oz --enable-bulk-memory --enable-nontrapping-float-to-int --enable-sign-ext --enable-mutable-globals --enable-reference-types \
+        $optimizer --enable-bulk-memory --enable-nontrapping-float-to-int --enable-sign-ext --enable-mutable-globals --enable-reference-types \
             --enable-multivalue onnx-slice-fold.wasm -o onnx-slice-fold.wasm
     fi
 fi

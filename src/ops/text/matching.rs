@@ -114,7 +114,7 @@ fn ascii_members(name: &str) -> Option<&'static str> {
 struct Scanner<'p> {
     rest: std::iter::Peekable<std::str::Chars<'p>>,
     reach: Reach,
-    /// What was read, with the ASCII members of a class in place of `\p`.
+    /// The characters read so far, with the ASCII members of a class in place of `\p`.
     ascii: String,
 }
 
