@@ -202,7 +202,7 @@ pub const RECORDS: &[Rule] = &[
             ("fewer", "the model has fewer nodes after the inlining"),
             (
                 "same-operators",
-                "every operator in the function has the same version in the operator sets that the caller imports",
+                "every operator in the function has the same version in the operator sets that the function and the caller import",
             ),
         ],
         exact: true,

@@ -41,7 +41,9 @@ fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
             let size = cx.scope().product(shape);
             if shape.is_empty() {
                 // ONNX Runtime, where it knows the shape, infers another than it computes, and the run fails.
-                return Err(Refusal::lax("the standard defines no index for a scalar, but ONNX Runtime returns one"));
+                return Err(Refusal::lax(
+                    "X is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
+                ));
             }
             let rows = Dim::constant(shape.len() as i64);
             let columns = match filled_with_zero(cx) {
@@ -94,7 +96,9 @@ fn eval_non_zero(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let rank = data.rank();
     if rank == 0 {
-        return Err(Decline::unsupported("the standard defines no index for a scalar, but ONNX Runtime returns one"));
+        return Err(Decline::unsupported(
+            "X is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
+        ));
     }
     cx.claim(DType::Bool, data.shape())?;
     let truths = truths(data)?;
