@@ -44,7 +44,7 @@ pub(super) fn states(cx: &InferCx<'_>, turned: bool) -> InferResult {
         None => (cx.fresh_dim(), cx.fresh_dim()),
         Some([seq, batch, _]) if !batch_first => (seq.clone(), batch.clone()),
         Some([batch, seq, _]) => (seq.clone(), batch.clone()),
-        Some(shape) => return Err(Refusal::invalid(format!("X has rank {}, not 3", shape.len()))),
+        Some(shape) => return Err(Refusal::invalid(format!("'X' has rank {}, not 3", shape.len()))),
     };
     let from_weights = cx.shape(2).and_then(|shape| shape.get(if turned { 1 } else { 2 })).cloned();
     let hidden = match cx.attr_int("hidden_size")? {

@@ -32,7 +32,7 @@ fn read_both(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     match (read_heads(site, "q_num_heads")?, read_heads(site, "kv_num_heads")?) {
         (Some(q), Some(kv)) if q % kv == 0 => Ok([q, kv]),
         (Some(q), Some(kv)) => {
-            Err(Refusal::invalid(format!("q_num_heads is {q}, which is not a multiple of kv_num_heads ({kv})")))
+            Err(Refusal::invalid(format!("'q_num_heads' is {q}, which is not a multiple of 'kv_num_heads' ({kv})")))
         }
         _ => Err(Refusal::invalid("attribute 'q_num_heads' or 'kv_num_heads' is missing")),
     }

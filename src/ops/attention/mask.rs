@@ -125,7 +125,7 @@ impl<T: Lane> Bias<T> {
             && (past.is_some() || valid.len() != batch)
         {
             return Err(Decline::invalid(
-                "nonpad_kv_seqlen cannot be used with past keys and values, and must have one entry per batch element",
+                "'nonpad_kv_seqlen' is used with past keys and values, or does not have one entry per batch element",
             ));
         }
         let hides = window.causal && past.is_some_and(|past| keys > past.saturating_add(1));

@@ -203,7 +203,7 @@ fn bit_cast_target(site: &Site<'_>, from: Option<DType>) -> Result<DType, Refusa
     let to = site.attr_dtype("to")?.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
     if to == DType::String || from.is_some_and(|from| from.bits() != to.bits()) {
         return Err(Refusal::invalid(format!(
-            "the type {} has not the same number of bits as {to}",
+            "the types {} and {to} have different numbers of bits",
             from.map_or("the operand", DType::name)
         )));
     }

@@ -107,7 +107,9 @@ fn projected(cx: &InferCx<'_>, columns: Option<Dim>, summed: Option<Dim>) -> Res
         (Some([outer @ .., last]), summed) => {
             if let Some(summed) = summed.filter(|summed| cx.scope().eq(last, summed).is_no()) {
                 let (last, summed) = (cx.scope().format(last), cx.scope().format(&summed));
-                return Err(Refusal::invalid(format!("A has {last} columns, but the packed matrix has {summed} rows")));
+                return Err(Refusal::invalid(format!(
+                    "'A' has {last} columns, but the packed matrix has {summed} rows"
+                )));
             }
             Some(outer.iter().cloned().chain([or_fresh(cx, columns)]).collect())
         }

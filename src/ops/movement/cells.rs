@@ -103,7 +103,7 @@ pub(super) fn index_values(tensor: &Tensor) -> Result<Cow<'_, [i64]>, Decline> {
     if let Some(values) = tensor.elements::<i64>() {
         return Ok(values);
     }
-    tensor.to_i64s().map(Cow::Owned).ok_or_else(|| Decline::invalid("the operand indices has no integer type"))
+    tensor.to_i64s().map(Cow::Owned).ok_or_else(|| Decline::invalid("the operand 'indices' has no integer type"))
 }
 
 fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {

@@ -225,7 +225,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => cx.attr_dtype("precision")?.unwrap_or(DType::Float),
     };
     let precision = Precision::of(precision)
-        .ok_or_else(|| Decline::invalid(format!("attribute precision is {precision}, which is not supported")))?;
+        .ok_or_else(|| Decline::invalid(format!("attribute 'precision' is {precision}, which is not supported")))?;
     cx.claim(dtype, x.shape())?;
     cx.budget().take_work(x.len() as u64)?;
     // What texts and runtimes do is one and the same.

@@ -202,7 +202,7 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
         false => vec![length; batch],
     };
     if lengths.len() != batch || lengths.iter().any(|&own| own == 0 || own > length) {
-        return Err(Decline::unsupported("an element of sequence_lens is 0, or larger than the sequence"));
+        return Err(Decline::unsupported("an element of 'sequence_lens' is 0, or larger than the sequence"));
     }
 
     let terms = width.saturating_add(hidden).saturating_add(32);

@@ -192,7 +192,7 @@ impl Window {
             return Err(Decline::invalid("the rank of the kernel does not fit the rank of the data"));
         }
         if self.is_disputed() {
-            return Err(Decline::unsupported("both attributes pads and auto_pad define the padding"));
+            return Err(Decline::unsupported("both attributes 'pads' and 'auto_pad' define the padding"));
         }
         (0..sizes.len())
             .map(|at| {
