@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
             ("keeps-axis", "keepdims is 1, or the operand split is a vector, in which case keepdims has no effect"),
             (
                 "is-there",
-                "the axis is proved to be long enough for part i, because on a shorter axis the part would be shorter or missing",
+                "the axis is proved to be long enough for part i, because part i of a shorter axis would be shorter or missing",
             ),
         ],
         exact: true,
@@ -31,7 +31,10 @@ pub(super) const RULES: &[Rule] = &[
         sentence: "Replaces SequenceInsert into a sequence of known tensors by a SequenceConstruct with one more operand.",
         premises: &[
             ("known-elements", "the sequence is empty, or a SequenceConstruct builds it from at most 256 tensors"),
-            ("decided-place", "the position j is a constant within the sequence, or absent, which means the end"),
+            (
+                "decided-place",
+                "the position j is a constant within the sequence, or the operand is absent, which means the end of the sequence",
+            ),
             ("one-reader", "the sequence has no other consumer"),
         ],
         exact: true,

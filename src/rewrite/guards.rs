@@ -54,18 +54,18 @@ type Stateless = (Premise, fn(&Place<'_>, &Edit) -> bool);
 /// The guards without state, in the order they are checked.
 #[rustfmt::skip]
 pub const GUARDS: &[Stateless] = &[
-    (("not-taken", "the edit adds no consumer to a sequence, an optional or a string tensor that a node with a subgraph reads, because runtimes may move such a value instead of copying it"), leaves_taken_alone),
-    (("one-grid", "the edit makes no two pairs of QuantizeLinear and DequantizeLinear with different scales adjacent, because ONNX Runtime merges such pairs"), keeps_grids_apart),
-    (("accepted-form", "the edit adds a Slice with a negative step, or a Loop without a condition, only in place of such a node, because some runtimes compute both wrongly or refuse them"), introduces_nothing),
-    (("pad-before-pool", "the edit connects no Pad to a pool if ONNX Runtime would merge both and compute another result"), keeps_pads_from_pools),
+    (("not-taken", "the edit adds no consumer to a value that a node with a subgraph reads, if the value is a sequence, an optional or a string tensor. Runtimes may move this value into the subgraph instead of copying the value"), leaves_taken_alone),
+    (("one-grid", "the edit places no two pairs of QuantizeLinear and DequantizeLinear with different scales next to each other, because ONNX Runtime merges the two pairs into one pair"), keeps_grids_apart),
+    (("accepted-form", "the edit adds a Slice with a negative step only in place of another Slice with a negative step, and a Loop without a condition only in place of another Loop without a condition. Some runtimes refuse these two forms, or compute wrong results"), introduces_nothing),
+    (("pad-before-pool", "the edit makes no pool read the result of a Pad, if ONNX Runtime would merge the Pad and the pool and compute another result"), keeps_pads_from_pools),
     (("computed-divisor", "the edit gives no integer division a constant divisor that contains 0, because ONNX Runtime refuses to load such a model"), keeps_divisors_computed),
     (("no-lookup-of-strings", "the edit adds no Gather of a string tensor, because ONNX Runtime's Gather returns wrong elements for strings"), looks_up_no_strings),
-    (("no-negative-range", "the edit connects no Range that may contain a negative number to the indices of a Gather, because ONNX Runtime replaces both by a wrong Slice"), looks_up_by_no_negative_range),
-    (("no-turned-product", "the edit connects no Transpose to a float16 matrix product if ONNX Runtime would merge both into a kernel that reads outside of its memory"), multiplies_nothing_turned),
-    (("float-product", "the edit connects no DequantizeLinear of a constant to a matrix product of floats, because ONNX Runtime would compute the product with integers"), multiplies_no_integers),
-    (("output-in-floats", "the edit connects no graph output to a Transpose before a QuantizeLinear, because ONNX Runtime would return the quantized values as that output"), turns_no_output),
-    (("wide-quantization", "the edit places no data movement operator next to a quantization to 8-bit floats or 2-bit integers if ONNX Runtime has no kernel for the combination"), passes_nothing_narrow),
-    (("wide-elements", "the edit adds no data movement operator on 8-bit floats, or on types of fewer bits, if ONNX Runtime has no kernel for it"), moves_nothing_narrow),
+    (("no-negative-range", "the edit makes no Gather read its indices from a Range that may contain a negative number, because ONNX Runtime replaces the Range and the Gather by a wrong Slice"), looks_up_by_no_negative_range),
+    (("no-turned-product", "the edit makes no float16 matrix product read the result of a Transpose, if ONNX Runtime would merge the Transpose into the product: the kernel of the merged node reads outside of its memory"), multiplies_nothing_turned),
+    (("float-product", "the edit makes no matrix product of floats read the DequantizeLinear of a constant, because ONNX Runtime would compute the product with integers"), multiplies_no_integers),
+    (("output-in-floats", "the edit makes no graph output the operand of a Transpose whose result a QuantizeLinear reads. ONNX Runtime exchanges the Transpose and the QuantizeLinear, and would return the quantized values as the graph output"), turns_no_output),
+    (("wide-quantization", "the edit places no data movement operator before a QuantizeLinear or after a DequantizeLinear, if the quantized type is an 8-bit float, a smaller float or a 2-bit integer, and ONNX Runtime has no kernel that moves elements of this type"), passes_nothing_narrow),
+    (("wide-elements", "the edit adds no data movement operator on 8-bit floats, or on types of fewer bits, if ONNX Runtime has no kernel of the operator for the type"), moves_nothing_narrow),
     (("no-reader-behind", "no remaining node reads an output of a removed node"), |place, edit| place.model.leaves_no_reader_behind(edit)),
     (("one-definition", "exactly one node, input or initializer defines each value after the edit"), |place, edit| place.model.leaves_one_definition(edit)),
 ];

@@ -19,11 +19,11 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "name-is-free",
-                "the output is not a graph output, or the producer of the input can produce it under that name",
+                "the output is not a graph output, or the producer of the input can give its result the name of the output",
             ),
             (
                 "not-taken",
-                "neither input nor output is a sequence, an optional or a string tensor that a node with a subgraph reads, because runtimes may move such a value instead of copying it",
+                "no node with a subgraph reads the input or the output, if the two are sequences, optionals or string tensors. Runtimes may move these values into the subgraph instead of copying the values",
             ),
             (
                 "inference",

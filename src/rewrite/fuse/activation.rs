@@ -29,7 +29,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "known",
-            "the model's operator set contains the operator: HardSwish since 14, Mish since 18, Gelu since 20, and Swish since 24 if `--opset` requests it",
+            "the model's operator set contains the operator: HardSwish exists since 14, Mish since 18, Gelu since 20, and Swish since 24. The rule writes Swish only if `--opset` requests the operator set",
         ),
         ("constants", "the constants in the graph equal those of the formula, up to rounding"),
         ("has-kernel", "runtimes have a kernel of the operator for the element type"),

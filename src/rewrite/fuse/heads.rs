@@ -63,7 +63,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v), where repeat repeats each head",
         sentence: "Removes the repetition of key and value heads before a grouped-query Attention, if `--opset` requests an operator set.",
         premises: &[
-            ("repeated", "k and v contain each head the same number of times in a row"),
+            ("repeated", "k and v contain each head equally often, with all copies of a head next to each other"),
             ("no-cache", "the Attention has no past keys and values, and only its first output is used"),
         ],
         exact: false,

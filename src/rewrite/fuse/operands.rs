@@ -25,12 +25,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         (
             "no-sizes",
-            "the product is not computed from dims alone, because its consumers may convert the result back to a dim",
+            "the product is not computed from dims alone, because consumers may convert the result back to a dim",
         ),
         ("one-reader", "the intermediate values have no other consumer"),
         (
             "not-dequantized",
-            "neither x nor y is the result of a DequantizeLinear: ONNX Runtime would fuse the two nodes, and its kernel refuses an operand x with one scale per column",
+            "neither x nor y is the result of a DequantizeLinear. ONNX Runtime would fuse the DequantizeLinear and the MatMul, and the kernel of the fused node refuses an operand x with one scale per column",
         ),
     ],
     exact: false,

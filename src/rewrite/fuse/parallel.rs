@@ -30,13 +30,13 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("own-weights", "the weights have no other consumer"),
         (
             "no-images",
-            "the products are not convolutions of images (rank 4), because runtimes store image channels in blocks that a Split does not support",
+            "the products are not convolutions of images (rank 4). Runtimes store the channels of images in blocks, and have no Split for blocks",
         ),
         (
             "no-kernels",
             "the products are not two matrix products with different activations, because runtimes fuse each product with its activation",
         ),
-        ("no-attention", "the products are not the queries, keys and values, with biases, of an attention"),
+        ("no-attention", "the products do not compute the queries, keys and values of an attention with biases"),
     ],
     exact: false,
     operators: &["MatMul", "Gemm", "Conv"],

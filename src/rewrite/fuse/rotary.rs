@@ -30,9 +30,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("known", "the model's operator set contains RotaryEmbedding, which exists since 23"),
             ("has-kernel", "runtimes have a kernel of the operator for the element type"),
             ("halves", "x has rank 4, x₁ and x₂ are the halves of its last axis, and the second half is negated"),
-            ("same-angles", "the two halves of cos, and those of sin, are proved to be equal, and equal for all heads"),
+            (
+                "same-angles",
+                "the two halves of cos are proved to be equal, and the two halves of sin are proved to be equal. All heads use the same cos and sin",
+            ),
             ("own-length", "cos and sin have an entry for every position of the sequence"),
-            ("pays", "if cos and sin must be broadcast over the batch, other embeddings share the broadcast"),
+            ("pays", "if cos and sin must be broadcast over the batch, other rotary embeddings use the same broadcast"),
             ("one-reader", "the intermediate values of the formula have no other consumer"),
         ],
         exact: false,
@@ -60,7 +63,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("parted", "x is reshaped to [batch, length, heads, size], and then transposed"),
             (
                 "for-attention",
-                "the only consumer is an attention whose other operands are split into heads in the same way, and whose heads are merged afterwards",
+                "the only consumer of the rotary embedding is an attention. All operands of the attention are split into heads in the same way, and the heads of its result are merged",
             ),
             ("one-reader", "the intermediate values have no other consumer"),
         ],

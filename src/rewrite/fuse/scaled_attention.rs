@@ -37,18 +37,18 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("same-batch", "q, k and v have rank 3 or 4, and all dims but the last two are equal"),
         (
             "not-empty",
-            "the batch size, the number of heads and the sequence lengths are at least 1, because ONNX Runtime refuses an empty operand, and crashes without heads",
+            "the batch size, the number of heads and the sequence lengths are at least 1, because ONNX Runtime refuses an empty operand, and crashes if the number of heads is 0",
         ),
         ("positive-scale", "the product of all scale factors is positive"),
         (
             "in-range",
-            "scaling elements of moderate size (2⁻³² to 2³² in float) by any of the factors causes no overflow or underflow",
+            "the product of an element of moderate size (2⁻³² to 2³² in float) and any of the scale factors neither overflows nor underflows",
         ),
         (
             "exact-root",
-            "if the type is double, √s is exactly representable in float, because runtimes multiply q and k by √s in float",
+            "if the element type is double, √s is exactly representable in float, because runtimes multiply q and k by √s in float",
         ),
-        ("mask-shape", "m has an element for every key, and its broadcast does not enlarge the scores"),
+        ("mask-shape", "m has an element for every key, and the sum of the scores and m has the shape of the scores"),
         ("one-reader", "the intermediate values of the formula have no other consumer"),
     ],
     exact: false,
