@@ -32,7 +32,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "self-attention",
-            "all consumers of the mask are self-attentions: one value x is the operand of the matrix products that compute queries, keys and values. In the form with 1 − m, one self-attention among the consumers suffices",
+            "all consumers of the mask are self-attentions: the queries, keys and values of each attention are matrix products of the same value. In the form with 1 − m, one self-attention among the consumers suffices",
         ),
         (
             "flags",

@@ -63,7 +63,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ("parted", "x is reshaped to [batch, length, heads, size], and then transposed"),
             (
                 "for-attention",
-                "the only consumer of the rotary embedding is an attention. All operands of the attention are split into heads in the same way, and the heads of its result are merged",
+                "the only consumer of the rotary embedding is an attention. All operands of the attention are split into heads in the same way, and the heads of the result are merged",
             ),
             ("one-reader", "the intermediate values have no other consumer"),
         ],

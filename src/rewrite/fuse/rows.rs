@@ -36,7 +36,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("covered-type", "the element type is float16, float or double"),
         (
             "no-attention",
-            "the product is not part of an attention that transformer optimizers match, and does not follow the attention closely",
+            "the product is not part of an attention that transformer optimizers match, and not one of the few products between two such attentions. The optimizers merge the biases of these products into kernels of their own",
         ),
         ("one-reader", "the product x·W has no other consumer"),
         (

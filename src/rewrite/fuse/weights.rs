@@ -37,7 +37,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("no-cancelling", "the sum s·b + t does not cancel: the result keeps at least half of the significant digits"),
         (
             "signs-of-zero",
-            "at least one of three statements holds: (1) s is positive; (2) s is negative, and the bias is not 0; (3) every consumer of the result is an addition. In all other cases, the result could be −0 instead of 0, and a division by the result would return −∞ instead of ∞",
+            "at least one of three statements holds: (1) s is positive; (2) s is negative, and the bias is not 0; (3) every consumer of the result is an addition, or ignores the sign of a zero. In all other cases, the result could be −0 instead of 0, and a division by the result would return −∞ instead of ∞",
         ),
         ("own-weights", "the changed weights have no other consumer"),
         ("one-reader", "the result of the preceding node has no other consumer"),
