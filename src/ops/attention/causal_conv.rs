@@ -21,7 +21,7 @@ fn read_activation(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("activation")? {
         None | Some("none") => Ok(false),
         Some("silu" | "swish") => Ok(true),
-        Some(other) => Err(Refusal::invalid(format!("attribute 'activation' is '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'activation' is '{other}', which is not valid"))),
     }
 }
 

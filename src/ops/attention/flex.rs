@@ -158,7 +158,7 @@ fn modified(cx: &EvalCx<'_>, name: &str, tensor: Tensor) -> Result<Vec<f64>, Dec
             [Data::Tensor(result)] if result.dtype() == dtype && result.shape() == shape => result.clone(),
             _ => {
                 return Err(Decline::invalid(format!(
-                    "the output of subgraph '{name}' differs from its input in type or shape"
+                    "the output of subgraph '{name}' differs from the input of the subgraph in type or shape"
                 )));
             }
         },

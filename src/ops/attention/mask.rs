@@ -76,7 +76,7 @@ impl<T: Lane> Given<T> {
             // A mask of one column may be meant to be stretched or to be filled up.
             Some(1) => {
                 return Err(Decline::unsupported(
-                    "the mask has size 1 on the axis of the keys, and runtimes disagree whether it is broadcast",
+                    "the mask has size 1 on the axis of the keys, and runtimes disagree whether this axis is broadcast",
                 ));
             }
             _ => return Err(Decline::invalid("the last dim of the mask is larger than the number of keys")),

@@ -69,7 +69,7 @@ impl Weighting {
         }
         let mode = cx.attr_int("qk_matmul_output_mode")?.unwrap_or(0);
         if !(0..=3).contains(&mode) {
-            return Err(Decline::invalid(format!("'qk_matmul_output_mode' is {mode}")));
+            return Err(Decline::invalid(format!("'qk_matmul_output_mode' is {mode}, which is not valid")));
         }
         let coarse = rounding(dtype)?;
         Ok(Weighting {
@@ -129,7 +129,9 @@ fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline
 
 fn window(cx: &EvalCx<'_>) -> Result<VisibleKeys, Decline> {
     let side = |name| match cx.attr_int(name)? {
-        Some(size) if cx.version >= 25 && size < -1 => Err(Decline::invalid(format!("'{name}' is {size}"))),
+        Some(size) if cx.version >= 25 && size < -1 => {
+            Err(Decline::invalid(format!("'{name}' is {size}, which is not valid")))
+        }
         Some(size) if cx.version >= 25 && size >= 0 => Ok(Some(size)),
         _ => Ok(None),
     };
@@ -155,7 +157,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let said = ["q_num_heads", "kv_num_heads"].iter().any(|name| cx.attribute(name).is_some());
     if apart && said && cx.version >= 25 {
         return Err(Decline::invalid(
-            "the number of heads is an attribute, but the operands already have an axis for it",
+            "an attribute gives the number of heads, but the operands already have an axis of heads",
         ));
     }
     let heads = |name: &'static str| {

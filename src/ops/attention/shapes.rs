@@ -39,7 +39,7 @@ struct Sizes {
 pub(super) fn head_count(site: &Site<'_>, name: &str) -> Result<i64, Refusal> {
     match site.attr_int(name)? {
         Some(heads) if heads > 0 => Ok(heads),
-        Some(heads) => Err(Refusal::invalid(format!("'{name}' is {heads}"))),
+        Some(heads) => Err(Refusal::invalid(format!("'{name}' is {heads}, which is not valid"))),
         None => Err(Refusal::invalid(format!("operands of rank 3 require attribute '{name}'"))),
     }
 }
@@ -91,13 +91,13 @@ pub(super) fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Ref
 fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal> {
     for name in ["left_window_size", "right_window_size"] {
         if let Some(size) = cx.attr_int(name)?.filter(|&size| size < -1) {
-            return Err(Refusal::invalid(format!("'{name}' is {size}")));
+            return Err(Refusal::invalid(format!("'{name}' is {size}, which is not valid")));
         }
     }
     let counts = ["q_num_heads", "kv_num_heads"];
     if rank == Some(4) && counts.iter().any(|name| cx.attribute(name).is_some()) {
         return Err(Refusal::invalid(
-            "the number of heads is an attribute, but the operands already have an axis for it",
+            "an attribute gives the number of heads, but the operands already have an axis of heads",
         ));
     }
     if cx.has_input(PAST_KEY) != cx.has_input(PAST_VALUE) {
@@ -126,7 +126,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let cache = |operand| match cx.rank(operand) {
         None => Ok(Sizes::default()),
         Some(4) => sizes(cx, operand, ""),
-        Some(rank) => Err(Refusal::invalid(format!("operand {operand} has rank {rank}, not 4"))),
+        Some(rank) => Err(Refusal::invalid(format!("operand {operand} has rank {rank} instead of 4"))),
     };
     let (past_key, past_value) = (cache(PAST_KEY)?, cache(PAST_VALUE)?);
 

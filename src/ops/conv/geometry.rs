@@ -17,7 +17,7 @@ use crate::tensor::{Shape, product};
 pub(super) fn group(site: &Site<'_>) -> Result<i64, Refusal> {
     match site.attr_int("group")?.unwrap_or(1) {
         group if group >= 1 => Ok(group),
-        group => Err(Refusal::invalid(format!("attribute 'group' is {group}"))),
+        group => Err(Refusal::invalid(format!("attribute 'group' is {group}, which is not valid"))),
     }
 }
 

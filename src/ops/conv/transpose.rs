@@ -189,7 +189,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let axes = sizes.iter().zip(kernel).enumerate().map(|(at, (&size, &kernel))| {
         let axis = transpose.axis(cx.version, at, size, kernel);
         axis.ok_or_else(|| {
-            Decline::unsupported(format!("the kernel has size {kernel} and the axis has size {size}: the size of the result is negative, or runtimes disagree on the size"))
+            Decline::unsupported(format!("the kernel has size {kernel} and the axis has size {size}: the size of the result is negative, or differs between runtimes"))
         })
     });
     let geometry = Geometry::new(*batch, groups, *channels, out_channels, axes.collect::<Result<Vec<_>, _>>()?)?;

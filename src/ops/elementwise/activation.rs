@@ -144,7 +144,7 @@ fn approximates(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("approximate")? {
         None | Some("none") => Ok(false),
         Some("tanh") => Ok(true),
-        Some(other) => Err(Refusal::invalid(format!("attribute 'approximate' is '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'approximate' is '{other}', which is not valid"))),
     }
 }
 

@@ -127,7 +127,10 @@ fn to_the_left(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("direction")? {
         Some("LEFT") => Ok(true),
         Some("RIGHT") => Ok(false),
-        other => Err(Refusal::invalid(format!("attribute 'direction' is '{}'", other.unwrap_or_default()))),
+        other => Err(Refusal::invalid(format!(
+            "attribute 'direction' is '{}', which is not valid",
+            other.unwrap_or_default()
+        ))),
     }
 }
 

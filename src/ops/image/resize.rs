@@ -78,7 +78,7 @@ fn interpolation(site: &Site<'_>) -> Result<Interpolation, Refusal> {
             Ok(Interpolation::Weighted { bump: Bump::Cubic(a), antialias, exclude_outside })
         }
         "bilinear" if site.version < 7 => {
-            Err(Refusal::unsupported("version 1 of Upsample does not define the coordinates of its interpolation"))
+            Err(Refusal::unsupported("version 1 of Upsample does not define the coordinates of the interpolation"))
         }
         other => Err(Refusal::invalid(format!("attribute 'mode' is '{other}', which is not supported"))),
     }

@@ -20,7 +20,7 @@ pub(super) const ROI_ALIGN: Operator = Operator::new("RoiAlign", &[10, 16, 22], 
 fn output_size(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     let size = |name: &str| match site.attr_int(name)?.unwrap_or(1) {
         size if size > 0 => Ok(size),
-        size => Err(Refusal::invalid(format!("attribute '{name}' is {size}"))),
+        size => Err(Refusal::invalid(format!("attribute '{name}' is {size}, which is not valid"))),
     };
     Ok([size("output_height")?, size("output_width")?])
 }

@@ -125,7 +125,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let (overlap, score) = (threshold(3)?.unwrap_or(0.0), threshold(4)?);
     if !(0.0..=1.0).contains(&overlap) {
-        return Err(Decline::invalid(format!("'iou_threshold' is {overlap}")));
+        return Err(Decline::invalid(format!("'iou_threshold' is {overlap}, which is not valid")));
     }
     let no_floats = || Decline::invalid("'boxes' or 'scores' is not of type float");
     let (boxes, scores) = (boxes.elements::<f32>(), scores.elements::<f32>());

@@ -43,7 +43,7 @@ fn oriented<T: Clone>(shape: &[T], transpose: bool) -> Result<(T, T), Refusal> {
     match shape {
         [rows, columns] if transpose => Ok((columns.clone(), rows.clone())),
         [rows, columns] => Ok((rows.clone(), columns.clone())),
-        _ => Err(Refusal::invalid(format!("an operand of Gemm has rank {}, not 2", shape.len()))),
+        _ => Err(Refusal::invalid(format!("an operand of Gemm has rank {} instead of 2", shape.len()))),
     }
 }
 

@@ -227,7 +227,7 @@ fn infer_causal_conv(cx: &mut InferCx<'_>) -> InferResult {
     let last = cx.attr_flag("channels_last", false)?;
     let dilation = cx.attr_int("dilation")?.unwrap_or(1);
     if dilation < 1 {
-        return Err(Refusal::invalid(format!("attribute 'dilation' is {dilation}")));
+        return Err(Refusal::invalid(format!("attribute 'dilation' is {dilation}, which is not valid")));
     }
     let taps = dim(cx, 1, 2).map(|taps| cx.scope().sub(&taps, &Dim::constant(1)));
     let length = taps.map(|taps| cx.scope().mul(&taps, &Dim::constant(dilation)));

@@ -42,7 +42,9 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 /// An operand of a rank that is all that is allowed.
 fn of_rank(cx: &InferCx<'_>, i: usize, rank: usize) -> Result<(), Refusal> {
     match cx.rank(i) {
-        Some(found) if found != rank => Err(Refusal::invalid(format!("operand {i} has rank {found}, not {rank}"))),
+        Some(found) if found != rank => {
+            Err(Refusal::invalid(format!("operand {i} has rank {found} instead of {rank}")))
+        }
         _ => Ok(()),
     }
 }

@@ -114,7 +114,9 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
         match (one_class, sum) {
             (false, sum) => Ok(sum),
             (true, sum) if sum.abs() > 1e-4 => Ok(sum.signum()),
-            (true, _) => Err(Decline::unsupported("the score is so close to 0 that rounding determines its sign")),
+            (true, _) => {
+                Err(Decline::unsupported("the score is so close to 0 that rounding determines the sign of the score"))
+            }
         }
     };
     let scores = data.each().map(score).collect::<Result<Vec<f64>, _>>()?;

@@ -115,7 +115,7 @@ fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
 
 /// What cannot be: a kernel gave something its operands do not hold.
 fn lost() -> Decline {
-    Decline::unsupported("an operand has fewer elements than its shape requires")
+    Decline::unsupported("an operand has fewer elements than the shape of the operand requires")
 }
 
 /// The bytes of one element of a type whose elements are whole bytes.

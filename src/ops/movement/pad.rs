@@ -350,7 +350,7 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
         let Some(dim) = dims.get_mut(axis) else { continue };
         *dim = match element {
             Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
-                return Err(Refusal::lax("an element of shape is negative"));
+                return Err(Refusal::lax("an element of 'shape' is negative"));
             }
             // Of a size below 0 the text says nothing, and ONNX Runtime makes it 0.
             Scalar::Int(size) => cx.scope().max(&Dim::constant(0), &size),

@@ -90,7 +90,7 @@ fn parameters_fit(cx: &InferCx<'_>, data: Option<&[Dim]>) -> Result<(), Refusal>
     };
     for (i, parameter) in (1..5).filter_map(|i| Some((i, cx.shape(i)?))) {
         let [entries] = parameter else {
-            return Err(Refusal::invalid(format!("operand {i} has rank {}, not 1", parameter.len())));
+            return Err(Refusal::invalid(format!("operand {i} has rank {} instead of 1", parameter.len())));
         };
         if let Some(channels) = channels.filter(|channels| cx.scope().eq(channels, entries).is_no()) {
             let (channels, entries) = (cx.scope().format(channels), cx.scope().format(entries));

@@ -46,7 +46,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let last = Dim::constant(if kind.is_real() { 1 } else { 2 });
     // A runtime that computes such an axis takes it, and does not load the model where it is constant.
     if cx.version >= 20 && cx.input(2).and_then(Fact::rank).is_some_and(|rank| rank > 0) {
-        return Err(Refusal::lax("the operand axis is not a scalar"));
+        return Err(Refusal::lax("the operand 'axis' is not a scalar"));
     }
     let axis = match cx.version {
         ..20 => Some(cx.attr_int("axis")?.unwrap_or(1)),

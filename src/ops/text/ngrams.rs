@@ -160,7 +160,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Some("TF") => Mode::Count,
         Some("IDF") => Mode::Presence,
         Some("TFIDF") => Mode::Weighted,
-        other => return Err(Decline::invalid(format!("attribute 'mode' is '{}'", other.unwrap_or_default()))),
+        other => {
+            return Err(Decline::invalid(format!(
+                "attribute 'mode' is '{}', which is not valid",
+                other.unwrap_or_default()
+            )));
+        }
     };
     let (row, shape) = match data.shape() {
         [] => (1, vec![width]),

@@ -181,7 +181,7 @@ fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
         None | Some("NONE") => Case::Keep,
         Some("LOWER") => Case::Lower,
         Some("UPPER") => Case::Upper,
-        Some(other) => return Err(Decline::invalid(format!("'case_change_action' is '{other}'"))),
+        Some(other) => return Err(Decline::invalid(format!("'case_change_action' is '{other}', which is not valid"))),
     };
     let folded = if cx.attr_flag("is_case_sensitive", false)? { Case::Keep } else { Case::Lower };
     let stopwords = cx.attr_strings("stopwords")?.unwrap_or_default();
