@@ -79,7 +79,7 @@ pub const RECORDS: &[Rule] = &[
     Rule {
         name: "shape-behind-function",
         law: "Shape(x) = Shape(f(x)) where f(x) has the shape of x",
-        sentence: "Applies Shape to the result of a function instead of its operand, if a runtime fuses the function with its operand's producer.",
+        sentence: "Applies Shape to the result of a function instead of the operand, if a runtime fuses the function with the producer of the operand.",
         premises: &[
             ("one-step", "f is the only consumer of the elements of x, and a runtime fuses f with the producer of x"),
             ("same-shape", "x and f(x) are proved to have the same type and shape"),
@@ -189,7 +189,7 @@ pub const RECORDS: &[Rule] = &[
         name: "size-chain",
         law: "integer tensors of one type and shape are equal if their elements are the same expressions in dims",
         sentence: "Replans all shape arithmetic of a graph with the fewest nodes.",
-        premises: &[("fewer", "the planned nodes are fewer than the current ones")],
+        premises: &[("fewer", "the plan has fewer nodes than the current shape arithmetic")],
         exact: true,
         operators: &[],
         apply: as_pass,
@@ -232,7 +232,7 @@ pub const RECORDS: &[Rule] = &[
             ),
             (
                 "no-lookup",
-                "the other addend is not the result of a Gather, because optimizers match such a sum as an embedding",
+                "the other addend is not the result of a Gather, because optimizers match the sum of a Gather and a constant as an embedding",
             ),
         ],
         exact: true,

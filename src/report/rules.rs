@@ -18,10 +18,10 @@ each rule fires alone, and for each premise a model on which it does not fire. `
 premise that fails at each node.
 ";
 
-const SHARED_TITLE: &str = "Premises of every rule, in addition to those of its record:";
+const SHARED_TITLE: &str = "Premises of every rule, in addition to the premises of the rule's record:";
 
 const GUARDS_TITLE: &str =
-    "Conditions on every edit, whatever its rule proves. Runtimes and other consumers of the model need them:";
+    "Conditions on every edit of every rule. Runtimes and other consumers of the model need these conditions:";
 
 /// A stage of the passes: its title, its description, and its records.
 type Stage = (String, &'static str, Vec<&'static Rule>);

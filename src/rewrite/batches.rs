@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "laid-out",
-            "each operand with the merged axis is the result of a Reshape, and a constant can express its shape with separate axes",
+            "each operand with the merged axis is the result of a Reshape, and a constant can express the shape of the operand with separate axes",
         ),
         ("alike", "every node in f is a matrix product, or treats all positions of the merged axis identically"),
         ("batched", "in every matrix product, the merged axis is a batch axis, and not the axis of the rows"),

@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "identity",
         law: "Identity(x) = Dropout(x) = Transpose(x; perm = 0, 1, …) = Pad(x, 0) = Split(x) = x",
-        sentence: "Rewires consumers of a node that returns its input to that input.",
+        sentence: "Removes a node that returns the input unchanged: consumers of the output read the input instead.",
         premises: &[
             (
                 "name-is-free",
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
             ("same-shape", "input and output are proved to have the same dims"),
             (
                 "read-right",
-                "the input is not the result of a reduction over negative axes of a tensor that may be empty, because ONNX Runtime infers a wrong shape for such a reduction",
+                "the input is not the result of a reduction over negative axes of a tensor that may be empty, because ONNX Runtime infers a wrong shape for this reduction",
             ),
         ],
         exact: true,

@@ -14,7 +14,7 @@ use crate::tensor::{StridedView, Tensor, gather_later};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "product-of-rows",
     law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c, where rows(x) is x flattened to a matrix",
-    sentence: "Removes the Reshapes around a matrix product that flatten its operand to rows and restore its dims.",
+    sentence: "Removes the Reshapes around a matrix product, of which the first flattens the operand to rows, and the last restores the dims.",
     premises: &[
         ("same-lead", "the last Reshape restores all dims of x but the last"),
         ("plain-product", "the product is a MatMul, or a Gemm with alpha = beta = 1 and transA = 0"),

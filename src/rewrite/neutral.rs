@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "comparison-of-casts",
         law: "float(a) < float(b) = a < b, likewise ≤, >, ≥ and =, where no integer is rounded, or b is a constant below 2^p (p digits of the float type)",
-        sentence: "Compares integers directly instead of casting both to floats.",
+        sentence: "Compares integers directly, instead of casting the integers to floats and comparing the floats.",
         premises: &[
             (
                 "not-rounded",

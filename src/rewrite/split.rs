@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind",
         law: "f(Split(x)[i]) = Split(f(x))[i]",
-        sentence: "Moves a Split after operators that are applied to each of its outputs.",
+        sentence: "Moves a Split after operators that are applied to each output of the Split.",
         premises: &[
             (
                 "all-parts",
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind-function",
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
-        sentence: "Moves a Split after functions that are applied to each of its outputs, including functions whose float rounding depends on the position of an element.",
+        sentence: "Moves a Split after functions that are applied to each output of the Split, including functions whose float rounding depends on the position of an element.",
         premises: &[
             (
                 "all-parts",

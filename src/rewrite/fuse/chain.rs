@@ -30,7 +30,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "in a product, a·b is finite and not subnormal. If b could hide an overflow or underflow of x·a, the product x·a neither overflows nor underflows for x of moderate size (2⁻³² to 2³² in float)",
             ),
             ("no-sizes", "x is not computed from dims alone, because consumers may convert the result back to a dim"),
-            ("no-larger", "the new constants take no more bytes than the removed ones"),
+            ("no-larger", "the new constants take no more bytes than the removed constants"),
             ("one-reader", "the result of the first operator has no other consumer"),
         ],
         exact: false,
@@ -44,9 +44,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             (
                 "wrapping-type",
-                "the element type is an integer of 32 or 64 bits, whose overflow wraps in the same way on both sides",
+                "the element type is an integer type of 32 or 64 bits: an overflow wraps around in the same way on both sides of the law",
             ),
-            ("no-larger", "the new constants take at most 768 bytes more than the removed ones"),
+            ("no-larger", "the new constants take at most 768 bytes more than the removed constants"),
             ("one-reader", "the result of the first operator has no other consumer"),
         ],
         exact: true,

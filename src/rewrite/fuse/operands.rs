@@ -21,7 +21,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("two-numbers", "each operand is the result of a multiplication or division by one number"),
         (
             "moderate",
-            "a·b is positive and near 1 (2⁻¹⁶ to 2¹⁶ in float), and a·x and b·y neither overflow nor underflow for x and y of moderate size (2⁻³² to 2³² in float)",
+            "a·b is positive and near 1 (2⁻¹⁶ to 2¹⁶ in float). For x and y of moderate size (2⁻³² to 2³² in float), a·x and b·y neither overflow nor underflow",
         ),
         (
             "no-sizes",

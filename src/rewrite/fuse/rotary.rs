@@ -27,9 +27,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁) for halves x₁, x₂, cos₁, sin₁",
         sentence: "Replaces a decomposed rotary embedding by the operator RotaryEmbedding.",
         premises: &[
-            ("known", "the model's operator set contains RotaryEmbedding, which exists since 23"),
+            ("known", "the model's operator set contains RotaryEmbedding, which exists since operator set 23"),
             ("has-kernel", "runtimes have a kernel of the operator for the element type"),
-            ("halves", "x has rank 4, x₁ and x₂ are the halves of its last axis, and the second half is negated"),
+            ("halves", "x has rank 4, x₁ and x₂ are the halves of the last axis of x, and the second half is negated"),
             (
                 "same-angles",
                 "the two halves of cos are proved to be equal, and the two halves of sin are proved to be equal. All heads use the same cos and sin",
@@ -58,7 +58,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "rotary-heads",
         law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads)), where part splits the last axis into heads and transposes",
-        sentence: "Moves the split into heads after a rotary embedding, which splits by its attribute num_heads.",
+        sentence: "Moves the split into heads after a rotary embedding, because RotaryEmbedding can split the operand into heads by attribute num_heads.",
         premises: &[
             ("parted", "x is reshaped to [batch, length, heads, size], and then transposed"),
             (

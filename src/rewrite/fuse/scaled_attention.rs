@@ -31,7 +31,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "softmax(s·q·kᵀ + m)·v = Attention(q, k, v, m; scale = s)",
     sentence: "Replaces a decomposed attention by the operator Attention, if `--opset` requests an operator set.",
     premises: &[
-        ("known", "the model's operator set contains Attention, which exists since 23"),
+        ("known", "the model's operator set contains Attention, which exists since operator set 23"),
         ("has-kernel", "runtimes have a kernel of the operator for the element type"),
         ("last-axis", "the Softmax is over the axis of the keys"),
         ("same-batch", "q, k and v have rank 3 or 4, and all dims but the last two are equal"),
