@@ -29,7 +29,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "one-batch",
                 "q, k and v have the same batch size, because Attention broadcasts the batch only if the head axis precedes the sequence axis",
             ),
-            ("no-cache", "the Attention has no past keys and values, and only the first output of the Attention has consumers"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
             (
                 "fewer",
                 "the number of nodes does not grow, even if the nodes that split an operand have other consumers and are kept",
@@ -51,7 +54,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             ("three", "queries, keys and values together are the whole value"),
             ("joined", "the result of the Attention is transposed so that the sequence axis precedes the head axis"),
-            ("no-cache", "the Attention has no past keys and values, and only the first output of the Attention has consumers"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
             ("one-reader", "the intermediate values have no other consumer"),
         ],
         exact: false,
@@ -64,7 +70,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Removes the repetition of key and value heads before a grouped-query Attention, if `--opset` requests an operator set.",
         premises: &[
             ("repeated", "k and v contain each head equally often, with all copies of a head next to each other"),
-            ("no-cache", "the Attention has no past keys and values, and only the first output of the Attention has consumers"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
         ],
         exact: false,
         operators: &["Attention"],

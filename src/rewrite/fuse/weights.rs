@@ -23,7 +23,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
     sentence: "Merges a scale and a shift of channels into the weights and the bias of the preceding node.",
     premises: &[
-        ("per-channel", "s and t are constant within each channel, and broadcasting s and t does not enlarge the result"),
+        (
+            "per-channel",
+            "s and t are constant within each channel, and broadcasting s and t does not enlarge the result",
+        ),
         ("inference", "a BatchNormalization is in inference mode"),
         ("known-bias", "if the rule changes the bias b, b is a constant"),
         (
