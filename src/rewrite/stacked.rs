@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("known-sizes", "the size of each part along the axis is a constant"),
         (
             "bounded",
-            "if all dims are constants, f(X, Y) has at most 2²⁴ elements. If a dim is dynamic, f(X, Y) has at most 64 times as many elements as X",
+            "if all dims are constants, f(X, Y) has at most 2²⁴ elements. If a dim is dynamic, f(X, Y) has at most 64 times the number of elements of X",
         ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
