@@ -24,7 +24,7 @@ impl Explanation {
     pub fn headline(&self) -> String {
         let (before, after) = self.nodes;
         let of = |kind: CauseKind| self.causes.iter().filter(|cause| cause.kind == kind).count();
-        let mut told = format!("{after} of {before} nodes remain");
+        let mut told = format!("{after} of the model's {before} nodes remain");
         let kinds = [
             (of(CauseKind::Sizes), "compute sizes"),
             (of(CauseKind::Moves), "select or rearrange values"),
@@ -39,7 +39,7 @@ impl Explanation {
         let helps = |found: &&Suggestion| found.nodes < after;
         let best = self.suggestions.iter().filter(helps).min_by_key(|found| (found.is_number, found.nodes));
         if let Some(best) = best {
-            told.push_str(&format!("; {} remain with {}", best.nodes, best.flags));
+            told.push_str(&format!(". With {}, {} nodes would remain", best.flags, best.nodes));
         }
         told
     }

@@ -44,12 +44,12 @@ pub(super) fn states(cx: &InferCx<'_>, turned: bool) -> InferResult {
         None => (cx.fresh_dim(), cx.fresh_dim()),
         Some([seq, batch, _]) if !batch_first => (seq.clone(), batch.clone()),
         Some([batch, seq, _]) => (seq.clone(), batch.clone()),
-        Some(shape) => return Err(Refusal::invalid(format!("X has rank {}, not 3", shape.len()))),
+        Some(shape) => return Err(Refusal::invalid(format!("'X' has rank {} instead of 3", shape.len()))),
     };
     let from_weights = cx.shape(2).and_then(|shape| shape.get(if turned { 1 } else { 2 })).cloned();
     let hidden = match cx.attr_int("hidden_size")? {
         Some(size) if size > 0 => Dim::constant(size),
-        Some(size) => return Err(Refusal::invalid(format!("attribute 'hidden_size' is {size}"))),
+        Some(size) => return Err(Refusal::invalid(format!("attribute 'hidden_size' is {size}, which is not valid"))),
         None => from_weights.unwrap_or_else(|| cx.fresh_dim()),
     };
     let directions = Dim::constant(directions);

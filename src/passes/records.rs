@@ -36,16 +36,16 @@ pub const RECORDS: &[Rule] = &[
             ("deterministic", "equal operands of the operator give equal results"),
             (
                 "not-taken",
-                "no node with a subgraph reads a result or operand that may be a sequence, an optional or a string tensor, because runtimes may move such a value instead of copying it",
+                "no node with a subgraph reads an operand or result of the two nodes that may be a sequence, an optional or a string tensor. Runtimes may move this value into the subgraph instead of copying the value",
             ),
             ("one-name", "at most one of the merged results is a graph output"),
             (
                 "own-scales",
-                "the scales of quantizations in a subgraph are defined in that subgraph, because ONNX Runtime looks for them only there",
+                "the scales of quantizations in a subgraph are defined in that subgraph, because ONNX Runtime looks for the scales only there",
             ),
             (
                 "not-turned",
-                "no merged result is a graph output if another one is transposed and quantized, because ONNX Runtime would return the quantized values",
+                "if one of the merged results is the operand of a Transpose whose result a QuantizeLinear reads, no other merged result is a graph output. ONNX Runtime would return the quantized values as the graph output",
             ),
         ],
         exact: true,
@@ -79,7 +79,7 @@ pub const RECORDS: &[Rule] = &[
     Rule {
         name: "shape-behind-function",
         law: "Shape(x) = Shape(f(x)) where f(x) has the shape of x",
-        sentence: "Applies Shape to the result of a function instead of its operand, if a runtime fuses the function with its operand's producer.",
+        sentence: "Applies Shape to the result of a function instead of the operand, if a runtime fuses the function with the producer of the operand.",
         premises: &[
             ("one-step", "f is the only consumer of the elements of x, and a runtime fuses f with the producer of x"),
             ("same-shape", "x and f(x) are proved to have the same type and shape"),
@@ -115,20 +115,20 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "carried-value",
-        law: "a loop-carried value that no iteration changes equals its initial value; an unused one can be removed",
+        law: "a loop-carried value that no iteration changes equals its initial value; an unused value can be removed",
         sentence: "Removes loop-carried values that never change or that no consumer needs.",
         premises: &[
             (
                 "for-nothing",
-                "the subgraph returns the value unchanged; or neither the condition nor a used output of the loop depends on the value",
+                "the subgraph returns the value unchanged, or no result depends on the value: neither the condition nor a used output of the loop",
             ),
             (
                 "copied",
-                "the initial value that replaces a loop-carried value is proved to be a numeric tensor, because runtimes may move a sequence, an optional or strings into the subgraph",
+                "the initial value that replaces a loop-carried value is proved to be a numeric tensor. Runtimes may move a sequence, an optional or a string tensor into the subgraph instead of copying the value",
             ),
             (
                 "no-scale",
-                "the value is not the scale of a quantization in the subgraph, because ONNX Runtime looks for such constants only in the subgraph",
+                "the value is not the scale of a quantization in the subgraph, because ONNX Runtime looks for scales only in the subgraph",
             ),
             (
                 "has-rows",
@@ -136,7 +136,7 @@ pub const RECORDS: &[Rule] = &[
             ),
             (
                 "carries-something",
-                "if no loop-carried value remains, the Loop has scan outputs or operator set 11 or newer",
+                "if no loop-carried value remains, the Loop has scan outputs, or the model's operator set is 11 or newer",
             ),
         ],
         exact: true,
@@ -164,13 +164,13 @@ pub const RECORDS: &[Rule] = &[
     },
     Rule {
         name: "hoisted-node",
-        law: "f(x) in each iteration equals f(x) before the loop, for an x from outside",
+        law: "f(x) in each iteration equals f(x) before the loop, for an x that is defined outside of the loop",
         sentence: "Moves loop-invariant nodes out of a Loop or Scan.",
         premises: &[
             ("invariant", "each operand of the node is a constant, or is defined outside of the subgraph"),
             (
                 "runs",
-                "the loop is proved to run at least once; or the node cannot fail and computes at most 64 elements",
+                "the loop is proved to run at least once, or the node can be computed in vain: the node cannot fail, and has at most 64 elements",
             ),
             (
                 "alike",
@@ -189,7 +189,7 @@ pub const RECORDS: &[Rule] = &[
         name: "size-chain",
         law: "integer tensors of one type and shape are equal if their elements are the same expressions in dims",
         sentence: "Replans all shape arithmetic of a graph with the fewest nodes.",
-        premises: &[("fewer", "the planned nodes are fewer than the current ones")],
+        premises: &[("fewer", "the plan has fewer nodes than the current shape arithmetic")],
         exact: true,
         operators: &[],
         apply: as_pass,
@@ -223,7 +223,7 @@ pub const RECORDS: &[Rule] = &[
         law: "Constant(value = c) = c",
         sentence: "Stores a folded constant that is added before a normalization as a Constant node, because optimizers do not fuse a sum with an initializer there.",
         premises: &[
-            ("folded", "this program computed the constant: it is not an initializer of the original file"),
+            ("folded", "this program computed the constant: the original file contains no such initializer"),
             ("normalized", "a normalization consumes the sum"),
             ("normalized-once", "the result of the normalization is not an operand of a second normalization"),
             (
@@ -232,7 +232,7 @@ pub const RECORDS: &[Rule] = &[
             ),
             (
                 "no-lookup",
-                "the other addend is not the result of a Gather, because optimizers match such a sum as an embedding",
+                "the other addend is not the result of a Gather, because optimizers match the sum of a Gather and a constant as an embedding",
             ),
         ],
         exact: true,

@@ -19,10 +19,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "laid-out",
-            "each operand with the merged axis is the result of a Reshape, and a constant can express its shape with separate axes",
+            "each operand with the merged axis is the result of a Reshape, and a constant can express the shape of the operand with separate axes",
         ),
         ("alike", "every node in f is a matrix product, or treats all positions of the merged axis identically"),
-        ("batched", "the merged axis is a batch axis of every matrix product, and not the axis of its rows"),
+        ("batched", "in every matrix product, the merged axis is a batch axis, and not the axis of the rows"),
         ("has-product", "f contains a matrix product"),
         ("one-reader", "the values between the two Reshapes have no other consumer"),
         ("pays", "the rewrite removes more nodes than it adds"),

@@ -14,10 +14,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     sentence: "Replaces SequenceAt on the result of SplitToSequence by a Slice of the split tensor.",
     premises: &[
         ("decided-places", "the sizes of the parts and the index i are constants, and part i exists"),
-        ("keeps-axis", "keepdims is 1, or the operand split is a vector, in which case keepdims has no effect"),
+        ("keeps-axis", "keepdims is 1, or has no effect because the operand split is a vector"),
         (
             "is-there",
-            "the axis is proved to be long enough for part i, because on a shorter axis the part would be shorter or missing",
+            "the axis is proved to be long enough for part i, because part i of a shorter axis would be shorter or missing",
         ),
     ],
     exact: true,

@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             ("counts", "a loop-carried integer i starts at 0 and increases by 1 in each iteration"),
             ("same-limit", "the initial condition and the condition of each iteration compare with the same limit n"),
-            ("no-fewer", "the trip count that the Loop already has, if any, is proved to be at most n"),
+            ("no-fewer", "if the Loop already has a trip count, this trip count is proved to be at most n"),
             ("one-number", "n is an int32 or int64 scalar"),
         ],
         exact: true,
@@ -31,12 +31,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "goes-on",
         law: "i + 1 < n = true in Loop(n, true, i = 0), in all iterations but the last",
-        sentence: "Replaces the condition that a Loop computes in each iteration by true, if its trip count ends it no later.",
+        sentence: "Replaces the computed condition of a Loop by true, if the trip count ends the Loop at least as early as the condition would.",
         premises: &[
             ("counts", "a loop-carried integer i starts at 0 and increases by 1 in each iteration"),
             (
                 "told",
-                "the Loop has a trip count that is proved to be at most n, and its initial condition is absent or the constant true",
+                "the Loop has a trip count that is proved to be at most n, and the initial condition of the Loop is absent or the constant true",
             ),
             ("for-nothing-else", "the result of the comparison is used only as the condition output of the subgraph"),
         ],

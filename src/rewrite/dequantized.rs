@@ -24,11 +24,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("constant", "x and the other operands of f are constants"),
         (
             "one-reader",
-            "neither x nor its dequantized value has another consumer, because with one the model would hold two copies of the constant",
+            "neither x nor the result of the DequantizeLinear has another consumer, because the model would otherwise hold two copies of the constant",
         ),
         (
             "scale-follows",
-            "s is one scale for all elements; or f preserves the axis that has one scale per index, with all its indices in order",
+            "the scale s is one number for all elements. Alternatively, s has one scale per index of an axis, and f keeps this axis with all indices in order",
         ),
     ],
     exact: true,

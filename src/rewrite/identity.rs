@@ -15,15 +15,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "identity",
         law: "Identity(x) = Dropout(x) = Transpose(x; perm = 0, 1, …) = Pad(x, 0) = Split(x) = x",
-        sentence: "Rewires consumers of a node that returns its input to that input.",
+        sentence: "Removes a node that returns the input unchanged: consumers of the output read the input instead.",
         premises: &[
             (
                 "name-is-free",
-                "the output is not a graph output, or the producer of the input can produce it under that name",
+                "the output is not a graph output, or the producer of the input can give its result the name of the output",
             ),
             (
                 "not-taken",
-                "neither input nor output is a sequence, an optional or a string tensor that a node with a subgraph reads, because runtimes may move such a value instead of copying it",
+                "no node with a subgraph reads the input or the output, if the two are sequences, optionals or string tensors. Runtimes may move these values into the subgraph instead of copying the values",
             ),
             (
                 "inference",
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
             ("same-shape", "input and output are proved to have the same dims"),
             (
                 "read-right",
-                "the input is not the result of a reduction over negative axes of a tensor that may be empty, because ONNX Runtime infers a wrong shape for such a reduction",
+                "the input is not the result of a reduction over negative axes of a tensor that may be empty, because ONNX Runtime infers a wrong shape for this reduction",
             ),
         ],
         exact: true,

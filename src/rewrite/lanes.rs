@@ -31,8 +31,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
             "one-place",
             "the last axis of each operand of the Concat has size 1, or the node before the Concat inserts or flattens this axis",
         ),
-        ("by-element", "f is element-wise, and its operands are floats, because integers may be dims"),
-        ("alike", "all chains consist of the same operators; their other operands are equal, or have one shape"),
+        ("by-element", "f is element-wise, and the operands of f are floats, because integers may be dims"),
+        (
+            "alike",
+            "all chains consist of the same operators. The other operands of corresponding operators are equal, or have the same shape",
+        ),
         ("read-together", "the values of each chain have no other consumer, so that no value is computed twice"),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],

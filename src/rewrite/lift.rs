@@ -14,18 +14,18 @@ use crate::tensor::{StridedView, Tensor, gather_later};
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "product-of-rows",
     law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c, where rows(x) is x flattened to a matrix",
-    sentence: "Removes the Reshapes around a matrix product that flatten its operand to rows and restore its dims.",
+    sentence: "Removes the Reshapes around a matrix product, of which the first flattens the operand to rows, and the last restores the dims.",
     premises: &[
         ("same-lead", "the last Reshape restores all dims of x but the last"),
         ("plain-product", "the product is a MatMul, or a Gemm with alpha = beta = 1 and transA = 0"),
         (
             "open-sizes",
-            "x has a dynamic dim, or no c is added, or x is the result of a layer normalization and the product is a Gemm; in all other cases, runtimes flatten the operand to rows themselves",
+            "at least one of three statements holds: (1) x has a dynamic dim; (2) no c is added; (3) x is the result of a layer normalization, and the product is a Gemm. In all other cases, runtimes flatten x to rows themselves",
         ),
         ("row-bias", "c is a scalar, or has one element per column of W"),
         (
             "own-weights",
-            "if the product transposes W (transB), W is a constant without other consumers, because the model would otherwise store W twice",
+            "if the product transposes W (attribute transB), W is a constant without other consumers, because the model would otherwise store W twice",
         ),
         ("one-reader", "the product has no other consumer"),
     ],

@@ -31,7 +31,7 @@ pub struct Miss {
 pub const SHARED: &[(&str, &str)] = &[
     (
         "name-is-free",
-        "the result of the removed node is not a graph output, or another node can produce it under the same name",
+        "the result of the removed node is not a graph output, or another node can produce the output under the same name",
     ),
     ("results-unread", "the other outputs of a removed node have no consumers"),
     ("one-reader", "no remaining node reads a removed value"),

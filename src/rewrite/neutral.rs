@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "neutral",
-                "every element of the other operand is the neutral element; for a sum of floats this is −0, because −0 + 0 = 0",
+                "every element of the other operand is the neutral element. The neutral element of a sum of floats is −0, because −0 + 0 = 0",
             ),
             ("same-shape", "the result is proved to have the shape of x"),
             (
@@ -35,16 +35,13 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "decided",
-                "all elements of the condition are proved to be true, or all to be false, or the two choices are the same value",
+                "all elements of the condition c are proved to have the same known value, or x and y are the same value",
             ),
             (
                 "sign-of-zero",
-                "the selected operand is not a float tensor in the true branch, because there ONNX Runtime's Where replaces −0 by 0",
+                "if c is true, x is not a float tensor, because ONNX Runtime's Where replaces −0 in x by 0",
             ),
-            (
-                "same-elements",
-                "the result has the elements of the selected operand, and additional axes only of size 1",
-            ),
+            ("same-elements", "the result is the selected operand, broadcast to additional axes of size 1 at most"),
         ],
         exact: true,
         operators: &["Where"],
@@ -53,11 +50,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "comparison-of-casts",
         law: "float(a) < float(b) = a < b, likewise ≤, >, ≥ and =, where no integer is rounded, or b is a constant below 2^p (p digits of the float type)",
-        sentence: "Compares integers directly instead of casting both to floats.",
+        sentence: "Compares integers directly, instead of casting the integers to floats and comparing the floats.",
         premises: &[
             (
                 "not-rounded",
-                "the casts round neither a nor b; or one of them is a constant below 2^p, and rounding the other one cannot change the order",
+                "the casts round neither a nor b. Alternatively, one of a and b is a constant below 2^p, so that rounding the other operand cannot change the order",
             ),
             ("only-reader", "the results of both casts have no other consumer"),
             ("takes-integers", "the comparison operator accepts integers in the model's operator set"),

@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind",
         law: "f(Split(x)[i]) = Split(f(x))[i]",
-        sentence: "Moves a Split after operators that are applied to each of its outputs.",
+        sentence: "Moves a Split after operators that are applied to each output of the Split.",
         premises: &[
             (
                 "all-parts",
@@ -21,12 +21,12 @@ pub(super) const RULES: &[Rule] = &[
             ("alike-along-axis", "f computes the same bits at all positions of the split axis"),
             (
                 "operand-alike",
-                "each other operand of f is constant along the split axis, or is one constant per output, which has no other consumer or only few elements",
+                "each other operand of f has equal elements along the split axis, or is a separate constant for each output. Such a constant has no other consumer, or has few elements",
             ),
             ("known-sizes", "the sizes of the outputs along the axis are constants"),
             (
                 "no-residual",
-                "no result is broadcast in a sum with the result of a Conv, because OpenCV assumes equal shapes in such a sum, and fails",
+                "no result of f is broadcast in a sum with the result of a Conv, because OpenCV assumes equal shapes in the sum, and fails",
             ),
         ],
         exact: true,
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind-function",
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
-        sentence: "Moves a Split after functions that are applied to each of its outputs, including functions whose rounding depends on the position of an element.",
+        sentence: "Moves a Split after functions that are applied to each output of the Split, including functions whose float rounding depends on the position of an element.",
         premises: &[
             (
                 "all-parts",

@@ -24,18 +24,18 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "all-steps",
-            "the elements or parts xᵢ cover the axis of X in order, and exactly one consumer of each is the function f",
+            "the elements or parts xᵢ cover the axis of X in order, and the function f reads each xᵢ exactly once",
         ),
-        ("by-element", "f is element-wise, and its operands are floats, because integers may be dims"),
+        ("by-element", "f is element-wise, and the operands of f are floats, because integers may be dims"),
         (
             "other-operand",
-            "the operands yᵢ are one value for all i, or the elements of one value Y, or separate values of one shape",
+            "the operands yᵢ are one of three: (1) the same value for all i; (2) the elements of one value Y; (3) separate values of the same shape",
         ),
-        ("apart", "no f(xᵢ, yᵢ) depends on the result of another one"),
+        ("apart", "no f(xᵢ, yᵢ) depends on another f(xⱼ, yⱼ)"),
         ("known-sizes", "the size of each part along the axis is a constant"),
         (
             "bounded",
-            "f(X, Y) has at most 2²⁴ elements; with dynamic dims, at most 64 times the number of elements of X",
+            "if all dims are constants, f(X, Y) has at most 2²⁴ elements. If a dim is dynamic, f(X, Y) has at most 64 times the number of elements of X",
         ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],

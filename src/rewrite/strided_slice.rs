@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     sentence: "Lowers strided slices of TensorFlow and OpenVINO to standard operators.",
     premises: &[
         ("same-reading", "cases that TensorFlow and OpenVINO define differently are proved to be absent"),
-        ("can-run", "the node is valid by the definition of its operator"),
+        ("can-run", "the operands and attributes of the node are valid by the definition of the operator"),
         ("sayable", "the standard Slice of the model's operator set can express the bounds"),
     ],
     exact: true,

@@ -21,7 +21,7 @@ fn read_activation(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("activation")? {
         None | Some("none") => Ok(false),
         Some("silu" | "swish") => Ok(true),
-        Some(other) => Err(Refusal::invalid(format!("attribute 'activation' is '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'activation' is '{other}', which is not valid"))),
     }
 }
 
@@ -32,7 +32,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     let dim = |at: usize, axis: usize| cx.shape(at).and_then(|shape| shape.get(axis)).cloned();
     if dim(1, 2).is_some_and(|taps| taps.is_const(0)) {
-        return Err(Refusal::invalid("the kernel of W is empty"));
+        return Err(Refusal::invalid("the kernel of 'W' is empty"));
     }
     let fresh = |dim: Option<Dim>| dim.unwrap_or_else(|| cx.fresh_dim());
     let batch = fresh(dim(0, 0).or(dim(3, 0)));
@@ -59,7 +59,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         )));
     };
     if taps == 0 {
-        return Err(Decline::invalid("the kernel of W is empty"));
+        return Err(Decline::invalid("the kernel of 'W' is empty"));
     }
     let state = [batch, channels, taps - 1];
     for (operand, shape) in [(bias, &[channels][..]), (past, &state)] {

@@ -50,7 +50,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         && heads.checked_rem(shared).is_none_or(|rest| rest != 0)
     {
         return Err(Refusal::invalid(format!(
-            "the number of heads of Q ({heads}) is not a multiple of the number of heads of K and V ({shared})"
+            "the number of heads of 'Q' ({heads}) is not a multiple of the number of heads of 'K' and 'V' ({shared})"
         )));
     }
     let inner = scores_dtype(cx, dtype)?;
@@ -76,7 +76,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         && k_layout.size == q_layout.size
         && [v_layout.heads, v_layout.sequence] == [k_layout.heads, k_layout.sequence];
     if !fits {
-        return Err(Decline::invalid("the dims of Q, K and V do not match"));
+        return Err(Decline::invalid("the dims of 'Q', 'K' and 'V' do not match"));
     }
     let scale = match cx.attr_float("scale")? {
         Some(scale) => f64::from(scale),
@@ -104,7 +104,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let fits =
         largest(&q) * largest(&k) * q_layout.size as f64 * scale.abs() <= precise && largest(&v) * keys as f64 <= most;
     if !fits {
-        return Err(Decline::unsupported("two scores are so close that rounding decides which keys get the weight"));
+        return Err(Decline::unsupported(
+            "two scores are so close that rounding determines which key has the larger weight",
+        ));
     }
     let group = q_layout.heads / k_layout.heads;
     let source =
@@ -156,7 +158,7 @@ fn modified(cx: &EvalCx<'_>, name: &str, tensor: Tensor) -> Result<Vec<f64>, Dec
             [Data::Tensor(result)] if result.dtype() == dtype && result.shape() == shape => result.clone(),
             _ => {
                 return Err(Decline::invalid(format!(
-                    "the output of subgraph '{name}' differs from its input in type or shape"
+                    "the output of subgraph '{name}' differs from the input of the subgraph in type or shape"
                 )));
             }
         },

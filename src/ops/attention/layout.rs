@@ -9,7 +9,7 @@ use crate::ops::{Decline, Refusal, Site};
 /// It is not positive.
 pub(super) fn read_heads(site: &Site<'_>, name: &str) -> Result<Option<i64>, Refusal> {
     match site.attr_int(name)? {
-        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}"))),
+        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}, which is not valid"))),
         heads => Ok(heads),
     }
 }

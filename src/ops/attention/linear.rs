@@ -32,7 +32,7 @@ fn read_both(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     match (read_heads(site, "q_num_heads")?, read_heads(site, "kv_num_heads")?) {
         (Some(q), Some(kv)) if q % kv == 0 => Ok([q, kv]),
         (Some(q), Some(kv)) => {
-            Err(Refusal::invalid(format!("q_num_heads is {q}, which is not a multiple of kv_num_heads ({kv})")))
+            Err(Refusal::invalid(format!("'q_num_heads' is {q}, which is not a multiple of 'kv_num_heads' ({kv})")))
         }
         _ => Err(Refusal::invalid("attribute 'q_num_heads' or 'kv_num_heads' is missing")),
     }
@@ -45,7 +45,7 @@ fn read_rule(site: &Site<'_>) -> Result<[bool; 2], Refusal> {
         "gated" => Ok([true, false]),
         "delta" => Ok([false, true]),
         "gated_delta" => Ok([true, true]),
-        other => Err(Refusal::invalid(format!("attribute 'update_rule' is '{other}'"))),
+        other => Err(Refusal::invalid(format!("attribute 'update_rule' is '{other}', which is not valid"))),
     }
 }
 
@@ -68,7 +68,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let [gated, delta] = read_rule(cx)?;
     if cx.has_input(4) != gated || cx.has_input(5) != delta {
         return Err(Refusal::invalid(
-            "the operands 'decay' and 'beta' are not those that attribute 'update_rule' requires",
+            "attribute 'update_rule' requires an operand 'decay' or 'beta' that is missing, or excludes an operand that is present",
         ));
     }
     if [(3, 4), (4, 3), (5, 3)].iter().any(|&(at, rank)| cx.rank(at).is_some_and(|given| given != rank)) {
@@ -118,7 +118,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (past, decay, beta) = (cx.optional_tensor(3)?, cx.optional_tensor(4)?, cx.optional_tensor(5)?);
     if decay.is_some() != gated || beta.is_some() != delta {
         return Err(Decline::invalid(
-            "the operands 'decay' and 'beta' are not those that attribute 'update_rule' requires",
+            "attribute 'update_rule' requires an operand 'decay' or 'beta' that is missing, or excludes an operand that is present",
         ));
     }
     if [q, k, v].iter().any(|operand| operand.rank() != 3) {

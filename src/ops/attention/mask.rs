@@ -76,7 +76,7 @@ impl<T: Lane> Given<T> {
             // A mask of one column may be meant to be stretched or to be filled up.
             Some(1) => {
                 return Err(Decline::unsupported(
-                    "the mask has size 1 on the axis of the keys, and runtimes disagree whether it is broadcast",
+                    "the mask has size 1 on the axis of the keys, and runtimes disagree whether this axis is broadcast",
                 ));
             }
             _ => return Err(Decline::invalid("the last dim of the mask is larger than the number of keys")),
@@ -125,7 +125,7 @@ impl<T: Lane> Bias<T> {
             && (past.is_some() || valid.len() != batch)
         {
             return Err(Decline::invalid(
-                "nonpad_kv_seqlen cannot be used with past keys and values, and must have one entry per batch element",
+                "'nonpad_kv_seqlen' is used with past keys and values, or does not have one entry per batch element",
             ));
         }
         let hides = window.causal && past.is_some_and(|past| keys > past.saturating_add(1));

@@ -21,7 +21,7 @@ pub(super) const ROTARY_EMBEDDING: Operator = Operator::new("RotaryEmbedding", &
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if cx.rank(0).is_some_and(|rank| rank != 3 && rank != 4) {
-        return Err(Refusal::invalid("the rank of X is neither 3 nor 4"));
+        return Err(Refusal::invalid("the rank of 'X' is neither 3 nor 4"));
     }
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
     Ok(vec![Fact::tensor(dtype, cx.shape(0).map(<[_]>::to_vec))])
@@ -37,7 +37,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     if turned > layout.size || !turned.is_multiple_of(2) {
         return Err(Decline::invalid(format!(
-            "attribute rotary_embedding_dim is {turned}, which is not an even number up to the head size ({})",
+            "attribute 'rotary_embedding_dim' is {turned}, which is not an even number up to the head size ({})",
             layout.size
         )));
     }
@@ -81,7 +81,7 @@ fn rows<'a>(cx: &EvalCx<'_>, layout: &Layout, half: usize, caches: [&Tensor; 2])
     let places = [layout.batch, layout.sequence];
     let wrong = || {
         Decline::invalid(format!(
-            "cos_cache and sin_cache have shapes {:?} and {:?}, which do not fit X",
+            "'cos_cache' and 'sin_cache' have shapes {:?} and {:?}, which do not fit 'X'",
             caches[0].shape(),
             caches[1].shape()
         ))

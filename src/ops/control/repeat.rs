@@ -226,7 +226,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         };
         if !running && !conditional && limit.is_none_or(|limit| number + 1 < limit) {
             return Err(Decline::unsupported(
-                "the condition becomes false, but its operand is missing: the standard ignores it, and runtimes stop",
+                "the subgraph returns a false condition, but operand 'cond' is missing: the standard ignores the condition, and runtimes end the loop",
             ));
         }
         carried.extend(outputs.by_ref().take(given - 2));

@@ -220,10 +220,10 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         first.split_first_chunk().ok_or_else(|| Decline::invalid("a scan input has no axis to iterate over"))?;
     if let Some(lengths) = cx.optional_tensor(0)? {
         let lengths =
-            lengths.to_i64s().ok_or_else(|| Decline::invalid("the operand sequence_lens has no integer type"))?;
+            lengths.to_i64s().ok_or_else(|| Decline::invalid("the operand 'sequence_lens' has no integer type"))?;
         if lengths.iter().any(|&given| usize::try_from(given) != Ok(length)) {
             return Err(Decline::unsupported(
-                "the elements of sequence_lens differ, so that part of the outputs is undefined",
+                "the elements of 'sequence_lens' differ, so that part of the outputs is undefined",
             ));
         }
     }

@@ -64,7 +64,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             same_dtype(dtype, &[operand])
         } else {
             Err(Decline::invalid(format!(
-                "offset or mask has shape {:?}, which does not fit the result",
+                "'offset' or 'mask' has shape {:?}, which does not fit the result",
                 operand.shape()
             )))
         }
@@ -93,7 +93,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             channels: channels / groups,
         };
         if sampler.offset.iter().any(|offset| !offset.to_f64().is_finite()) {
-            return Err(Decline::unsupported("an element of offset is not finite"));
+            return Err(Decline::unsupported("an element of 'offset' is not finite"));
         }
         let bias = bias.map(read::<T>).transpose()?;
         let values = sampler.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref(), &layout.shape);

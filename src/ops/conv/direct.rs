@@ -59,7 +59,7 @@ pub(super) fn check_bias(cx: &InferCx<'_>, result: Option<&[Dim]>) -> Result<(),
 /// There are both `pads` and `auto_pad`.
 pub(super) fn check_padding(window: &Window) -> Result<(), Refusal> {
     match window.is_disputed() {
-        true => Err(Refusal::invalid("both attributes pads and auto_pad define the padding")),
+        true => Err(Refusal::invalid("both attributes 'pads' and 'auto_pad' define the padding")),
         false => Ok(()),
     }
 }
@@ -84,7 +84,7 @@ pub(in crate::ops) fn shape_of(
     {
         let (c, per_group) = (scope.format(c), scope.format(per_group));
         return Err(Refusal::invalid(format!(
-            "X has {c} channels, but W requires {groups} groups of {per_group} channels"
+            "'X' has {c} channels, but 'W' requires {groups} groups of {per_group} channels"
         )));
     }
     if let Some(m) = operands.w(0).and_then(Dim::as_const)
@@ -150,17 +150,17 @@ impl ConvLayout {
     pub fn new(cx: &EvalCx<'_>, x: &[usize], w: &[usize]) -> Result<ConvLayout, Decline> {
         let groups = group(cx)?;
         let ([batch, channels, sizes @ ..], [out_channels, per_group, kernel @ ..]) = (x, w) else {
-            return Err(Decline::invalid("the rank of X or W is less than 3"));
+            return Err(Decline::invalid("the rank of 'X' or 'W' is less than 3"));
         };
         if sizes.is_empty() || sizes.len() != kernel.len() {
-            return Err(Decline::invalid(format!("W has shape {w:?}, which does not fit X of shape {x:?}")));
+            return Err(Decline::invalid(format!("'W' has shape {w:?}, which does not fit 'X' of shape {x:?}")));
         }
         check_kernel(cx, kernel)?;
         let axes = Window::read(cx, sizes.len())?.over(sizes, kernel)?;
         let geometry = Geometry::new(*batch, groups, *channels, *out_channels, axes)?;
         if geometry.in_channels != *per_group {
             return Err(Decline::invalid(format!(
-                "X has {channels} channels, but W requires {groups} groups of {per_group} channels"
+                "'X' has {channels} channels, but 'W' requires {groups} groups of {per_group} channels"
             )));
         }
         let shape = [*batch, *out_channels].into_iter().chain(geometry.axes.iter().map(|axis| axis.places)).collect();
@@ -226,7 +226,7 @@ pub(super) fn check_kernel(cx: &EvalCx<'_>, kernel: &[usize]) -> Result<(), Decl
         |given: &[i64]| given.iter().map(|&dim| usize::try_from(dim).ok()).eq(kernel.iter().map(|&dim| Some(dim)));
     match given {
         Some(given) if !same(given) => {
-            Err(Decline::invalid("attribute 'kernel_shape' differs from the spatial dims of W"))
+            Err(Decline::invalid("attribute 'kernel_shape' differs from the spatial dims of 'W'"))
         }
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ use crate::tensor::{Shape, product};
 pub(super) fn group(site: &Site<'_>) -> Result<i64, Refusal> {
     match site.attr_int("group")?.unwrap_or(1) {
         group if group >= 1 => Ok(group),
-        group => Err(Refusal::invalid(format!("attribute 'group' is {group}"))),
+        group => Err(Refusal::invalid(format!("attribute 'group' is {group}, which is not valid"))),
     }
 }
 
@@ -49,7 +49,7 @@ impl<'a> Operands<'a> {
         if let Some(w) = w
             && w.len() != count + 2
         {
-            return Err(Refusal::invalid(format!("W has rank {}, but X has rank {}", w.len(), count + 2)));
+            return Err(Refusal::invalid(format!("'W' has rank {}, but 'X' has rank {}", w.len(), count + 2)));
         }
         let given = read_numbers(cx, "kernel_shape", count, 1)?;
         let given: Option<Vec<Dim>> = given.map(|kernel| kernel.into_iter().map(Dim::constant).collect());
@@ -58,7 +58,7 @@ impl<'a> Operands<'a> {
                 let of_weights = w.get(2..).unwrap_or_default();
                 let differs = |(a, b): (&Dim, &Dim)| cx.scope().eq(a, b).is_no();
                 if given.iter().flatten().zip(of_weights).any(differs) {
-                    return Err(Refusal::invalid("attribute 'kernel_shape' differs from the spatial dims of W"));
+                    return Err(Refusal::invalid("attribute 'kernel_shape' differs from the spatial dims of 'W'"));
                 }
                 given.unwrap_or_else(|| of_weights.to_vec())
             }

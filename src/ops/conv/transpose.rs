@@ -139,7 +139,7 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
         && scope.eq(c, of_weights).is_no()
     {
         let (c, of_weights) = (scope.format(c), scope.format(of_weights));
-        return Err(Refusal::invalid(format!("X has {c} channels, but W has {of_weights}")));
+        return Err(Refusal::invalid(format!("'X' has {c} channels, but 'W' has {of_weights}")));
     }
     if let Some(c) = operands.w(0).or(operands.x(1)).and_then(Dim::as_const)
         && c % groups != 0
@@ -171,11 +171,11 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let dtype = x.dtype();
     same_dtype(dtype, &[w])?;
     let ([batch, channels, sizes @ ..], [in_channels, per_group, kernel @ ..]) = (x.shape(), w.shape()) else {
-        return Err(Decline::invalid("the rank of X or W is less than 3"));
+        return Err(Decline::invalid("the rank of 'X' or 'W' is less than 3"));
     };
     if sizes.is_empty() || sizes.len() != kernel.len() || channels != in_channels {
         return Err(Decline::invalid(format!(
-            "W has shape {:?}, which does not fit X of shape {:?}",
+            "'W' has shape {:?}, which does not fit 'X' of shape {:?}",
             w.shape(),
             x.shape()
         )));
@@ -189,7 +189,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let axes = sizes.iter().zip(kernel).enumerate().map(|(at, (&size, &kernel))| {
         let axis = transpose.axis(cx.version, at, size, kernel);
         axis.ok_or_else(|| {
-            Decline::unsupported(format!("the kernel has size {kernel} and the axis {size}: the size of the result is negative, or runtimes disagree on it"))
+            Decline::unsupported(format!("the kernel has size {kernel} and the axis has size {size}: the size of the result is negative, or differs between runtimes"))
         })
     });
     let geometry = Geometry::new(*batch, groups, *channels, out_channels, axes.collect::<Result<Vec<_>, _>>()?)?;

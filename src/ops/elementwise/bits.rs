@@ -127,7 +127,10 @@ fn to_the_left(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("direction")? {
         Some("LEFT") => Ok(true),
         Some("RIGHT") => Ok(false),
-        other => Err(Refusal::invalid(format!("attribute 'direction' is '{}'", other.unwrap_or_default()))),
+        other => Err(Refusal::invalid(format!(
+            "attribute 'direction' is '{}', which is not valid",
+            other.unwrap_or_default()
+        ))),
     }
 }
 
@@ -203,7 +206,7 @@ fn bit_cast_target(site: &Site<'_>, from: Option<DType>) -> Result<DType, Refusa
     let to = site.attr_dtype("to")?.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
     if to == DType::String || from.is_some_and(|from| from.bits() != to.bits()) {
         return Err(Refusal::invalid(format!(
-            "the type {} has not the same number of bits as {to}",
+            "the types {} and {to} have different numbers of bits",
             from.map_or("the operand", DType::name)
         )));
     }

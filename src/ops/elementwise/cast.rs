@@ -78,9 +78,8 @@ fn target(site: &Site<'_>) -> Result<DType, Refusal> {
 fn rounding(site: &Site<'_>) -> Result<Rounding, Refusal> {
     let mode = match site.attr_str("round_mode")? {
         None => RoundMode::Up,
-        Some(name) => {
-            RoundMode::from_name(name).ok_or_else(|| Refusal::invalid(format!("attribute 'round_mode' is '{name}'")))?
-        }
+        Some(name) => RoundMode::from_name(name)
+            .ok_or_else(|| Refusal::invalid(format!("attribute 'round_mode' is '{name}', which is not valid")))?,
     };
     Ok(Rounding { saturate: site.attr_flag("saturate", true)?, mode })
 }

@@ -43,7 +43,7 @@ fn infer_multinomial(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.attr_dtype("dtype")?.unwrap_or(DType::Int32);
     let samples = cx.attr_int("sample_size")?.unwrap_or(1);
     if samples < 0 {
-        return Err(Refusal::invalid(format!("attribute 'sample_size' is {samples}")));
+        return Err(Refusal::invalid(format!("attribute 'sample_size' is {samples}, which is not valid")));
     }
     let batch = match operand.shape() {
         Some([batch, _]) => batch.clone(),

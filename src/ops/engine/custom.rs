@@ -47,10 +47,10 @@ fn fact(
         match dim {
             Some(dim) if scope.ge(&dim, &Dim::constant(0)).is_yes() => Ok(dim),
             Some(_) => Err(Refusal::unsupported(format!(
-                "inference of {custom:?} returns the size '{text}', which may be negative; max(0, …) cannot"
+                "inference of {custom:?} returns the size '{text}', which may be negative; return max(0, …) instead"
             ))),
             None => Err(Refusal::unsupported(format!(
-                "inference of {custom:?} returns the size '{text}', which is not an expression in the dims of its operands"
+                "inference of {custom:?} returns the size '{text}', which is not an expression in the dims of the operands"
             ))),
         }
     };

@@ -22,18 +22,20 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let (data, grid) = (cx.shape(0), cx.required(1)?.shape());
     let rank = match (data, grid) {
         (Some(data), Some(grid)) if data.len() != grid.len() => {
-            return Err(Refusal::invalid(format!("grid has rank {}, but X has rank {}", grid.len(), data.len())));
+            return Err(Refusal::invalid(format!("'grid' has rank {}, but 'X' has rank {}", grid.len(), data.len())));
         }
         (Some(shape), _) | (_, Some(shape)) => shape.len(),
         (None, None) => return Ok(vec![Fact::tensor(dtype, None)]),
     };
     if rank < 3 || (cx.version < 20 && rank != 4) {
-        return Err(Refusal::invalid(format!("the rank of X is {rank}, which is less than 3")));
+        return Err(Refusal::invalid(format!("the rank of 'X' is {rank}, which is less than 3")));
     }
     if let Some(points) = grid.and_then(|grid| grid.last()).and_then(Dim::as_const)
         && usize::try_from(points).ok() != rank.checked_sub(2)
     {
-        return Err(Refusal::invalid(format!("the last dim of grid is {points}, which does not fit X of rank {rank}")));
+        return Err(Refusal::invalid(format!(
+            "the last dim of 'grid' is {points}, which does not fit 'X' of rank {rank}"
+        )));
     }
     let at = |shape: Option<&[Dim]>, axis: usize| shape.and_then(|shape| shape.get(axis)).cloned();
     let batch = [at(data, 0), at(grid, 0)].into_iter().flatten();
@@ -192,19 +194,19 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let align_corners = cx.attr_flag("align_corners", false)?;
     let (batch, channels, dims) = match data.shape() {
         [batch, channels, dims @ ..] if !dims.is_empty() => (*batch, *channels, dims),
-        shape => return Err(Decline::invalid(format!("X has shape {shape:?}, which has no spatial axis"))),
+        shape => return Err(Decline::invalid(format!("'X' has shape {shape:?}, which has no spatial axis"))),
     };
     let out = match grid.shape() {
         [first, out @ .., last] if *first == batch && *last == dims.len() && out.len() == dims.len() => out,
         shape => {
             return Err(Decline::invalid(format!(
-                "grid has shape {shape:?}, which does not fit X of shape {:?}",
+                "'grid' has shape {shape:?}, which does not fit 'X' of shape {:?}",
                 data.shape()
             )));
         }
     };
     if dims.len() > 6 {
-        return Err(Decline::unsupported("the rank of grid is not supported"));
+        return Err(Decline::unsupported("the rank of 'grid' is not supported"));
     }
     let shape: Vec<usize> = [batch, channels].into_iter().chain(out.iter().copied()).collect();
     cx.claim(data.dtype(), &shape)?;
@@ -249,14 +251,16 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
     cx.claim(DType::Complex128, grid.shape())?;
     let single = grid.dtype() != DType::Double;
     let floats = matches!(grid.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
-    let given =
-        grid.to_f64s().filter(|_| floats).ok_or_else(|| Decline::invalid("the operand grid is not of a float type"))?;
+    let given = grid
+        .to_f64s()
+        .filter(|_| floats)
+        .ok_or_else(|| Decline::invalid("the operand 'grid' is not of a float type"))?;
     let mut points = Vec::with_capacity(given.len());
     for point in given.chunks_exact(axes.len()) {
         for (&axis, &x) in axes.iter().zip(point.iter().rev()) {
             let exact = axis.denormalized(x);
             if !exact.is_finite() || exact.abs() > 1e6 {
-                return Err(Decline::unsupported("a coordinate of grid is too far outside of the data"));
+                return Err(Decline::unsupported("a coordinate of 'grid' is too far outside of the data"));
             }
             let whole = if mode == Mode::Nearest { exact.round_ties_even() } else { exact };
             // Runtimes compute in the precision of the grid; an element is chosen where that does not matter.
@@ -266,7 +270,7 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
             let point = axis.brought_back(whole);
             if mode == Mode::Cubic && axis.padding == Padding::Border && point != whole {
                 return Err(Decline::unsupported(
-                    "a coordinate of grid lies outside of the data: with mode cubic and padding border, runtimes clamp it differently",
+                    "a coordinate of 'grid' lies outside of the data. If 'mode' is 'cubic' and 'padding_mode' is 'border', runtimes clamp the coordinate differently",
                 ));
             }
             points.push(point);

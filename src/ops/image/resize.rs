@@ -60,9 +60,9 @@ fn interpolation(site: &Site<'_>) -> Result<Interpolation, Refusal> {
     let exclude_outside = modern && site.attr_flag("exclude_outside", false)?;
     match mode {
         "nearest" if !modern => Ok(Interpolation::Nearest(Nearest::ByScale)),
-        "nearest" if antialias => {
-            Err(Refusal::unsupported("antialias is 1 and mode is nearest, which has no antialiasing"))
-        }
+        "nearest" if antialias => Err(Refusal::unsupported(
+            "attribute 'antialias' is 1, but attribute 'mode' is 'nearest', for which antialiasing is not defined",
+        )),
         "nearest" => Ok(Interpolation::Nearest(match site.attr_str("nearest_mode")? {
             None | Some("round_prefer_floor") => Nearest::PreferFloor,
             Some("round_prefer_ceil") => Nearest::PreferCeil,
@@ -78,7 +78,7 @@ fn interpolation(site: &Site<'_>) -> Result<Interpolation, Refusal> {
             Ok(Interpolation::Weighted { bump: Bump::Cubic(a), antialias, exclude_outside })
         }
         "bilinear" if site.version < 7 => {
-            Err(Refusal::unsupported("version 1 of Upsample does not define the coordinates of its interpolation"))
+            Err(Refusal::unsupported("version 1 of Upsample does not define the coordinates of the interpolation"))
         }
         other => Err(Refusal::invalid(format!("attribute 'mode' is '{other}', which is not supported"))),
     }
@@ -310,7 +310,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     const FAR: f64 = 64.0;
     let is_far = |extent: &Extent| !extent.region.iter().all(|end| end.abs() <= FAR);
     if matches!(coordinates, Coordinates::CropAndResize) && extents.iter().any(is_far) {
-        return Err(Decline::unsupported("roi lies far outside of the data"));
+        return Err(Decline::unsupported("'roi' lies far outside of the data"));
     }
     let unchanged = extents.iter().all(|extent| extent.input == extent.output);
     if unchanged && extents.iter().any(|extent| extent.scale[0] != extent.scale[1]) {
@@ -391,7 +391,7 @@ fn nearest_elements(
     let value = f64::from(cx.attr_float("extrapolation_value")?.unwrap_or(0.0));
     dispatch_numeric!(data.dtype(), T => {
         let fill = <T as Number>::from_f64(value);
-        let fill = fill.ok_or_else(|| Decline::unsupported("extrapolation_value is out of range of the element type"))?;
+        let fill = fill.ok_or_else(|| Decline::unsupported("'extrapolation_value' is out of range of the element type"))?;
         let mut elements = result.elements::<T>().map(|elements| elements.into_owned()).unwrap_or_default();
         fill_beyond(&mut elements, beyond, fill);
         Ok(Tensor::from_vec(result.shape(), elements)?)

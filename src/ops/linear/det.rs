@@ -19,7 +19,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0);
     let Some(shape) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     let [batch @ .., rows, columns] = shape else {
-        return Err(Refusal::invalid(format!("the rank of X is {}, which is less than 2", shape.len())));
+        return Err(Refusal::invalid(format!("the rank of 'X' is {}, which is less than 2", shape.len())));
     };
     if cx.scope().eq(rows, columns).is_no() {
         return Err(Refusal::invalid("the matrix is not square"));
@@ -32,7 +32,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (batch, n) = match x.shape() {
         [batch @ .., rows, columns] if rows == columns => (batch, *rows),
         _ => {
-            return Err(Decline::invalid(format!("X has shape {:?}, which is not that of square matrices", x.shape())));
+            return Err(Decline::invalid(format!(
+                "'X' has shape {:?}, which is not that of square matrices",
+                x.shape()
+            )));
         }
     };
     cx.claim(x.dtype(), batch)?;

@@ -120,7 +120,7 @@ fn shifted<'a>(operand: &'a Tensor, zero: Option<&Tensor>, by_row: bool) -> Resu
     let one = if zero.len() == 1 { Broadcast::new([operand.shape(), &[]]) } else { None };
     let way = one.or_else(|| Broadcast::new([operand.shape(), &shape]));
     let way = way.filter(|way| way.shape() == operand.shape());
-    let way = way.ok_or_else(|| Decline::invalid("a zero point does not fit its operand"))?;
+    let way = way.ok_or_else(|| Decline::invalid("the shape of a zero point does not fit the operand"))?;
     let zeros = read::<u32>(zero)?;
     let shifted = values.to_mut();
     way.runs(0..way.len(), |run, [_, from]| {

@@ -107,7 +107,9 @@ fn projected(cx: &InferCx<'_>, columns: Option<Dim>, summed: Option<Dim>) -> Res
         (Some([outer @ .., last]), summed) => {
             if let Some(summed) = summed.filter(|summed| cx.scope().eq(last, summed).is_no()) {
                 let (last, summed) = (cx.scope().format(last), cx.scope().format(&summed));
-                return Err(Refusal::invalid(format!("A has {last} columns, but the packed matrix has {summed} rows")));
+                return Err(Refusal::invalid(format!(
+                    "'A' has {last} columns, but the packed matrix has {summed} rows"
+                )));
             }
             Some(outer.iter().cloned().chain([or_fresh(cx, columns)]).collect())
         }
@@ -225,7 +227,7 @@ fn infer_causal_conv(cx: &mut InferCx<'_>) -> InferResult {
     let last = cx.attr_flag("channels_last", false)?;
     let dilation = cx.attr_int("dilation")?.unwrap_or(1);
     if dilation < 1 {
-        return Err(Refusal::invalid(format!("attribute 'dilation' is {dilation}")));
+        return Err(Refusal::invalid(format!("attribute 'dilation' is {dilation}, which is not valid")));
     }
     let taps = dim(cx, 1, 2).map(|taps| cx.scope().sub(&taps, &Dim::constant(1)));
     let length = taps.map(|taps| cx.scope().mul(&taps, &Dim::constant(dilation)));

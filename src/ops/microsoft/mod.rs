@@ -121,7 +121,7 @@ fn infer_first(cx: &mut InferCx<'_>) -> InferResult {
 /// An attribute that counts heads, if given.
 fn heads(cx: &InferCx<'_>, name: &str) -> Result<Option<i64>, Refusal> {
     match cx.attr_int(name)? {
-        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}"))),
+        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}, which is not valid"))),
         heads => Ok(heads),
     }
 }
@@ -138,7 +138,7 @@ fn infer_attention_lstm(cx: &mut InferCx<'_>) -> InferResult {
     // The input of the cell is wider than X where attention is paid to a memory, so weights say nothing of X.
     let hidden = match cx.attr_int("hidden_size")? {
         Some(size @ 1..) => Dim::constant(size),
-        Some(size) => return Err(Refusal::invalid(format!("attribute 'hidden_size' is {size}"))),
+        Some(size) => return Err(Refusal::invalid(format!("attribute 'hidden_size' is {size}, which is not valid"))),
         None => or_fresh(cx, dim(cx, 2, 2)),
     };
     let directions = match cx.attr_str("direction")? {
@@ -284,7 +284,11 @@ fn infer_hyper_connection_pre_mix(cx: &mut InferCx<'_>) -> InferResult {
             let size = or_fresh(cx, part(cx, packed, branches));
             Some(outer.iter().cloned().chain([size]).collect())
         }
-        _ => return Err(Refusal::invalid("the rank of the streams is too low, or the number of branches is negative")),
+        _ => {
+            return Err(Refusal::invalid(
+                "the rank of the operand with the residual streams is too low, or the number of branches is negative",
+            ));
+        }
     };
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }

@@ -42,7 +42,9 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 /// An operand of a rank that is all that is allowed.
 fn of_rank(cx: &InferCx<'_>, i: usize, rank: usize) -> Result<(), Refusal> {
     match cx.rank(i) {
-        Some(found) if found != rank => Err(Refusal::invalid(format!("operand {i} has rank {found}, not {rank}"))),
+        Some(found) if found != rank => {
+            Err(Refusal::invalid(format!("operand {i} has rank {found} instead of {rank}")))
+        }
         _ => Ok(()),
     }
 }
@@ -130,7 +132,7 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     let (rank, scope) = (shape.len(), cx.scope());
     let pads = cx.ints(1);
     if pads.as_ref().is_some_and(|pads| pads.len() != rank.saturating_mul(2)) {
-        return Err(Refusal::invalid(format!("the number of pads is not twice the rank {rank}")));
+        return Err(Refusal::invalid(format!("the number of elements of 'pads' is not twice the rank {rank}")));
     }
     let padded = |(axis, size): (usize, &Dim)| {
         let ends = pads.as_ref().and_then(|pads| pads.get(axis).zip(pads.get(axis.saturating_add(rank))));

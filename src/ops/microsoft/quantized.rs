@@ -190,7 +190,7 @@ fn infer_gather_block_quantized(cx: &mut InferCx<'_>) -> InferResult {
     let bits = cx.attr_int("bits")?.unwrap_or(4);
     let numbers = match (packed, bits) {
         (DType::Uint8, 2 | 4 | 8) => 8 / bits,
-        (DType::Uint8, _) => return Err(Refusal::invalid(format!("attribute 'bits' is {bits}"))),
+        (DType::Uint8, _) => return Err(Refusal::invalid(format!("attribute 'bits' is {bits}, which is not valid"))),
         _ => 1,
     };
     let mut data = data.to_vec();

@@ -24,7 +24,7 @@ pub(super) const TREE_ENSEMBLE: Operator = Operator::new("TreeEnsemble", &[5], i
 pub(super) fn targets(site: &Site<'_>) -> Result<Option<i64>, Refusal> {
     match site.attr_int("n_targets")? {
         Some(targets) if targets <= 0 => {
-            Err(Refusal::invalid(format!("attribute n_targets (or targets) is {targets}")))
+            Err(Refusal::invalid(format!("attribute 'n_targets' (or 'targets') is {targets}")))
         }
         targets => Ok(targets),
     }
@@ -78,7 +78,7 @@ fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
 const MEMBER: u8 = 6;
 
 fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
-    let broken = || Decline::invalid("the nodes_… attributes do not describe valid trees");
+    let broken = || Decline::invalid("the 'nodes_…' attributes do not describe valid trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
     let (features, modes, values) =
         (ints("nodes_featureids")?, tensor(site, "nodes_modes")?, tensor(site, "nodes_splits")?);
@@ -100,7 +100,7 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
         // A node that tests for membership does not look at it.
         if value.is_nan() && mode as u8 != MEMBER {
             return Err(Decline::unsupported(
-                "an element of nodes_splits is NaN, for which runtimes compare differently",
+                "an element of 'nodes_splits' is NaN, for which runtimes compare differently",
             ));
         }
         nodes.push(Node {
@@ -133,14 +133,14 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = targets(cx)?.and_then(|targets| usize::try_from(targets).ok());
-    let count = count.ok_or_else(|| Decline::unsupported("attribute n_targets is missing"))?;
+    let count = count.ok_or_else(|| Decline::unsupported("attribute 'n_targets' is missing"))?;
     let aggregate = match cx.attr_int("aggregate_function")?.unwrap_or(1) {
         0 => Aggregate::Average,
         1 => Aggregate::Sum,
         2 => Aggregate::Min,
         3 => Aggregate::Max,
         other => {
-            return Err(Decline::invalid(format!("attribute aggregate_function is {other}, which is not defined")));
+            return Err(Decline::invalid(format!("attribute 'aggregate_function' is {other}, which is not defined")));
         }
     };
     let transform = Transform::numbered(cx.attr_int("post_transform")?.unwrap_or(0))?;

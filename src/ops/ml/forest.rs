@@ -39,7 +39,7 @@ impl Node {
         if x.is_nan() {
             return match (&self.test, self.missing_passes) {
                 (Test::NotEqual(_), false) => Err(Decline::unsupported(
-                    "an element of X is NaN at a BRANCH_NEQ node, for which runtimes take different branches",
+                    "a node of mode 'BRANCH_NEQ' tests an element of 'X' that is NaN, for which runtimes take different branches",
                 )),
                 (_, passes) => Ok(passes),
             };
@@ -97,7 +97,7 @@ impl Forest {
                     })?;
                     let x = row
                         .get(node.feature)
-                        .ok_or_else(|| Decline::invalid("a node of a tree tests a feature that X does not have"))?;
+                        .ok_or_else(|| Decline::invalid("a node of a tree tests a feature that 'X' does not have"))?;
                     next = if node.passes(*x)? { node.pass } else { node.fail };
                 }
             }
@@ -137,7 +137,7 @@ impl Forest {
             for (at, voted) in own.into_iter().enumerate() {
                 if voted.is_none() && matches!(aggregate, Aggregate::Min | Aggregate::Max) {
                     return Err(Decline::unsupported(
-                        "aggregate_function is MIN or MAX, but a target gets no weight from any leaf",
+                        "attribute 'aggregate_function' is 'MIN' or 'MAX', but no leaf adds a weight to one of the targets",
                     ));
                 }
                 let value = voted.unwrap_or(0.0) / if aggregate == Aggregate::Average { trees } else { 1.0 };

@@ -103,7 +103,7 @@ impl Observations {
         let (rows, features) = match *data.shape() {
             [rows, features] => (rows, features),
             [features] => (1, features),
-            _ => return Err(Decline::invalid(format!("X has shape {:?} instead of rank 1 or 2", data.shape()))),
+            _ => return Err(Decline::invalid(format!("'X' has shape {:?} instead of rank 1 or 2", data.shape()))),
         };
         Ok(Observations { rows, features, values: numbers(cx, data)? })
     }
@@ -121,7 +121,7 @@ impl Observations {
 fn numbers(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     cx.claim(DType::Double, tensor.shape())?;
     cx.budget().take_work(tensor.len() as u64)?;
-    tensor.to_f64s().ok_or_else(|| Decline::invalid(format!("X has type {}, which is not numeric", tensor.dtype())))
+    tensor.to_f64s().ok_or_else(|| Decline::invalid(format!("'X' has type {}, which is not numeric", tensor.dtype())))
 }
 
 /// The numbers of FLOATS attribute `name`, or of the TENSOR attribute that may stand in for it.

@@ -20,7 +20,7 @@ impl Transform {
             Some("SOFTMAX") => Ok(Transform::Softmax),
             Some("SOFTMAX_ZERO" | "PROBIT") => Ok(Transform::Other),
             Some(other) => {
-                Err(Refusal::invalid(format!("attribute post_transform is '{other}', which is not defined")))
+                Err(Refusal::invalid(format!("attribute 'post_transform' is '{other}', which is not defined")))
             }
         }
     }
@@ -32,7 +32,7 @@ impl Transform {
             1 => Ok(Transform::Softmax),
             2 => Ok(Transform::Logistic),
             3 | 4 => Ok(Transform::Other),
-            other => Err(Refusal::invalid(format!("attribute post_transform is {other}, which is not defined"))),
+            other => Err(Refusal::invalid(format!("attribute 'post_transform' is {other}, which is not defined"))),
         }
     }
 
@@ -45,12 +45,12 @@ impl Transform {
             Transform::None => return Ok(()),
             Transform::Other => {
                 return Err(Decline::unsupported(
-                    "attribute post_transform is SOFTMAX_ZERO or PROBIT, which the standard does not define",
+                    "attribute 'post_transform' is 'SOFTMAX_ZERO' or 'PROBIT', which the standard does not define",
                 ));
             }
             _ if scores.len() < 2 => {
                 return Err(Decline::unsupported(
-                    "post_transform applies to a single score, for which runtimes return different values",
+                    "attribute 'post_transform' applies to a single score, for which runtimes return different values",
                 ));
             }
             _ if scores.iter().any(|score| !score.is_finite()) => {

@@ -103,7 +103,7 @@ pub(super) fn index_values(tensor: &Tensor) -> Result<Cow<'_, [i64]>, Decline> {
     if let Some(values) = tensor.elements::<i64>() {
         return Ok(values);
     }
-    tensor.to_i64s().map(Cow::Owned).ok_or_else(|| Decline::invalid("the operand indices has no integer type"))
+    tensor.to_i64s().map(Cow::Owned).ok_or_else(|| Decline::invalid("the operand 'indices' has no integer type"))
 }
 
 fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
@@ -115,7 +115,7 @@ fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
 
 /// What cannot be: a kernel gave something its operands do not hold.
 fn lost() -> Decline {
-    Decline::unsupported("an operand has fewer elements than its shape requires")
+    Decline::unsupported("an operand has fewer elements than the shape of the operand requires")
 }
 
 /// The bytes of one element of a type whose elements are whole bytes.

@@ -85,7 +85,10 @@ impl Axis {
 fn axes(site: &Site<'_>, image: &[usize], block: &[usize]) -> Result<Vec<Axis>, Refusal> {
     let rank = image.len();
     if block.len() != rank {
-        return Err(Refusal::invalid(format!("image_shape has {rank} elements, but block_shape has {}", block.len())));
+        return Err(Refusal::invalid(format!(
+            "'image_shape' has {rank} elements, but 'block_shape' has {}",
+            block.len()
+        )));
     }
     let strides = per_axis(site, "strides", rank, 1)?;
     let dilations = per_axis(site, "dilations", rank, 1)?;

@@ -205,7 +205,7 @@ fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
         return Ok((outputs, false));
     }
     match site.attr_int("num_outputs")? {
-        None => Err(Refusal::invalid("both the operand split and attribute 'num_outputs' are missing")),
+        None => Err(Refusal::invalid("both the operand 'split' and attribute 'num_outputs' are missing")),
         Some(number) if usize::try_from(number).ok() == Some(outputs) => Ok((outputs, true)),
         Some(number) => {
             Err(Refusal::invalid(format!("attribute 'num_outputs' is {number}, but the node has {outputs} outputs")))
@@ -217,7 +217,7 @@ fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
 fn check_exclusive(site: &Site<'_>) -> Result<(), Refusal> {
     match site.attr_int("num_outputs")? {
         Some(_) if site.version >= 18 => {
-            Err(Refusal::invalid("both the operand split and attribute 'num_outputs' are present"))
+            Err(Refusal::invalid("both the operand 'split' and attribute 'num_outputs' are present"))
         }
         _ => Ok(()),
     }
@@ -230,12 +230,12 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     let parts = match parts_inferred(cx)? {
         Parts::Sizes(sizes) if sizes.len() != outputs => {
             return Err(Refusal::invalid(format!(
-                "split has {} elements, but the node has {outputs} outputs",
+                "'split' has {} elements, but the node has {outputs} outputs",
                 sizes.len()
             )));
         }
         Parts::Unknown(Some(sizes)) if sizes != outputs => {
-            return Err(Refusal::invalid(format!("split has {sizes} elements, but the node has {outputs} outputs")));
+            return Err(Refusal::invalid(format!("'split' has {sizes} elements, but the node has {outputs} outputs")));
         }
         parts => parts,
     };
@@ -249,7 +249,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         Parts::Sizes(sizes) => {
             if scope.eq(&scope.sum(&sizes), dim).is_no() {
                 return Err(Refusal::invalid(format!(
-                    "the sum of split is not {}, the dim of the axis",
+                    "the sum of 'split' is not {}, the dim of the axis",
                     scope.format(dim)
                 )));
             }
@@ -295,7 +295,7 @@ fn parts_inferred(cx: &InferCx<'_>) -> Result<Parts<Dim>, Refusal> {
                 // Sizes of Split-1 are of the data's type.
                 (None, Some(tensor)) => match whole(tensor) {
                     Some(sizes) => Parts::Sizes(sizes.into_iter().map(Dim::constant).collect()),
-                    None => return Err(Refusal::invalid("the operand split has no integer type")),
+                    None => return Err(Refusal::invalid("the operand 'split' has no integer type")),
                 },
                 (None, None) => Parts::Unknown(cx.input(1).and_then(Fact::static_len)),
             }
@@ -344,7 +344,7 @@ fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
         Some(given) if cx.version < 13 => Some(given.to_vec()),
         _ if cx.has_input(1) && !(2..13).contains(&cx.version) => {
             check_exclusive(cx)?;
-            Some(whole(cx.tensor(1)?).ok_or_else(|| Decline::invalid("the operand split has no integer type"))?)
+            Some(whole(cx.tensor(1)?).ok_or_else(|| Decline::invalid("the operand 'split' has no integer type"))?)
         }
         _ => None,
     };
@@ -365,7 +365,7 @@ fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
     let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
     if sizes.len() != outputs || sum != Some(dim) {
         return Err(Decline::invalid(format!(
-            "split is {sizes:?}, which does not fit a dim of {dim} and {outputs} outputs"
+            "'split' is {sizes:?}, which does not fit a dim of {dim} and {outputs} outputs"
         )));
     }
     let mut results = Vec::with_capacity(outputs);

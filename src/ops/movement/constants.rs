@@ -62,9 +62,11 @@ fn given<'a>(site: &Site<'a>) -> Result<Given<'a>, Refusal> {
     }
     match (found.pop(), found.is_empty()) {
         (Some(given), true) => Ok(given),
-        (None, _) => Err(Refusal::invalid("the node has none of the attributes value, value_float, value_int, …")),
+        (None, _) => {
+            Err(Refusal::invalid("the node has none of the attributes 'value', 'value_float', 'value_int', …"))
+        }
         (Some(_), false) => {
-            Err(Refusal::invalid("the node has more than one of the attributes value, value_float, value_int, …"))
+            Err(Refusal::invalid("the node has more than one of the attributes 'value', 'value_float', 'value_int', …"))
         }
     }
 }

@@ -53,7 +53,7 @@ fn infer(cx: &mut InferCx<'_>, product: bool) -> InferResult {
     let axis = match cx.const_ints(1).as_deref() {
         Some(&[axis]) => axis,
         Some(axes) => {
-            return Err(Refusal::invalid(format!("the operand axis has {} elements instead of 1", axes.len())));
+            return Err(Refusal::invalid(format!("the operand 'axis' has {} elements instead of 1", axes.len())));
         }
         None => return Ok(vec![fact]),
     };
@@ -86,7 +86,7 @@ fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
     let how = walked(cx)?;
     let data = cx.tensor(0)?;
     let &[axis] = cx.ints(1)?.as_slice() else {
-        return Err(Decline::invalid("the operand axis is not a single element"));
+        return Err(Decline::invalid("the operand 'axis' is not a single element"));
     };
     let axis = axis_in(axis, data.rank())?;
     cx.claim(data.dtype(), data.shape())?;

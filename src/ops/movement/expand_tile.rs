@@ -56,7 +56,7 @@ fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
         dims.push(match element {
             None => dim.clone(),
             Some(Scalar::Int(size)) if size.as_const().is_some_and(|size| size < 0) => {
-                return Err(Refusal::invalid(format!("an element of shape is negative: {}", scope.format(size))));
+                return Err(Refusal::invalid(format!("an element of 'shape' is negative: {}", scope.format(size))));
             }
             Some(Scalar::Int(size)) => broadcast_dims(scope, dim, size)?,
             Some(_) if scope.eq(dim, &one).is_no() => dim.clone(),
@@ -91,7 +91,7 @@ fn one_axis<T: Clone>(rank: usize, axis: i64, tiles: T, one: T) -> Result<Vec<T>
 fn single(tensor: &Tensor) -> Result<i64, Refusal> {
     match whole(tensor).as_deref() {
         Some(&[int]) => Ok(int),
-        _ => Err(Refusal::invalid("tiles and axis are not single integers")),
+        _ => Err(Refusal::invalid("'tiles' or 'axis' is not a single integer")),
     }
 }
 
@@ -116,7 +116,7 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
     let elements = elements.unwrap_or_else(|| vec![Scalar::Unknown; shape.len()]);
     if elements.len() != shape.len() {
         return Err(Refusal::invalid(format!(
-            "repeats has {} elements, but the input has rank {}",
+            "'repeats' has {} elements, but the input has rank {}",
             elements.len(),
             shape.len()
         )));
@@ -127,7 +127,7 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
         dims.push(match element {
             _ if dim.is_const(0) => Dim::constant(0),
             Scalar::Int(repeats) if repeats.as_const().is_some_and(|repeats| repeats < 0) => {
-                return Err(Refusal::invalid(format!("an element of repeats is {}", scope.format(repeats))));
+                return Err(Refusal::invalid(format!("an element of 'repeats' is {}", scope.format(repeats))));
             }
             Scalar::Int(repeats) => scope.mul(dim, repeats),
             _ => cx.fresh_dim(),
@@ -157,7 +157,7 @@ fn eval_tile(cx: &mut EvalCx<'_>) -> EvalResult {
 fn tiled_shape(shape: &[usize], repeats: &[usize]) -> Result<Vec<usize>, Decline> {
     if shape.len() != repeats.len() {
         return Err(Decline::invalid(format!(
-            "repeats has {} elements, but the input has rank {}",
+            "'repeats' has {} elements, but the input has rank {}",
             repeats.len(),
             shape.len()
         )));

@@ -45,7 +45,7 @@ const PARALLEL_BYTES: usize = 4 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 
 pub(super) fn outside(index: i64, dim: usize) -> Decline {
-    Decline::invalid(format!("an element of indices is {index}, which is out of range for a dim of {dim}"))
+    Decline::invalid(format!("an element of 'indices' is {index}, which is out of range for a dim of {dim}"))
 }
 
 /// Indices into one dim.
@@ -144,7 +144,7 @@ fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) ->
         copied
             .into_iter()
             .collect::<Option<()>>()
-            .ok_or_else(|| Decline::unsupported("an element of indices is out of range"))?;
+            .ok_or_else(|| Decline::unsupported("an element of 'indices' is out of range"))?;
         return Ok(Tensor::from_bytes(data.dtype(), shape, buffer.into())?);
     }
     let mut builder = Builder::new(data, len)?;
@@ -216,7 +216,7 @@ pub(super) fn element_places(
     let fits = |(at, (&index, &dim)): (usize, (&usize, &usize))| at == axis || index <= dim;
     if data.len() != indices.len() || !indices.iter().zip(data).enumerate().all(fits) {
         return Err(Decline::invalid(format!(
-            "indices has shape {indices:?}, which does not fit data of shape {data:?}"
+            "'indices' has shape {indices:?}, which does not fit 'data' of shape {data:?}"
         )));
     }
     let Some((&last, outer)) = indices.split_last().filter(|_| !values.is_empty()) else { return Ok(()) };
@@ -254,7 +254,7 @@ fn infer_gather_elements(cx: &mut InferCx<'_>) -> InferResult {
     if let (Some(data), Some(indices)) = (data.rank(), indices.rank())
         && data != indices
     {
-        return Err(Refusal::invalid(format!("indices has rank {indices}, but data has rank {data}")));
+        return Err(Refusal::invalid(format!("'indices' has rank {indices}, but 'data' has rank {data}")));
     }
     let rank = data.rank().or(indices.rank());
     let axis = rank.map(|rank| gather_axis(cx, rank)).transpose()?;
@@ -310,7 +310,7 @@ fn batch_dims(site: &Site<'_>) -> Result<usize, Refusal> {
 fn check_batch(batch: usize, data: usize, indices: usize) -> Result<(), Refusal> {
     if batch >= data.min(indices) {
         return Err(Refusal::invalid(format!(
-            "attribute 'batch_dims' is {batch}, which does not fit data of rank {data} and indices of rank {indices}"
+            "attribute 'batch_dims' is {batch}, which does not fit 'data' of rank {data} and 'indices' of rank {indices}"
         )));
     }
     Ok(())
@@ -327,7 +327,7 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
     let depth = batch.saturating_add(last);
     let Some(rest) = shape.get(depth..) else {
         return Err(Refusal::invalid(format!(
-            "the last dim of indices is {last}, but data has only {} axes after the batch axes",
+            "the last dim of 'indices' is {last}, but 'data' has only {} axes after the batch axes",
             shape.len().saturating_sub(batch)
         )));
     };
@@ -357,12 +357,12 @@ pub(super) fn tuple_places(
 ) -> Result<Vec<usize>, Decline> {
     check_batch(batch, data.len(), indices.len())?;
     let misfit =
-        || Decline::invalid(format!("indices has shape {indices:?}, which does not fit data of shape {data:?}"));
+        || Decline::invalid(format!("'indices' has shape {indices:?}, which does not fit 'data' of shape {data:?}"));
     let (&last, tuples) = indices.split_last().ok_or_else(misfit)?;
     let named = data.get(batch..batch.saturating_add(last)).ok_or_else(misfit)?;
     if data.get(..batch) != tuples.get(..batch) {
         return Err(Decline::unsupported(format!(
-            "the batch dims of data ({data:?}) and indices ({indices:?}) differ"
+            "the batch dims of 'data' ({data:?}) and 'indices' ({indices:?}) differ"
         )));
     }
     let strides = crate::tensor::strides_of(data).ok_or_else(misfit)?;
@@ -370,7 +370,7 @@ pub(super) fn tuple_places(
     let (batch_strides, named_strides) = strides.split_at_checked(batch).ok_or_else(misfit)?;
     let number = count(tuples)?;
     if last == 0 && number > MAX_ELEMENTS {
-        return Err(Decline::unsupported("an element of indices is out of range"));
+        return Err(Decline::unsupported("an element of 'indices' is out of range"));
     }
     let tuples_of_batch = tuples.get(batch..).map_or(Ok(1), count)?.max(1);
     let mut batches = crate::tensor::Indices::new(data.get(..batch).unwrap_or_default());
@@ -397,10 +397,10 @@ fn eval_gather_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     let batch = batch_dims(cx)?;
     check_batch(batch, data.rank(), indices.rank())?;
     let (&last, tuples) =
-        indices.shape().split_last().ok_or_else(|| Decline::invalid("the operand indices is a scalar"))?;
+        indices.shape().split_last().ok_or_else(|| Decline::invalid("the operand 'indices' is a scalar"))?;
     let rest = data.shape().get(batch.saturating_add(last)..);
     let rest = rest.ok_or_else(|| {
-        Decline::invalid(format!("the last dim of indices is {last}, which is larger than the rank of data"))
+        Decline::invalid(format!("the last dim of 'indices' is {last}, which is larger than the rank of 'data'"))
     })?;
     let shape = [tuples, rest].concat();
     claim(cx, data.dtype(), &shape)?;

@@ -55,7 +55,7 @@ fn pads_attribute(version: i64) -> &'static str {
 fn per_axis<T: Clone>(pads: &[T], axes: Option<&[usize]>, rank: usize, none: T) -> Result<Vec<(T, T)>, Refusal> {
     let number = axes.map_or(rank, <[usize]>::len);
     let (begins, ends) = pads.split_at_checked(number).filter(|(_, ends)| ends.len() == number).ok_or_else(|| {
-        Refusal::invalid(format!("pads has {} elements, but must have two for each of the {number} axes", pads.len()))
+        Refusal::invalid(format!("'pads' has {} elements, but must have two for each of the {number} axes", pads.len()))
     })?;
     let mut result = vec![(none.clone(), none); rank];
     for (at, (begin, end)) in begins.iter().zip(ends).enumerate() {
@@ -81,8 +81,8 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     // ONNX Runtime takes a matrix of one row as long as it computes it, and does not load the model where it is constant.
     match cx.input(1).and_then(Fact::rank).filter(|_| stated.is_none()) {
         None | Some(1) => {}
-        Some(2) => return Err(Refusal::lax("the operand pads is not a vector")),
-        Some(_) => return Err(Refusal::invalid("the operand pads is not a vector")),
+        Some(2) => return Err(Refusal::lax("the operand 'pads' is not a vector")),
+        Some(_) => return Err(Refusal::invalid("the operand 'pads' is not a vector")),
     }
     let Some(shape) = data.shape() else {
         let known = if let Some(pads) = stated { Some(pads.len()) } else { cx.input(1).and_then(Fact::static_len) };
@@ -109,7 +109,7 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
         if let (Some(begin), Some(end)) = (begin.as_const_int(), end.as_const_int())
             && [begin, end, dim.as_const().unwrap_or(0)].map(i128::from).iter().sum::<i128>() > i64::MAX.into()
         {
-            return Err(Refusal::invalid("the sum of a dim and its pads overflows"));
+            return Err(Refusal::invalid("the sum of a dim and the two pads of the axis overflows"));
         }
         let size = match (begin, end) {
             (Scalar::Int(begin), Scalar::Int(end)) => scope.add(dim, &scope.add(begin, end)),
@@ -155,7 +155,7 @@ fn fill_of(dtype: DType, value: f32) -> Option<Tensor> {
 fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode: Mode) -> Fact {
     follow(fact, &[data, fill], &|operands| match operands {
         [data, fill] => padded(data, fill, &margins(data.shape(), pads, mode)?),
-        _ => Err(Decline::invalid("data and constant_value have different types")),
+        _ => Err(Decline::invalid("'data' and 'constant_value' have different types")),
     })
 }
 
@@ -163,7 +163,7 @@ fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let (rank, mode) = (data.rank(), mode(cx)?);
     let pads = given_list(cx, 11, pads_attribute(cx.version), 1)?;
-    let pads = pads.ok_or_else(|| Decline::invalid("the operand pads is missing"))?;
+    let pads = pads.ok_or_else(|| Decline::invalid("the operand 'pads' is missing"))?;
     let axes = if cx.version >= 18 && cx.has_input(3) { Some(distinct_axes(&cx.ints(3)?, rank)?) } else { None };
     let pads = per_axis(&pads, axes.as_deref(), rank, 0)?;
     let given = if cx.version >= 11 { cx.optional_tensor(2)? } else { None };
@@ -178,7 +178,7 @@ fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {
                 None if mode != Mode::Constant => Tensor::zeros(data.dtype(), &[])?,
                 None => {
                     return Err(Decline::unsupported(format!(
-                        "the element type {} has no default for constant_value",
+                        "the element type {} has no default for 'constant_value'",
                         data.dtype()
                     )));
                 }
@@ -197,7 +197,7 @@ fn pad_by(cx: &EvalCx<'_>, data: &Tensor, fill: &Tensor, pads: &[(i64, i64)], mo
     cx.budget().take_bytes(positions.saturating_mul(size_of::<usize>()))?;
     moved(&[data, fill], &|operands| match operands {
         [data, fill] => padded(data, fill, &margins),
-        _ => Err(Decline::invalid("data and constant_value have different types")),
+        _ => Err(Decline::invalid("'data' and 'constant_value' have different types")),
     })
 }
 
@@ -275,7 +275,7 @@ fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Declin
     }
     if mode == Mode::Reflect && before.max(after) >= kept.max(1) {
         return Err(Decline::unsupported(format!(
-            "pads add {} reflected elements to a dim of {kept}, which has too few elements to reflect",
+            "'pads' adds {} reflected elements to a dim of {kept}, which has too few elements to reflect",
             before.max(after)
         )));
     }
@@ -284,7 +284,7 @@ fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Declin
 
 fn padded(data: &Tensor, fill: &Tensor, margins: &[Margin]) -> Result<Tensor, Decline> {
     if fill.len() != 1 {
-        return Err(Decline::invalid(format!("constant_value has {} elements instead of 1", fill.len())));
+        return Err(Decline::invalid(format!("'constant_value' has {} elements instead of 1", fill.len())));
     }
     let shape: Vec<usize> = margins.iter().map(Margin::len).collect();
     let mut builder = Builder::new(data, count(&shape)?)?;
@@ -342,7 +342,7 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
     let axes = center_axes(cx, shape.len())?;
     let elements = elements_of(target).unwrap_or_else(|| vec![Scalar::Unknown; axes.len()]);
     if elements.len() != axes.len() {
-        let reason = format!("pads has {} elements, but axes has {}", elements.len(), axes.len());
+        let reason = format!("'pads' has {} elements, but 'axes' has {}", elements.len(), axes.len());
         return Err(if elements.len() == 1 { Refusal::lax(reason) } else { Refusal::invalid(reason) });
     }
     let mut dims = shape.to_vec();
@@ -350,7 +350,7 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
         let Some(dim) = dims.get_mut(axis) else { continue };
         *dim = match element {
             Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
-                return Err(Refusal::lax("an element of shape is negative"));
+                return Err(Refusal::lax("an element of 'shape' is negative"));
             }
             // Of a size below 0 the text says nothing, and ONNX Runtime makes it 0.
             Scalar::Int(size) => cx.scope().max(&Dim::constant(0), &size),
@@ -379,7 +379,7 @@ fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {
     let axes = center_axes(cx, data.rank())?;
     let target = sizes(&cx.ints(1)?)?;
     if target.len() != axes.len() {
-        return Err(Decline::invalid(format!("pads has {} elements, but axes has {}", target.len(), axes.len())));
+        return Err(Decline::invalid(format!("'pads' has {} elements, but 'axes' has {}", target.len(), axes.len())));
     }
     let mut shape = data.shape().to_vec();
     for (&axis, size) in axes.iter().zip(target) {
@@ -390,7 +390,7 @@ fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {
     let pads = center_pads(data.shape(), &shape)?;
     let fill = fill_of(data.dtype(), 0.0);
     let fill = fill.ok_or_else(|| {
-        Decline::unsupported(format!("the element type {} has no default for constant_value", data.dtype()))
+        Decline::unsupported(format!("the element type {} has no default for 'constant_value'", data.dtype()))
     })?;
     Ok(vec![Data::Tensor(pad_by(cx, data, &fill, &pads, Mode::Constant)?)])
 }

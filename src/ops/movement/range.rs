@@ -53,7 +53,7 @@ fn count(cx: &InferCx<'_>, delta: Scalar) -> InferResult {
     let length = match (&start, &limit, &delta) {
         (Scalar::Int(start), Scalar::Int(limit), Scalar::Int(delta)) => {
             if delta.is_const(0) {
-                return Err(Refusal::invalid("the operand delta is 0"));
+                return Err(Refusal::invalid("the operand 'delta' is 0"));
             }
             int_length(scope, start, limit, delta)
         }
@@ -125,10 +125,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (start, limit, delta) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let dtype = start.dtype();
     if [start, limit, delta].iter().any(|operand| operand.len() != 1 || operand.dtype() != dtype) {
-        return Err(Decline::invalid("start, limit and delta are not single elements of one type"));
+        return Err(Decline::invalid("'start', 'limit' and 'delta' are not single elements of one type"));
     }
     if matches!(dtype, DType::Float16 | DType::Bfloat16) && cx.attr_int("stash_type")?.unwrap_or(1) != 1 {
-        return Err(Decline::unsupported("attribute stash_type is not float"));
+        return Err(Decline::unsupported("attribute 'stash_type' is not float"));
     }
     let ints = [start, limit, delta].map(Tensor::to_i64s).map(|ints| ints.and_then(|ints| ints.first().copied()));
     if let [Some(start), Some(limit), Some(delta)] = ints {
@@ -154,7 +154,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.budget().take_work(length as u64)?;
     if !is_sum(start, delta, length, single) {
         return Err(Decline::unsupported(
-            "runtimes round differently: some add delta repeatedly, others multiply it by the position",
+            "runtimes round differently: some add 'delta' repeatedly, and others multiply 'delta' by the position",
         ));
     }
     let result = dispatch_numeric!(dtype, T => {
@@ -197,7 +197,7 @@ fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) 
 
 fn int_count(start: i64, limit: i64, delta: i64) -> Result<usize, Decline> {
     if delta == 0 {
-        return Err(Decline::invalid("the operand delta is 0"));
+        return Err(Decline::invalid("the operand 'delta' is 0"));
     }
     let (distance, step) = (i128::from(limit) - i128::from(start), i128::from(delta));
     // Toward each other the quotient is positive, and rounding it up is adding what is left of a step.
@@ -211,7 +211,7 @@ fn int_count(start: i64, limit: i64, delta: i64) -> Result<usize, Decline> {
 fn float_count(start: f64, limit: f64, delta: f64, single: bool) -> Result<usize, Decline> {
     if delta == 0.0 || !(limit - start).is_finite() || delta.is_nan() {
         return Err(Decline::invalid(format!(
-            "start, limit and delta are {start}, {limit} and {delta}, which give no valid length"
+            "'start', 'limit' and 'delta' are {start}, {limit} and {delta}, which give no valid length"
         )));
     }
     let exact = ((limit - start) / delta).ceil();
@@ -225,7 +225,7 @@ fn float_count(start: f64, limit: f64, delta: f64, single: bool) -> Result<usize
         let distance = limit as f32 - start as f32;
         let (mixed, own) = ((f64::from(distance) / delta).ceil(), f64::from((distance / delta as f32).ceil()));
         if mixed.max(0.0) != exact.max(0.0) || own.max(0.0) != exact.max(0.0) {
-            return Err(Decline::unsupported("the rounding of (limit − start) / delta determines the length"));
+            return Err(Decline::unsupported("the rounding of ('limit' − 'start') / 'delta' determines the length"));
         }
     }
     Ok(if exact > 0.0 { exact as usize } else { 0 })

@@ -27,7 +27,7 @@ fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {
         (0, 1) => Ok(true),
         (1, 0) => Ok(false),
         (time, batch) => Err(Refusal::invalid(format!(
-            "time_axis is {time} and batch_axis is {batch}: one must be 0 and the other one 1"
+            "'time_axis' is {time} and 'batch_axis' is {batch}, but must be 0 and 1, or 1 and 0"
         ))),
     }
 }
@@ -65,14 +65,14 @@ fn reversed(data: &Tensor, lengths: &[i64], time_first: bool) -> Result<Tensor, 
     let (steps, batch) = if time_first { (first, second) } else { (second, first) };
     if lengths.len() != batch {
         return Err(Decline::invalid(format!(
-            "sequence_lens has {} elements, but the batch size is {batch}",
+            "'sequence_lens' has {} elements, but the batch size is {batch}",
             lengths.len()
         )));
     }
     let fits = |&length: &i64| usize::try_from(length).ok().filter(|&length| length <= steps);
     let lengths = lengths.iter().map(fits).collect::<Option<Vec<usize>>>();
-    let lengths =
-        lengths.ok_or_else(|| Decline::invalid(format!("an element of sequence_lens is not between 0 and {steps}")))?;
+    let lengths = lengths
+        .ok_or_else(|| Decline::invalid(format!("an element of 'sequence_lens' is not between 0 and {steps}")))?;
     let mut builder = Builder::new(data, count(shape)?)?;
     if data.is_empty() {
         return builder.finish(shape);

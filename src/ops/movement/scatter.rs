@@ -77,7 +77,7 @@ fn infer_scattered(
     };
     let (starts, run) = places(&shape, &index_shape, &values)?;
     if starts.len().checked_mul(run) != Some(updates.len()) {
-        return Err(Refusal::invalid("the shape of updates does not fit the shape of indices"));
+        return Err(Refusal::invalid("the shape of 'updates' does not fit the shape of 'indices'"));
     }
     let mut written = vec![false; elements.len()];
     let places = starts.iter().flat_map(|&start| start..start.saturating_add(run));
@@ -117,7 +117,7 @@ fn infer_elements(cx: &mut InferCx<'_>) -> InferResult {
         if let (Some(data), Some(other)) = (cx.rank(0), cx.rank(operand))
             && data != other
         {
-            return Err(Refusal::invalid(format!("operand {operand} has rank {other}, but data has rank {data}")));
+            return Err(Refusal::invalid(format!("operand {operand} has rank {other}, but 'data' has rank {data}")));
         }
     }
     infer_scattered(cx, |data, indices, values| element_starts(data, indices, axis, values).map(|starts| (starts, 1)))
@@ -137,7 +137,7 @@ fn eval_elements(cx: &mut EvalCx<'_>) -> EvalResult {
     let axis = scatter_axis(cx, data.rank())?;
     if updates.shape() != indices.shape() {
         return Err(Decline::invalid(format!(
-            "updates and indices have different shapes: {:?} and {:?}",
+            "'updates' and 'indices' have different shapes: {:?} and {:?}",
             updates.shape(),
             indices.shape()
         )));
@@ -152,7 +152,7 @@ fn infer_nd(cx: &mut InferCx<'_>) -> InferResult {
     if let (Some(rank), Some(last)) = (cx.rank(0), last)
         && i64::try_from(rank).is_ok_and(|rank| last > rank)
     {
-        return Err(Refusal::invalid(format!("the last dim of indices is {last}, but data has only {rank} axes")));
+        return Err(Refusal::invalid(format!("the last dim of 'indices' is {last}, but 'data' has only {rank} axes")));
     }
     infer_scattered(cx, |data, indices, values| {
         let starts = tuple_places(data, indices, 0, values)?;
@@ -163,16 +163,19 @@ fn infer_nd(cx: &mut InferCx<'_>) -> InferResult {
 fn eval_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     let (data, indices, updates) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let (&last, tuples) =
-        indices.shape().split_last().ok_or_else(|| Decline::invalid("the operand indices is a scalar"))?;
+        indices.shape().split_last().ok_or_else(|| Decline::invalid("the operand 'indices' is a scalar"))?;
     let rest = data.shape().get(last..);
     let rest = rest.ok_or_else(|| {
         Decline::invalid(format!(
-            "the last dim of indices is {last}, but data has only {} axes after the batch axes",
+            "the last dim of 'indices' is {last}, but 'data' has only {} axes after the batch axes",
             data.rank()
         ))
     })?;
     if updates.shape() != [tuples, rest].concat() {
-        return Err(Decline::invalid(format!("updates have shape {:?}, which does not fit indices", updates.shape())));
+        return Err(Decline::invalid(format!(
+            "'updates' has shape {:?}, which does not fit 'indices'",
+            updates.shape()
+        )));
     }
     claim(cx, data.dtype(), data.shape())?;
     let starts = tuple_places(data.shape(), indices.shape(), 0, &index_values(indices)?)?;
@@ -183,7 +186,7 @@ fn eval_nd(cx: &mut EvalCx<'_>) -> EvalResult {
 fn scattered(data: &Tensor, updates: &Tensor, starts: &[usize], run: usize, how: Reduction) -> Result<Tensor, Decline> {
     if data.dtype() != updates.dtype() {
         return Err(Decline::invalid(format!(
-            "updates have type {}, but data has type {}",
+            "'updates' has type {}, but 'data' has type {}",
             updates.dtype(),
             data.dtype()
         )));
@@ -196,7 +199,7 @@ fn scattered(data: &Tensor, updates: &Tensor, starts: &[usize], run: usize, how:
     }
     let result = moved(&[data, updates], &|operands| match operands {
         [data, updates] => overwrite(data, updates, starts, run),
-        _ => Err(Decline::invalid("data and updates have different element types")),
+        _ => Err(Decline::invalid("'data' and 'updates' have different element types")),
     })?;
     if repeats(starts, run, data.len()) {
         return Err(Decline::unsupported(
@@ -245,7 +248,7 @@ fn reduced_numbers<T: Number>(
     run: usize,
     how: Reduction,
 ) -> Result<Tensor, Decline> {
-    let fails = || Decline::invalid("the shape of updates does not fit the shape of data");
+    let fails = || Decline::invalid("the shape of 'updates' does not fit the shape of 'data'");
     let mut result = data.elements::<T>().ok_or_else(fails)?.into_owned();
     let updates = updates.elements::<T>().ok_or_else(fails)?;
     for (&start, updates) in starts.iter().zip(updates.chunks(run.max(1))) {
@@ -258,7 +261,7 @@ fn reduced_numbers<T: Number>(
                 Reduction::Max | Reduction::Min => {
                     let order = (*element).partial_cmp(&update);
                     let order = order.ok_or_else(|| {
-                        Decline::unsupported("data or updates contain NaN, for which max and min are not defined")
+                        Decline::unsupported("'data' or 'updates' contains NaN, for which the reductions 'max' and 'min' are not defined")
                     })?;
                     let keep = if how == Reduction::Max { order.is_ge() } else { order.is_le() };
                     if keep { *element } else { update }
@@ -293,7 +296,7 @@ fn infer_tensor_scatter(cx: &mut InferCx<'_>) -> InferResult {
         (Some(past), Some(update)) => {
             if past.len() != update.len() {
                 return Err(Refusal::invalid(format!(
-                    "the update has rank {}, but past_cache has rank {}",
+                    "the update has rank {}, but 'past_cache' has rank {}",
                     update.len(),
                     past.len()
                 )));
@@ -317,7 +320,7 @@ fn eval_tensor_scatter(cx: &mut EvalCx<'_>) -> EvalResult {
     let mut differ = pairs.filter(|&(at, (past, update))| if at == axis { update > past } else { update != past });
     if past.rank() != update.rank() || differ.next().is_some() {
         return Err(Decline::invalid(format!(
-            "the update has shape {:?}, which does not fit past_cache of shape {:?}",
+            "the update has shape {:?}, which does not fit 'past_cache' of shape {:?}",
             update.shape(),
             past.shape()
         )));
@@ -332,14 +335,14 @@ fn eval_tensor_scatter(cx: &mut EvalCx<'_>) -> EvalResult {
     let writes = if cx.has_input(2) { cx.ints(2)? } else { vec![0; batch] };
     if writes.len() != batch {
         return Err(Decline::invalid(format!(
-            "write_indices has {} elements, but the batch size is {batch}",
+            "'write_indices' has {} elements, but the batch size is {batch}",
             writes.len()
         )));
     }
     let mut starts = Vec::with_capacity(prefixes.saturating_mul(length));
     for prefix in 0..prefixes {
         let write = writes.get(prefix / (prefixes / batch).max(1)).and_then(|&write| usize::try_from(write).ok());
-        let write = write.ok_or_else(|| Decline::invalid("an element of write_indices is negative"))?;
+        let write = write.ok_or_else(|| Decline::invalid("an element of 'write_indices' is negative"))?;
         let fits = write.checked_add(length).is_some_and(|end| circular || end <= room);
         if !fits {
             return Err(Decline::invalid(format!(

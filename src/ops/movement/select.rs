@@ -42,7 +42,7 @@ fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
             if shape.is_empty() {
                 // ONNX Runtime, where it knows the shape, infers another than it computes, and the run fails.
                 return Err(Refusal::lax(
-                    "X is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
+                    "'X' is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
                 ));
             }
             let rows = Dim::constant(shape.len() as i64);
@@ -97,7 +97,7 @@ fn eval_non_zero(cx: &mut EvalCx<'_>) -> EvalResult {
     let rank = data.rank();
     if rank == 0 {
         return Err(Decline::unsupported(
-            "X is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
+            "'X' is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
         ));
     }
     cx.claim(DType::Bool, data.shape())?;

@@ -34,7 +34,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     } else {
         let size = cx.required(1)?;
         if let Some(length) = size.static_len().filter(|&length| length != 1) {
-            return Err(Refusal::invalid(format!("the operand K has {length} elements instead of 1")));
+            return Err(Refusal::invalid(format!("the operand 'K' has {length} elements instead of 1")));
         }
         elements_of(size).and_then(|elements| elements.first().and_then(Scalar::as_int).cloned())
     };
@@ -49,7 +49,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
             && (size.as_const().is_some_and(|size| size < 0) || scope.gt(size, dim).is_yes())
         {
             let (size, dim) = (scope.format(size), scope.format(dim));
-            return Err(Refusal::invalid(format!("K is {size}, which is out of range for a dim of {dim}")));
+            return Err(Refusal::invalid(format!("'K' is {size}, which is out of range for a dim of {dim}")));
         }
         *dim = size.unwrap_or_else(|| super::dim_up_to(cx, dim));
     }
@@ -70,7 +70,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let largest = cx.version < 11 || cx.attr_flag("largest", true)?;
     let (_, dim, inner) = around(data.shape(), axis)?;
     let size = size.and_then(|size| usize::try_from(size).ok()).filter(|&size| size <= dim);
-    let size = size.ok_or_else(|| Decline::invalid(format!("K is not a single number between 0 and the dim {dim}")))?;
+    let size =
+        size.ok_or_else(|| Decline::invalid(format!("'K' is not a single number between 0 and the dim {dim}")))?;
     let mut shape = data.shape().to_vec();
     if let Some(dim) = shape.get_mut(axis) {
         *dim = size;

@@ -77,7 +77,7 @@ fn eval_transpose(cx: &mut EvalCx<'_>) -> EvalResult {
 fn block(site: &Site<'_>, mode_since: i64) -> Result<(i64, bool), Refusal> {
     let size = site.attr_int("blocksize")?.ok_or_else(|| Refusal::invalid("attribute 'blocksize' is missing"))?;
     if size < 1 {
-        return Err(Refusal::invalid(format!("attribute 'blocksize' is {size}")));
+        return Err(Refusal::invalid(format!("attribute 'blocksize' is {size}, which is not valid")));
     }
     let mode = if site.version < mode_since { None } else { site.attr_str("mode")? };
     match mode {

@@ -27,7 +27,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         return Ok(vec![fact]);
     };
     let &[diagonal] = diagonal.as_slice() else {
-        return Err(Refusal::invalid("the operand k is not a single element"));
+        return Err(Refusal::invalid("the operand 'k' is not a single element"));
     };
     if data.content.is_none() || fact.static_len().is_none_or(|length| length > crate::ir::MAX_ELEMENTS) {
         return Ok(vec![fact]);
@@ -44,7 +44,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let upper = cx.attr_flag("upper", true)?;
     let diagonal = if cx.has_input(1) { cx.ints(1)? } else { vec![0] };
     let &[diagonal] = diagonal.as_slice() else {
-        return Err(Decline::invalid("the operand k is not a single element"));
+        return Err(Decline::invalid("the operand 'k' is not a single element"));
     };
     if data.rank() < 2 {
         return Err(Decline::invalid(format!("the rank of the input is {}, which is less than 2", data.rank())));

@@ -53,7 +53,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     same_dtype(x.dtype(), &[rois])?;
     let cells = read_cells(cx)?.map(|cells| usize::try_from(cells).unwrap_or(usize::MAX));
     let (&[images, channels, height, width], &[count, 5]) = (x.shape(), rois.shape()) else {
-        return Err(Decline::invalid("the rank of X or rois is wrong"));
+        return Err(Decline::invalid("the rank of 'X' or 'rois' is wrong"));
     };
     let scale = cx.attr_float("spatial_scale")?.unwrap_or(1.0);
     let shape = [count, channels, cells[0], cells[1]];
@@ -73,7 +73,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             let corner = |at: usize| roi.get(at).map_or(f64::NAN, |x| x.to_f64());
             let image = corner(0);
             if !(0.0..images as f64).contains(&image) || roi.iter().any(|x| !x.to_f64().is_finite()) {
-                return Err(Decline::invalid("the batch index of a region in rois is out of range"));
+                return Err(Decline::invalid("the batch index of a region in 'rois' is out of range"));
             }
             let image = image as usize;
             let [x1, y1, x2, y2] = [1, 2, 3, 4].map(|at| (corner(at) as f32 * scale).round());
@@ -107,7 +107,7 @@ fn maximum<T: Lane>(pixels: &[T], width: usize, rows: Range<usize>, columns: Ran
     for &value in cell {
         if !value.to_f64().is_finite() {
             return Err(Decline::unsupported(
-                "X contains infinities or NaN, for which runtimes return different maxima",
+                "'X' contains infinities or NaN, for which runtimes return different maxima",
             ));
         }
         if best.is_none_or(|best| value > best) {

@@ -45,7 +45,7 @@ pub(super) fn read_kernel(site: &Site<'_>, rank: Option<usize>) -> Result<Option
         },
         Some(rank) => match rank.checked_sub(2).filter(|&axes| axes > 0) {
             Some(axes) => axes,
-            None => return Err(Refusal::invalid(format!("the rank of X is {rank}, which is less than 3"))),
+            None => return Err(Refusal::invalid(format!("the rank of 'X' is {rank}, which is less than 3"))),
         },
     };
     read_numbers(site, "kernel_shape", count, 1)
@@ -122,7 +122,7 @@ impl Pooling {
         let window = Window::read(cx, kernel.len())?;
         if (0..kernel.len()).any(|axis| is_disputed(&window, axis)) {
             return Err(Decline::unsupported(
-                "auto_pad is SAME and dilations are not 1, for which runtimes pad differently",
+                "attribute 'auto_pad' is SAME_UPPER or SAME_LOWER, and 'dilations' are not 1: runtimes pad differently",
             ));
         }
         let kernel: Vec<usize> = kernel.iter().map(|&taps| usize::try_from(taps).unwrap_or(usize::MAX)).collect();
@@ -308,7 +308,7 @@ fn all_numbers<E: Copy, T: Lane>(values: &[E], read: impl Fn(E) -> T) -> Result<
     // All of a part are looked at, so that several are at once.
     let any = |values: &[E]| values.iter().fold(false, |any, &value| any | read(value).to_f64().is_nan());
     if values.chunks(1024).any(any) {
-        return Err(Decline::unsupported("X contains NaN, for which runtimes return different maxima"));
+        return Err(Decline::unsupported("'X' contains NaN, for which runtimes return different maxima"));
     }
     Ok(())
 }

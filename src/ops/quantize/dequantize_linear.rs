@@ -116,8 +116,11 @@ fn decoded(dtype: DType, code: u8) -> f32 {
 fn zero_points(dtype: DType, zero: &Tensor) -> Result<Option<Vec<i32>>, Decline> {
     if dtype.is_small_float() {
         let nothing = zero.codes().is_some_and(|mut codes| codes.all(|code| code == 0));
-        let decline =
-            || Decline::unsupported("a zero point of an 8-bit or 4-bit float type is not 0, and runtimes ignore it");
+        let decline = || {
+            Decline::unsupported(
+                "a zero point of an 8-bit or 4-bit float type is not 0, and runtimes ignore this zero point",
+            )
+        };
         return if nothing { Ok(None) } else { Err(decline()) };
     }
     let zeros = zero.to_i64s().ok_or_else(|| Decline::invalid("the zero points are not integers"))?;

@@ -93,7 +93,8 @@ impl Target {
     fn new(site: &Site<'_>, dtype: DType, zero: Option<&Tensor>) -> Result<Self, Decline> {
         if let Some(format) = Format::of(dtype) {
             if zero.and_then(Tensor::codes).is_some_and(|mut codes| codes.any(|code| code != 0)) {
-                let reason = "a zero point of an 8-bit or 4-bit float type is not 0, and runtimes ignore it";
+                let reason =
+                    "a zero point of an 8-bit or 4-bit float type is not 0, and runtimes ignore this zero point";
                 return Err(Decline::unsupported(reason));
             }
             return Ok(Target::Float { format, saturate: site.attr_flag("saturate", true)? });
@@ -225,7 +226,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => cx.attr_dtype("precision")?.unwrap_or(DType::Float),
     };
     let precision = Precision::of(precision)
-        .ok_or_else(|| Decline::invalid(format!("attribute precision is {precision}, which is not supported")))?;
+        .ok_or_else(|| Decline::invalid(format!("attribute 'precision' is {precision}, which is not supported")))?;
     cx.claim(dtype, x.shape())?;
     cx.budget().take_work(x.len() as u64)?;
     // What texts and runtimes do is one and the same.
@@ -278,7 +279,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn uncertain() -> Decline {
-    Decline::unsupported("an element is NaN, or its rounding depends on the precision of the runtime")
+    Decline::unsupported("an element is NaN, or the rounding of an element depends on the precision of the runtime")
 }
 
 /// The elements in binary64, exactly.

@@ -80,7 +80,7 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
         let takers = taken.iter().flatten().count();
         if given.is_some_and(|given| given.len() != takers) {
             return Err(Decline::unsupported(format!(
-                "attribute '{name}' must have one number for each of the {takers} functions that use it"
+                "attribute '{name}' must have one number for each of the {takers} functions that use the attribute"
             )));
         }
         let mut given = given.map(|given| given.iter());
@@ -91,7 +91,7 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
                 let said = given.as_mut().and_then(Iterator::next).map(|&value| f64::from(value));
                 said.or(default).ok_or_else(|| {
                     Decline::unsupported(format!(
-                        "attribute '{name}' is missing, and the function has no default for it"
+                        "attribute '{name}' is missing, and the activation function has no default for this attribute"
                     ))
                 })
             })

@@ -72,7 +72,7 @@ fn given<'c, T: Lane>(
     let Some(tensor) = cx.optional_tensor(i)? else { return Ok(None) };
     same_dtype(dtype, &[tensor])?;
     if tensor.shape() != shape {
-        return Err(Decline::invalid(format!("operand {i} has shape {:?}, not {shape:?}", tensor.shape())));
+        return Err(Decline::invalid(format!("operand {i} has shape {:?} instead of {shape:?}", tensor.shape())));
     }
     cx.claim(DType::Double, shape)?;
     read::<T>(tensor).map(Some)
@@ -175,7 +175,10 @@ impl<T: Lane> Cell<'_, T> {
 }
 
 fn rank_3(tensor: &Tensor) -> Result<[usize; 3], Decline> {
-    tensor.shape().try_into().map_err(|_| Decline::invalid(format!("an operand has rank {}, not 3", tensor.rank())))
+    tensor
+        .shape()
+        .try_into()
+        .map_err(|_| Decline::invalid(format!("an operand has rank {} instead of 3", tensor.rank())))
 }
 
 fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
@@ -202,7 +205,7 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
         false => vec![length; batch],
     };
     if lengths.len() != batch || lengths.iter().any(|&own| own == 0 || own > length) {
-        return Err(Decline::unsupported("an element of sequence_lens is 0, or larger than the sequence"));
+        return Err(Decline::unsupported("an element of 'sequence_lens' is 0, or larger than the sequence"));
     }
 
     let terms = width.saturating_add(hidden).saturating_add(32);
@@ -227,7 +230,7 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
     let functions = activations(cx, directions, kind.activations())?;
     let clip = cx.attr_float("clip")?.map_or(f64::INFINITY, f64::from);
     if clip.is_nan() || clip < 0.0 {
-        return Err(Decline::invalid(format!("attribute 'clip' is {clip}")));
+        return Err(Decline::invalid(format!("attribute 'clip' is {clip}, which is not valid")));
     }
 
     let shape = if batch_first { [batch, length, directions, hidden] } else { [length, directions, batch, hidden] };
@@ -313,7 +316,9 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
     let cells = largest(&p) * largest(&first_c).max(largest(&last_c));
     let precise = if dtype == DType::Double { 1u64 << 47 } else { 1 << 18 } as f64;
     if bound + cells > precise {
-        return Err(Decline::unsupported("rounding of the operand of an activation changes its result"));
+        return Err(Decline::unsupported(
+            "rounding of the operand of an activation changes the result of the activation",
+        ));
     }
     // Kernels bound what they compute an activation of, and so make a number of a NaN.
     let is_nan = |value: &T| value.to_f64().is_nan();

@@ -90,7 +90,7 @@ fn parameters_fit(cx: &InferCx<'_>, data: Option<&[Dim]>) -> Result<(), Refusal>
     };
     for (i, parameter) in (1..5).filter_map(|i| Some((i, cx.shape(i)?))) {
         let [entries] = parameter else {
-            return Err(Refusal::invalid(format!("operand {i} has rank {}, not 1", parameter.len())));
+            return Err(Refusal::invalid(format!("operand {i} has rank {} instead of 1", parameter.len())));
         };
         if let Some(channels) = channels.filter(|channels| cx.scope().eq(channels, entries).is_no()) {
             let (channels, entries) = (cx.scope().format(channels), cx.scope().format(entries));
@@ -177,7 +177,7 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
         14.. => cx.attr_flag("training_mode", false)?,
     };
     if training && cx.version < 14 {
-        return Err(Decline::unsupported("the outputs saved_mean and saved_var are not defined before version 14"));
+        return Err(Decline::unsupported("the outputs 'saved_mean' and 'saved_var' are not defined before version 14"));
     }
     let features = cx.version < 9 && !cx.attr_flag("spatial", true)?;
     let layout = Channels::of(data, features)?;
@@ -325,7 +325,7 @@ pub(super) fn infer_layer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     // The one that ONNX Runtime has before 17 takes them, and its result has the type of the scale.
     if data.dtype().zip(cx.dtype(1)).is_some_and(|(data, scale)| data != scale) {
-        return Err(Refusal::unsupported("the types of data and scale differ"));
+        return Err(Refusal::unsupported("the types of the data and 'scale' differ"));
     }
     let stash = cx.attr_int("stash_type")?.unwrap_or(1);
     let stash = i32::try_from(stash).ok().and_then(DType::from_onnx);

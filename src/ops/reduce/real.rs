@@ -60,7 +60,7 @@ pub(super) fn stay_above_zero(dtype: DType, numbers: impl IntoIterator<Item = f6
     if numbers.into_iter().all(|number| number == 0.0 || number.abs() >= least) {
         return Ok(());
     }
-    Err(Decline::unsupported("a sum of squares is so small that it underflows to 0 in the kernels of runtimes"))
+    Err(Decline::unsupported("a sum of squares underflows to 0 in the kernels of runtimes"))
 }
 
 /// Fails if terms of this size may be rounded by more than some thousandth on the way to results of ordinary size.

@@ -99,7 +99,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             };
             Ok(vec![Fact::tensor(dtype, Some(shape.iter().map(either).collect()))])
         }
-        Axes::One if rank == 0 => Err(Refusal::invalid("axes is not empty, but the data is a scalar")),
+        Axes::One if rank == 0 => Err(Refusal::invalid("'axes' is not empty, but the data is a scalar")),
         Axes::One => {
             let alike = shape.first().filter(|first| shape.iter().all(|dim| cx.scope().eq(first, dim).is_yes()));
             let dims = (1..rank).map(|_| alike.cloned().unwrap_or_else(|| cx.fresh_dim())).collect();
@@ -211,7 +211,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let operand = match &axes {
         None => Operand::Absent,
         Some(Some(axes)) => Operand::Known(axes),
-        Some(None) => return Err(Decline::invalid("axes has no integer type")),
+        Some(None) => return Err(Decline::invalid("'axes' has no integer type")),
     };
     if data.is_empty() && axes::from_the_end(cx, &operand)? {
         return Err(Decline::unsupported(
@@ -219,7 +219,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         ));
     }
     let Axes::Known(reduced) = axes::resolve(cx, &operand, data.rank())? else {
-        return Err(Decline::unsupported("the operand axes is not constant"));
+        return Err(Decline::unsupported("the operand 'axes' is not constant"));
     };
     let shape = reduced_shape(data.shape(), &reduced, cx.attr_flag("keepdims", true)?, 1);
     let layout =

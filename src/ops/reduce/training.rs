@@ -43,11 +43,11 @@ pub(super) fn eval_step(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = optimized(cx, cx.inputs().len())?;
     let rate = match reals(cx, cx.tensor(0)?)?.as_slice() {
         [rate] => *rate,
-        _ => return Err(Decline::invalid("R (the learning rate) is not a single number")),
+        _ => return Err(Decline::invalid("'R' (the learning rate) is not a single number")),
     };
     let step = match cx.ints(1)?.as_slice() {
         [step] => *step,
-        _ => return Err(Decline::invalid("T (the update count) is not a single number")),
+        _ => return Err(Decline::invalid("'T' (the update count) is not a single number")),
     };
     let mut updated: Vec<Vec<Data>> = vec![Vec::new(); groups(cx).1.len()];
     for i in 0..count {

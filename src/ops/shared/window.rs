@@ -61,7 +61,9 @@ impl Window {
             Some("SAME_UPPER") => AutoPad::SameUpper,
             Some("SAME_LOWER") => AutoPad::SameLower,
             Some("VALID") => AutoPad::Valid,
-            Some(other) => return Err(Refusal::invalid(format!("attribute 'auto_pad' is '{other}'"))),
+            Some(other) => {
+                return Err(Refusal::invalid(format!("attribute 'auto_pad' is '{other}', which is not valid")));
+            }
         };
         let pads = read_numbers(site, "pads", axes.saturating_mul(2), 0)?.unwrap_or_else(|| vec![0; 2 * axes]);
         let (begins, ends) = pads.split_at(axes);
@@ -192,7 +194,7 @@ impl Window {
             return Err(Decline::invalid("the rank of the kernel does not fit the rank of the data"));
         }
         if self.is_disputed() {
-            return Err(Decline::unsupported("both attributes pads and auto_pad define the padding"));
+            return Err(Decline::unsupported("both attributes 'pads' and 'auto_pad' define the padding"));
         }
         (0..sizes.len())
             .map(|at| {

@@ -46,7 +46,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let last = Dim::constant(if kind.is_real() { 1 } else { 2 });
     // A runtime that computes such an axis takes it, and does not load the model where it is constant.
     if cx.version >= 20 && cx.input(2).and_then(Fact::rank).is_some_and(|rank| rank > 0) {
-        return Err(Refusal::lax("the operand axis is not a scalar"));
+        return Err(Refusal::lax("the operand 'axis' is not a scalar"));
     }
     let axis = match cx.version {
         ..20 => Some(cx.attr_int("axis")?.unwrap_or(1)),
@@ -62,7 +62,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let axis = axis_in(axis, data.len())?;
     let Some(dim) = signal.get(axis) else {
-        return Err(Refusal::invalid("axis is the last axis, which holds the real and imaginary parts"));
+        return Err(Refusal::invalid("'axis' is the last axis, which holds the real and imaginary parts"));
     };
     let scope = cx.scope();
     let length = match (cx.has_input(1), kind.is_real()) {
@@ -76,7 +76,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let size = if kind.one_sided && !kind.inverse { one_sided(cx, &length) } else { length };
     if size.as_const().is_some_and(|size| size < 0) {
-        return Err(Refusal::invalid("dft_length is negative"));
+        return Err(Refusal::invalid("'dft_length' is negative"));
     }
     let mut shape = signal.to_vec();
     if let Some(place) = shape.get_mut(axis) {
@@ -103,10 +103,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let axis = axis_in(axis, data.rank())?;
     let dim = *signal
         .get(axis)
-        .ok_or_else(|| Decline::invalid("axis is the last axis, which holds the real and imaginary parts"))?;
+        .ok_or_else(|| Decline::invalid("'axis' is the last axis, which holds the real and imaginary parts"))?;
     if kind.one_sided && (*parts == 2) != kind.inverse {
         return Err(Decline::invalid(
-            "onesided is 1, which requires real data, or complex frequencies for the inverse",
+            "attribute 'onesided' is 1, but the data is complex, or, for an inverse transform, the frequencies are real",
         ));
     }
     let size = match (cx.has_input(1), kind.is_real()) {
@@ -115,11 +115,11 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         (false, false) => dim,
     };
     if size == 0 {
-        return Err(Decline::invalid("dft_length is 0"));
+        return Err(Decline::invalid("'dft_length' is 0"));
     }
     if kind.is_real() && dim != size / 2 + 1 {
         return Err(Decline::unsupported(
-            "the number of frequencies does not fit dft_length, for which runtimes return different values",
+            "the number of frequencies does not fit 'dft_length', for which runtimes return different values",
         ));
     }
     let places = if kind.one_sided && !kind.inverse { size / 2 + 1 } else { size };

@@ -21,7 +21,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = output_dtype(cx)?;
     let (bins, length) = (number(cx, 0), number(cx, 1));
     if [&bins, &length].into_iter().flatten().any(|number| number.as_const().is_some_and(|number| number < 0)) {
-        return Err(Refusal::invalid("num_mel_bins or dft_length is negative"));
+        return Err(Refusal::invalid("'num_mel_bins' or 'dft_length' is negative"));
     }
     let rows = length.map_or_else(|| cx.fresh_dim(), |length| one_sided(cx, &length));
     let columns = bins.unwrap_or_else(|| cx.fresh_dim());
@@ -37,12 +37,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let (low, high) = (edge(3)?, edge(4)?);
     if rate <= 0 || high < low {
-        return Err(Decline::invalid("lower_edge_hertz is not below upper_edge_hertz"));
+        return Err(Decline::invalid("'lower_edge_hertz' is not below 'upper_edge_hertz'"));
     }
     let shape = [size / 2 + 1, bins];
     cx.claim(dtype, &shape)?;
     cx.claim(DType::Double, &shape)?;
-    let count = bins.checked_add(2).ok_or_else(|| Decline::OverBudget("num_mel_bins is too large".into()))?;
+    let count = bins.checked_add(2).ok_or_else(|| Decline::OverBudget("'num_mel_bins' is too large".into()))?;
     cx.claim(DType::Double, &[count])?;
     cx.budget().take_work(
         (count as u64).saturating_mul(64).saturating_add(crate::tensor::product(&shape).unwrap_or(0) as u64),

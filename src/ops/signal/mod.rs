@@ -47,7 +47,8 @@ fn scalar(cx: &EvalCx<'_>, i: usize) -> Result<i64, Decline> {
 
 /// A number of elements: an integer that is not negative.
 fn length(number: i64) -> Result<usize, Decline> {
-    usize::try_from(number).map_err(|_| Decline::invalid(format!("a length operand is {number}")))
+    usize::try_from(number)
+        .map_err(|_| Decline::invalid(format!("an operand that gives a length is {number}, which is not valid")))
 }
 
 /// How many frequencies a transform of real numbers has: `⌊length / 2⌋ + 1`.

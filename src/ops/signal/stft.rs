@@ -40,7 +40,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let scope = cx.scope();
     let step = number(cx, 1);
     if step.as_ref().and_then(Dim::as_const).is_some_and(|step| step <= 0) {
-        return Err(Refusal::invalid("frame_step is not positive"));
+        return Err(Refusal::invalid("'frame_step' is not positive"));
     }
     let frames = match (signal, &frame, step) {
         (Some((_, length)), Some(frame), Some(step)) if scope.ge(&step, &Dim::constant(1)).is_yes() => {
@@ -61,7 +61,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let mut shape: Vec<Dim> =
         [batch, frames, bins].into_iter().map(|dim| dim.unwrap_or_else(|| cx.fresh_dim())).collect();
     if shape.iter().any(|dim| dim.as_const().is_some_and(|dim| dim < 0)) {
-        return Err(Refusal::invalid("frame_length is larger than the signal"));
+        return Err(Refusal::invalid("'frame_length' is larger than the signal"));
     }
     shape.push(Dim::constant(2));
     Ok(vec![Fact::tensor(dtype, Some(shape))])
@@ -78,7 +78,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let one_sided = cx.attr_flag("onesided", true)?;
     if one_sided && parts == 2 {
-        return Err(Decline::invalid("onesided is 1, but the signal is complex"));
+        return Err(Decline::invalid("'onesided' is 1, but the signal is complex"));
     }
     let step = length(scalar(cx, 1)?)?;
     let own = window.map_or(total, crate::tensor::Tensor::len);
@@ -87,7 +87,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         same_dtype(signal.dtype(), &[window])?;
         if window.shape() != [frame] {
             return Err(Decline::invalid(format!(
-                "the window has shape {:?}, but frame_length is {frame}",
+                "the window has shape {:?}, but 'frame_length' is {frame}",
                 window.shape()
             )));
         }
@@ -95,7 +95,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let room = total.checked_sub(frame).filter(|_| frame > 0);
     let frames = room.and_then(|room| room.checked_div(step)).and_then(|frames| frames.checked_add(1));
     let frames = frames.ok_or_else(|| {
-        Decline::invalid(format!("frame_length {frame} and frame_step {step} do not fit a signal of length {total}"))
+        Decline::invalid(format!(
+            "'frame_length' {frame} and 'frame_step' {step} do not fit a signal of length {total}"
+        ))
     })?;
     let bins = if one_sided { frame / 2 + 1 } else { frame };
     let shape = [batch, frames, bins, 2];

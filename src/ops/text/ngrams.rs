@@ -69,7 +69,9 @@ impl<I: Clone + Eq + std::hash::Hash> Pool<I> {
         let starts = site.attr_ints("ngram_counts")?.unwrap_or_default();
         let indexes = site.attr_ints("ngram_indexes")?.unwrap_or_default();
         if shortest == 0 || longest < shortest || longest > starts.len() {
-            return Err(Decline::invalid(format!("min_gram_length is {shortest} and max_gram_length is {longest}")));
+            return Err(Decline::invalid(format!(
+                "'min_gram_length' is {shortest} and 'max_gram_length' is {longest}"
+            )));
         }
         let broken = || Decline::invalid("attribute 'ngram_counts' does not fit the length of the pool");
         let bound = |at: usize| match starts.get(at) {
@@ -158,7 +160,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Some("TF") => Mode::Count,
         Some("IDF") => Mode::Presence,
         Some("TFIDF") => Mode::Weighted,
-        other => return Err(Decline::invalid(format!("attribute 'mode' is '{}'", other.unwrap_or_default()))),
+        other => {
+            return Err(Decline::invalid(format!(
+                "attribute 'mode' is '{}', which is not valid",
+                other.unwrap_or_default()
+            )));
+        }
     };
     let (row, shape) = match data.shape() {
         [] => (1, vec![width]),
@@ -171,7 +178,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let in_order = indexes.iter().enumerate().all(|(at, &index)| usize::try_from(index).ok() == Some(at));
     if !weights.is_empty() && (!in_order || weights.len() != width) {
         return Err(Decline::unsupported(
-            "attribute ngram_indexes is not 0, 1, 2, …, or weights has another length: runtimes assign the weights differently",
+            "attribute 'ngram_indexes' is not 0, 1, 2, …, or attribute 'weights' has another length: runtimes assign the weights differently",
         ));
     }
     cx.claim(DType::Float, &shape)?;
@@ -186,7 +193,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
         _ => {
             return Err(Decline::invalid(
-                "the types of the pool (pool_int64s or pool_strings) and of the operand differ",
+                "the types of the pool ('pool_int64s' or 'pool_strings') and of the operand differ",
             ));
         }
     };

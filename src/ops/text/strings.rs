@@ -90,7 +90,7 @@ fn pieces<'s>(string: &'s str, delimiter: &str, splits: usize) -> Result<Vec<&'s
         if pieces.len() == splits {
             if rest.ends_with(' ') {
                 return Err(Decline::unsupported(
-                    "an element ends with blanks and maxsplit is set, for which runtimes return different pieces",
+                    "an element ends with blanks, and 'maxsplit' is set: runtimes return different pieces",
                 ));
             }
             pieces.push(rest);
@@ -144,7 +144,7 @@ fn infer_normalizer(cx: &mut InferCx<'_>) -> InferResult {
         None => None,
         Some([dim]) => Some(vec![count(dim)]),
         Some([batch, dim]) if !cx.scope().eq(batch, &one).is_no() => Some(vec![one.clone(), count(dim)]),
-        Some(_) => return Err(Refusal::invalid("the shape of X is neither [C] nor [1, C]")),
+        Some(_) => return Err(Refusal::invalid("the shape of 'X' is neither [C] nor [1, C]")),
     };
     Ok(vec![Fact::tensor(Some(DType::String), shape)])
 }
@@ -181,7 +181,7 @@ fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
         None | Some("NONE") => Case::Keep,
         Some("LOWER") => Case::Lower,
         Some("UPPER") => Case::Upper,
-        Some(other) => return Err(Decline::invalid(format!("case_change_action is '{other}'"))),
+        Some(other) => return Err(Decline::invalid(format!("'case_change_action' is '{other}', which is not valid"))),
     };
     let folded = if cx.attr_flag("is_case_sensitive", false)? { Case::Keep } else { Case::Lower };
     let stopwords = cx.attr_strings("stopwords")?.unwrap_or_default();

@@ -30,7 +30,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             (
                 "runs-together",
-                "each axis of the Reshape's output merges adjacent axes of x, and at least one output axis merges several",
+                "each axis of the Reshape's output is an axis of x or merges adjacent axes of x, and at least one axis of the output merges several axes of x",
             ),
             ("sizes-said", "a constant can express the shape of the new Reshape"),
             ("one-reader", "the output of the Reshape has no other consumer"),

@@ -23,17 +23,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             (
                 "no-cancelling",
-                "in a sum, b ± a is not much smaller than a and b: (x + a) − a rounds x, and replacing it by x would change the result",
+                "in a sum, b ± a is not much smaller than a and b. For example, (x + a) − a rounds x, so that replacing the expression by x would change the result",
             ),
             (
                 "in-range",
-                "in a product, a·b is finite and not subnormal; if b could hide an overflow or underflow of x·a, none occurs for x of moderate size (2⁻³² to 2³² in float)",
+                "in a product, a·b is finite and not subnormal. If b could hide an overflow or underflow of x·a, the product x·a neither overflows nor underflows for x of moderate size (2⁻³² to 2³² in float)",
             ),
-            (
-                "no-sizes",
-                "x is not computed from dims alone, because its consumers may convert the result back to a dim",
-            ),
-            ("no-larger", "the new constants take no more bytes than the removed ones"),
+            ("no-sizes", "x is not computed from dims alone, because consumers may convert the result back to a dim"),
+            ("no-larger", "the new constants take no more bytes than the removed constants"),
             ("one-reader", "the result of the first operator has no other consumer"),
         ],
         exact: false,
@@ -47,9 +44,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         premises: &[
             (
                 "wrapping-type",
-                "the element type is an integer of 32 or 64 bits, whose overflow wraps in the same way on both sides",
+                "the element type is an integer type of 32 or 64 bits: an overflow wraps around in the same way on both sides of the law",
             ),
-            ("no-larger", "the new constants take at most 768 bytes more than the removed ones"),
+            ("no-larger", "the new constants take at most 768 bytes more than the removed constants"),
             ("one-reader", "the result of the first operator has no other consumer"),
         ],
         exact: true,

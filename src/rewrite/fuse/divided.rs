@@ -19,29 +19,32 @@ use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalization-as-quotient",
-    law: "x · (1/√v) = x/√v, d·d = d²",
+    law: "x · (1/√v) = x/√v, d·d = d², where v = mean(d²) + ε",
     sentence: "Rewrites a decomposed normalization in the form that runtimes fuse: a division by a square root, and Pow for squares.",
     premises: &[
         (
             "normalization",
-            "x/√v is a layer normalization or an RMS normalization: v is a mean of squares plus a positive ε",
+            "x/√v is a layer normalization or an RMS normalization: v is the sum of a mean of squares and a positive ε",
         ),
         (
             "has-rows",
-            "x has rank 2 or more, because ONNX Runtime fuses the normalization of a vector with a scalar scale into a node with a missing operand",
+            "x has rank 2 or more. If x is a vector and the scale a scalar, ONNX Runtime fuses the normalization into a node without the required operand for the scale",
         ),
         (
             "wide-axis",
-            "the last axis is proved not to have size 1, because ONNX Runtime rejects a scale that broadcasts this axis to a larger size",
+            "the last axis of x is proved not to have size 1. ONNX Runtime rejects a scale that broadcasts an axis of size 1 to a larger size",
         ),
         (
             "epsilon-read",
             "the element type is float, and ε has one element, because ONNX Runtime may replace any other ε by 10⁻⁵",
         ),
-        ("same-shape", "x/√v has the rank of x, because ONNX Runtime's kernel ignores additional axes of ε"),
+        (
+            "same-shape",
+            "x/√v has the rank of x. If the constant ε has more axes than x, ONNX Runtime's kernel of the fused normalization ignores these axes",
+        ),
         (
             "not-known",
-            "the normalization does not have this form yet, and the model's operator set contains no operator for it",
+            "the normalization does not have this form yet, and the model's operator set contains no normalization operator that can replace the nodes",
         ),
         ("one-reader", "the inverse 1/√v has no other consumer"),
     ],

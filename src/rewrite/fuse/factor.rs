@@ -35,21 +35,21 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ),
         (
             "no-attention",
-            "s does not scale the scores, queries or keys of an attention that transformer optimizers recognize by this factor",
+            "s does not scale the scores, queries or keys of an attention, if transformer optimizers recognize the attention by the factor s",
         ),
         (
             "readers-undo",
-            "each other consumer of a value on these paths can divide a constant by s, and so undo the factor",
+            "each other consumer of a value on these paths has a constant operand, and dividing this constant by s undoes the factor",
         ),
         (
             "in-range",
             "for operands of moderate size (2⁻³² to 2³² in float), products with the old and the new constants neither overflow nor underflow",
         ),
         ("one-number", "s is a positive scalar constant, and neither s nor 1/s is subnormal or infinite"),
-        ("no-sizes", "x is not computed from dims alone, because its consumers may convert the result back to a dim"),
+        ("no-sizes", "x is not computed from dims alone, because consumers may convert the result back to a dim"),
         (
             "own-weights",
-            "each changed constant has no other consumer, or is small: at most 16 bytes, or a bias much smaller than the changed weights",
+            "each changed constant has no other consumer, or is small. A constant is small if it takes at most 16 bytes, or is a bias much smaller than the changed weights",
         ),
     ],
     exact: false,

@@ -23,7 +23,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("covered-type", "the element type is a float type that Gemm accepts in the model's operator set"),
         (
             "not-normalized",
-            "A is not a Reshape of a layer normalization, because ONNX Runtime's transformer optimizer removes such a Reshape, and one after the Gemm, without checking their shapes",
+            "A is not the Reshape of the result of a layer normalization. ONNX Runtime's transformer optimizer would remove this Reshape, and a Reshape after the Gemm, without checking the shapes",
         ),
         ("one-reader", "the result of the MatMul has no other consumer"),
     ],

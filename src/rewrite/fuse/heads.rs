@@ -29,7 +29,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
                 "one-batch",
                 "q, k and v have the same batch size, because Attention broadcasts the batch only if the head axis precedes the sequence axis",
             ),
-            ("no-cache", "the Attention has no past keys and values, and only its first output is used"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
             (
                 "fewer",
                 "the number of nodes does not grow, even if the nodes that split an operand have other consumers and are kept",
@@ -43,7 +46,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "attention-of-parts",
         law: "join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x); q_num_heads, kv_num_heads), where part separates q, k and v and splits them into heads, and join merges heads",
-        sentence: "Replaces the Reshape, Transpose and selection that separate queries, keys and values of one value by a Split before Attention, if `--opset` requests an operator set.",
+        sentence: "Replaces the Reshape, the Transpose and the selections before Attention by a Split of one value into queries, keys and values, if `--opset` requests an operator set.",
         premises: &[
             (
                 "parted",
@@ -51,7 +54,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
             ),
             ("three", "queries, keys and values together are the whole value"),
             ("joined", "the result of the Attention is transposed so that the sequence axis precedes the head axis"),
-            ("no-cache", "the Attention has no past keys and values, and only its first output is used"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
             ("one-reader", "the intermediate values have no other consumer"),
         ],
         exact: false,
@@ -63,8 +69,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v), where repeat repeats each head",
         sentence: "Removes the repetition of key and value heads before a grouped-query Attention, if `--opset` requests an operator set.",
         premises: &[
-            ("repeated", "k and v contain each head the same number of times in a row"),
-            ("no-cache", "the Attention has no past keys and values, and only its first output is used"),
+            ("repeated", "k and v contain each head equally often, with all copies of a head next to each other"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
         ],
         exact: false,
         operators: &["Attention"],

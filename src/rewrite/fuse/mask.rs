@@ -32,20 +32,20 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "self-attention",
-            "all consumers of the mask are attentions, and queries, keys and values of each attention are products of one value; in the form with 1 − m, one such attention suffices",
+            "all consumers of the mask are self-attentions: the queries, keys and values of each attention are matrix products of the same value. In the form with 1 − m, one self-attention among the consumers suffices",
         ),
         (
             "flags",
-            "b or m has one flag or integer per batch element and key, and size 1 on the axes of heads and queries",
+            "the mask b or m has one element per batch element and key, and size 1 on the axes of heads and queries",
         ),
         (
             "scaled",
-            "the scores are multiplied or divided by one number, whose inverse is neither subnormal nor infinite",
+            "the scores are multiplied or divided by one number, and the inverse of this number is neither subnormal nor infinite",
         ),
         ("negative", "l is one negative finite number, and the other choice of the Where is 0 or 1 − m"),
         (
             "open-sizes",
-            "a dim of the mask is dynamic, or the mask has the form with 1 − m, because runtimes flatten products with constant dims to rows",
+            "in the form with b, a dim of the mask is dynamic, because runtimes flatten matrix products with constant dims to rows",
         ),
     ],
     exact: false,

@@ -28,12 +28,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "Replaces a decomposed normalization by LayerNormalization or RMSNormalization.",
     premises: &[
         ("last-axes", "all means are computed over the same trailing axes, with keepdims = 1"),
-        ("scale-shape", "the shape of γ is that of these trailing axes"),
+        ("scale-shape", "γ has the dims of these trailing axes"),
         ("positive-epsilon", "ε is a positive number"),
-        ("binary32", "the element type is float, in which the operators compute the means"),
+        ("binary32", "the element type is float, because the operators compute the means in float"),
         (
             "known",
-            "the model's operator set contains the operator: LayerNormalization since 17, RMSNormalization since 23",
+            "the model's operator set contains the operator: LayerNormalization exists since operator set 17, and RMSNormalization since 23",
         ),
         ("one-reader", "the intermediate values of the formula have no other consumer"),
     ],

@@ -21,16 +21,16 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("two-numbers", "each operand is the result of a multiplication or division by one number"),
         (
             "moderate",
-            "a·b is positive and near 1 (2⁻¹⁶ to 2¹⁶ in float), and a·x and b·y neither overflow nor underflow for x and y of moderate size (2⁻³² to 2³² in float)",
+            "a·b is positive and near 1 (2⁻¹⁶ to 2¹⁶ in float). For x and y of moderate size (2⁻³² to 2³² in float), a·x and b·y neither overflow nor underflow",
         ),
         (
             "no-sizes",
-            "the product is not computed from dims alone, because its consumers may convert the result back to a dim",
+            "the product is not computed from dims alone, because consumers may convert the result back to a dim",
         ),
         ("one-reader", "the intermediate values have no other consumer"),
         (
             "not-dequantized",
-            "neither x nor y is the result of a DequantizeLinear: ONNX Runtime would fuse the two nodes, and its kernel refuses an operand x with one scale per column",
+            "neither x nor y is the result of a DequantizeLinear. ONNX Runtime would fuse the DequantizeLinear and the MatMul, and the kernel of the fused node refuses an operand x with one scale per column",
         ),
     ],
     exact: false,

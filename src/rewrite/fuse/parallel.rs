@@ -25,18 +25,18 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     sentence: "Merges products of one operand x with several weights into one product and a Split.",
     premises: &[
         ("alike", "the products have the same operator, the same attributes and the same first operand x"),
-        ("pays", "there are at least three products, or the operators that follow them can be merged as well"),
+        ("pays", "there are at least three products, or the operators after the products can be merged as well"),
         ("no-output", "none of the products is a graph output"),
         ("own-weights", "the weights have no other consumer"),
         (
             "no-images",
-            "the products are not convolutions of images (rank 4), because runtimes store image channels in blocks that a Split does not support",
+            "the products are not convolutions of images (rank 4). Runtimes store the channels of images in blocks, and have no Split for blocks",
         ),
         (
             "no-kernels",
-            "the products are not two matrix products with different activations, because runtimes fuse each product with its activation",
+            "the products are not two matrix products with different activations, because runtimes fuse each product with the activation",
         ),
-        ("no-attention", "the products are not the queries, keys and values, with biases, of an attention"),
+        ("no-attention", "the products do not compute the queries, keys and values of an attention with biases"),
     ],
     exact: false,
     operators: &["MatMul", "Gemm", "Conv"],

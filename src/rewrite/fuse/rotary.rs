@@ -27,12 +27,15 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁) for halves x₁, x₂, cos₁, sin₁",
         sentence: "Replaces a decomposed rotary embedding by the operator RotaryEmbedding.",
         premises: &[
-            ("known", "the model's operator set contains RotaryEmbedding, which exists since 23"),
+            ("known", "the model's operator set contains RotaryEmbedding, which exists since operator set 23"),
             ("has-kernel", "runtimes have a kernel of the operator for the element type"),
-            ("halves", "x has rank 4, x₁ and x₂ are the halves of its last axis, and the second half is negated"),
-            ("same-angles", "the two halves of cos, and those of sin, are proved to be equal, and equal for all heads"),
+            ("halves", "x has rank 4, x₁ and x₂ are the halves of the last axis of x, and the second half is negated"),
+            (
+                "same-angles",
+                "the two halves of cos are proved to be equal, and the two halves of sin are proved to be equal. All heads use the same cos and sin",
+            ),
             ("own-length", "cos and sin have an entry for every position of the sequence"),
-            ("pays", "if cos and sin must be broadcast over the batch, other embeddings share the broadcast"),
+            ("pays", "if cos and sin must be broadcast over the batch, other rotary embeddings use the same broadcast"),
             ("one-reader", "the intermediate values of the formula have no other consumer"),
         ],
         exact: false,
@@ -55,12 +58,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "rotary-heads",
         law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads)), where part splits the last axis into heads and transposes",
-        sentence: "Moves the split into heads after a rotary embedding, which splits by its attribute num_heads.",
+        sentence: "Moves the split into heads after a rotary embedding, because RotaryEmbedding can split the operand into heads by attribute num_heads.",
         premises: &[
             ("parted", "x is reshaped to [batch, length, heads, size], and then transposed"),
             (
                 "for-attention",
-                "the only consumer is an attention whose other operands are split into heads in the same way, and whose heads are merged afterwards",
+                "the only consumer of the rotary embedding is an attention. All operands of the attention are split into heads in the same way, and the heads of the result are merged",
             ),
             ("one-reader", "the intermediate values have no other consumer"),
         ],

@@ -29,19 +29,19 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     premises: &[
         (
             "all-numbers",
-            "all dims of x and of the result are positive constants, and the model's operator set contains no Attention, which requires operands of the original rank",
+            "all dims of x and of the result are positive constants. The model's operator set does not contain the operator Attention, which requires operands of the original rank",
         ),
         ("more-axes", "x has rank 3 or more"),
         ("weights", "W is a constant matrix, and c is a constant vector or scalar"),
         ("covered-type", "the element type is float16, float or double"),
         (
             "no-attention",
-            "the product does not belong to an attention that transformer optimizers match, nor follow it closely",
+            "the product is not part of an attention that transformer optimizers match, and not one of the few products between two such attentions. The optimizers merge the biases of these products into kernels of their own",
         ),
         ("one-reader", "the product x·W has no other consumer"),
         (
             "pays",
-            "x is the Reshape of a matrix, or has several products or Reshapes as consumers; or a Reshape consumes the sum, or element-wise operators lead from the sum to another product",
+            "at least one of four statements holds: (1) x is the Reshape of a matrix; (2) several matrix products or Reshapes read x; (3) a Reshape reads the sum; (4) element-wise operators lead from the sum to another matrix product",
         ),
     ],
     exact: false,

@@ -30,7 +30,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
         ("all-numbers", "all dims are positive constants"),
         (
             "row-by-row",
-            "each node in f is element-wise or normalizes along the last axis, with constants of rank 1 at most, or multiplies by a constant matrix",
+            "each node in f is one of three: (1) an element-wise operator with constants of rank 1 at most; (2) a normalization along the last axis with constants of rank 1 at most; (3) a product with a constant matrix",
         ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],

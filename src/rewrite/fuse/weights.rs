@@ -23,21 +23,24 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
     sentence: "Merges a scale and a shift of channels into the weights and the bias of the preceding node.",
     premises: &[
-        ("per-channel", "s and t are constant within each channel, and their broadcast does not enlarge the result"),
+        (
+            "per-channel",
+            "s and t are constant within each channel, and broadcasting s and t does not enlarge the result",
+        ),
         ("inference", "a BatchNormalization is in inference mode"),
-        ("known-bias", "the bias b, if it changes, is a constant"),
+        ("known-bias", "if the rule changes the bias b, b is a constant"),
         (
             "takes-shift",
-            "if t is not 0, the preceding node accepts a bias; a MatMul does if it can be written as a Gemm and x is not a layer normalization",
+            "if t is not 0, the preceding node accepts a bias. A MatMul accepts a bias if a Gemm can replace the MatMul, and x is not the result of a layer normalization",
         ),
         (
             "in-range",
-            "for x of moderate size (2⁻³² to 2³² in float), products with the new weights neither overflow nor underflow; nor do products with the old weights, if s could hide that",
+            "for x of moderate size (2⁻³² to 2³² in float), products with the new weights neither overflow nor underflow. If s could hide an overflow or underflow of products with the old weights, these products neither overflow nor underflow for such x",
         ),
-        ("no-cancelling", "the sum s·b + t does not cancel: it keeps at least half of its digits"),
+        ("no-cancelling", "the sum s·b + t does not cancel: the result keeps at least half of the significant digits"),
         (
             "signs-of-zero",
-            "s is positive, or s is negative and the bias is not 0, or all consumers of the result add to it: in other cases, −0 could replace 0 in a division",
+            "at least one of three statements holds: (1) s is positive; (2) s is negative, and the bias is not 0; (3) every consumer of the result is an addition, or ignores the sign of a zero. In all other cases, the result could be −0 instead of 0, and a division by the result would return −∞ instead of ∞",
         ),
         ("own-weights", "the changed weights have no other consumer"),
         ("one-reader", "the result of the preceding node has no other consumer"),

@@ -88,7 +88,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let samples = match (image.format, wanted) {
         (from, to) if from == to => image.samples,
         (PixelFormat::Grayscale, _) => {
-            return Err(Decline::unsupported("the image is grayscale, but pixel_format requires colors"));
+            return Err(Decline::unsupported("the image is grayscale, but 'pixel_format' requires colors"));
         }
         (from, PixelFormat::Grayscale) => image.samples.as_chunks().0.iter().map(|&pixel| grey(pixel, from)).collect(),
         _ => {
