@@ -456,3 +456,32 @@ def part_looked_up(mutant):
 
 
 part_looked_up.mutants = ("not laid out",)
+
+
+@law(
+    "block-in-filled",
+    "a block u written into v at start is Pad(u, start, d − start − n) with v, for a start of either sign",
+    at="src/rewrite/index/number.rs: margins_of",
+)
+def _(s, d, first, n, j):
+    s.give(d >= 0, 0 <= j, j < n)
+    # Entry j is written to the place first + j, counted from the end if that is negative; every run with a result has only such places.
+    s.give(-d <= first, first + n <= d)
+    s.need(block_does_not_turn_around=Or(first >= 0, first + n <= 0))
+    index = first + j
+    place = If(index < 0, index + d, index)
+    start = If(first < 0, first + d, first)
+    s.claim(place == start + j, start >= 0, d - (start + n) >= 0)
+    s.wrong(start_is_not_counted=place == first + j)
+
+
+@law(
+    "places-of-a-slice",
+    "places o + k for k < size are x[o : e], whatever the axis's size d, if size is min(d, e) − min(d, o)",
+    at="src/rewrite/index/number.rs: end_of_slice",
+)
+def _(s, d, o, e, size, k):
+    s.give(d >= 0, 0 <= o, o <= e)
+    s.need(as_long_as_the_slice=size == imin(d, e) - imin(d, o))
+    s.claim((And(0 <= k, k < size)) == And(o <= o + k, o + k < e, o + k < d))
+    s.claim(imin(d, o) + size + (d - imin(d, e)) == d)

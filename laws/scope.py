@@ -3,7 +3,7 @@
 from law import law
 
 
-@law("relation-by-primitive", "c·p + k ≥ 0 ⇔ p ≥ −⌊k/c⌋ for c ≥ 1", at="src/dim/scope.rs: assume_non_negative")
+@law("relation-by-primitive", "c·p + k ≥ 0 ⇔ p ≥ −⌊k/c⌋ for c ≥ 1", at="src/dim/scope/known.rs: assume_non_negative")
 def _(s, p, c, k):
     s.need(content_is_positive=c >= 1)
     s.claim((c * p + k >= 0) == (p + s.floor(k, c) >= 0))
@@ -13,7 +13,7 @@ def _(s, p, c, k):
 @law(
     "relation-of-numerator",
     "low ≤ ⌊n/m⌋ ⇔ n − low·m ≥ 0, and ⌊n/m⌋ ≤ high ⇔ high·m + m − 1 − n ≥ 0, for m > 0",
-    at="src/dim/scope.rs: of_numerator",
+    at="src/dim/scope/known.rs: of_numerator",
 )
 def _(s, n, m, low, high):
     s.need(divisor_is_positive=m >= 1)
@@ -22,14 +22,14 @@ def _(s, n, m, low, high):
     s.wrong(without_the_rest=(q <= high) == (high * m - n >= 0))
 
 
-@law("equation-by-primitive", "c·p + k = 0 has a solution only if c divides k, and then p + k/c = 0", at="src/dim/scope.rs: assume_eq")
+@law("equation-by-primitive", "c·p + k = 0 has a solution only if c divides k, and then p + k/c = 0", at="src/dim/scope/known.rs: assume_eq")
 def _(s, p, c, k):
     s.give(c >= 1)
     s.need(they_are_equal=c * p + k == 0)
     s.claim(k - c * s.floor(k, c) == 0, p + s.floor(k, c) == 0)
 
 
-@law("isolated-symbol", "s + r = 0 gives s = −r, and −s + r = 0 gives s = r", at="src/dim/scope.rs: assume_eq", forms=dict(sign=[1, -1]))
+@law("isolated-symbol", "s + r = 0 gives s = −r, and −s + r = 0 gives s = r", at="src/dim/scope/known.rs: assume_eq", forms=dict(sign=[1, -1]))
 def _(s, symbol, r, sign):
     difference = sign * symbol + r
     s.need(they_are_equal=difference == 0)
@@ -40,7 +40,7 @@ def _(s, symbol, r, sign):
 @law(
     "common-multiple",
     "what is a multiple of g·a and of g·b, a and b without a common divisor, is one of g·a·b",
-    at="src/dim/scope.rs: set_multiple",
+    at="src/dim/scope/known.rs: set_multiple",
 )
 def _(s, x, k, n, g, a, b, u, v):
     # That a and b have no common divisor is u·a + v·b = 1 for some u and v.
@@ -49,7 +49,7 @@ def _(s, x, k, n, g, a, b, u, v):
     s.claim(x == g * a * b * (u * n + v * k))
 
 
-@law("bounds-of-what-is-written", "low ≤ s ≤ high and s = v give v − low ≥ 0 and high − v ≥ 0", at="src/dim/scope.rs: assume_within")
+@law("bounds-of-what-is-written", "low ≤ s ≤ high and s = v give v − low ≥ 0 and high − v ≥ 0", at="src/dim/scope/known.rs: assume_within")
 def _(s, symbol, value, low, high):
     s.need(above=low <= symbol, below=symbol <= high, is_written_so=symbol == value)
     s.claim(value - low >= 0, high - value >= 0)

@@ -3,8 +3,8 @@
 # the packed package in an empty project, where it runs the README.
 #
 # ONNX_SLICE_FOLD names the native program, MODELS a folder with more models to compare, PROFILE the profile of the module: `dev` (the default) builds in
-# less time, `release` is what is published, whose size is checked.
-# Where the target, Node or npm is missing, the package is not tested, and the script says so.
+# less time, `release` is what is published, whose size is checked. NODES are more Nodes to test with, next to the one on the PATH and the one in the lock
+# file of `web/tools`. Without the target, Node or npm, the package is not tested, and the script prints a note.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 package="$root/web/npm"
@@ -18,13 +18,27 @@ if ! rustup target add wasm32-unknown-unknown; then
     exit 0
 fi
 "$package/build.sh"
-if ! command -v node >/dev/null || [ "$(node --eval 'console.log(process.versions.node.split(".")[0] >= 20)')" != true ]; then
+if command -v npm >/dev/null && [ ! -d "$root/web/tools/node_modules" ]; then
+    npm ci --prefix "$root/web/tools" --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error || echo "$0: the packages of web/tools cannot be installed"
+fi
+# Each version of Node once, from 20 on.
+nodes=()
+versions=" "
+for node in ${NODES:-} node "$root/web/tools/node_modules/.bin/node"; do
+    version=$("$node" --version 2>/dev/null) || continue
+    major=${version#v}
+    if [ "${major%%.*}" -ge 20 ] && [[ $versions != *" $version "* ]]; then
+        nodes+=("$node")
+        versions+="$version "
+    fi
+done
+if [ ${#nodes[@]} = 0 ]; then
     echo "$0: Node 20 or later is not available here: the npm package was not tested"
     exit 0
 fi
 
 if [ "$PROFILE" = release ]; then
-    node --input-type=module --eval '
+    "${nodes[0]}" --input-type=module --eval '
         import { readFileSync } from "node:fs";
         import { brotliCompressSync } from "node:zlib";
         const module = readFileSync(process.argv[1]);
@@ -35,7 +49,10 @@ if [ "$PROFILE" = release ]; then
 fi
 
 cd "$package"
-node --test test/
+for node in "${nodes[@]}"; do
+    echo "$0: Node $("$node" --version)"
+    "$node" --test test/*.test.js
+done
 
 if ! command -v npm >/dev/null; then
     echo "$0: npm is not available here: the package was not packed"

@@ -190,6 +190,7 @@ fn of_external(problem: &ExternalProblem) -> ErrorKind {
         | ExternalProblem::Twice(_)
         | ExternalProblem::NotANumber { .. }
         | ExternalProblem::Location { .. }
+        | ExternalProblem::Host { .. }
         | ExternalProblem::HardLink { .. }
         | ExternalProblem::OutOfRange { .. } => ErrorKind::Malformed,
     }

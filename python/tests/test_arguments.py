@@ -136,7 +136,7 @@ def test_differences_are_data_and_text(chain):
     found = osf.diff(chain, folded)
     signed = [line for line in str(found).splitlines() if line[0] in "+-~"]
     assert found and [str(change) for change in found] == signed and len(found) == len(signed)
-    assert str(found).endswith("nodes compute the same values in both\n")
+    assert str(found).endswith("nodes compute the same values in both models\n")
     assert {change.kind for change in found}  == {"added", "removed", "changed"}
     same = osf.diff(chain, chain)
     assert not same and str(same) == "" and len(same) == 0

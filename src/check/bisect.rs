@@ -26,10 +26,10 @@ pub struct Culprit {
 impl fmt::Display for Culprit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.number - self.equal_until {
-            1 => write!(f, "edit {} is the first after which it differs", self.number)?,
+            1 => write!(f, "edit {} is the first edit after which the output differs", self.number)?,
             _ => write!(
                 f,
-                "it differs after edit {} and not after edit {}; the search for the one at fault took over {} s",
+                "the output differs after edit {} and not after edit {}; the search for the faulty edit stopped after {} s",
                 self.number,
                 self.equal_until,
                 MOST_TIME.as_secs()
@@ -102,6 +102,6 @@ mod tests {
     fn a_search_that_takes_too_long_tells_what_it_knows() {
         let found = first(9, |limit| Ok::<_, ()>((limit >= 5, edit(limit))), || true).unwrap();
         let told = found.map(|culprit| culprit.to_string()).unwrap_or_default();
-        assert!(told.starts_with("it differs after edit 9 and not after edit 0"), "{told}");
+        assert!(told.starts_with("the output differs after edit 9 and not after edit 0"), "{told}");
     }
 }

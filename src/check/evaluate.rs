@@ -33,7 +33,7 @@ pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &L
     let given = |&value: &ValueId| {
         let place = model.value(value);
         let default = || place.tensor().cloned().map(Data::Tensor);
-        let missing = || Decline::unsupported(format!("no value is drawn for input '{}'", place.name));
+        let missing = || Decline::unsupported(format!("no values could be generated for input '{}'", place.name));
         case.input(&place.name).cloned().or_else(default).ok_or_else(missing)
     };
     let inputs = model.graph(main).inputs().iter().map(given).collect::<Result<Vec<_>, _>>()?;
@@ -105,7 +105,9 @@ impl Statements {
             return None;
         }
         let stated: Vec<String> = stated.iter().map(|dim| dim.claim.to_string()).collect();
-        wrong.then(|| format!("'{}' is stated to be [{}] and is {shape:?}", place.name, stated.join(", ")))
+        wrong.then(|| {
+            format!("'{}' is declared with shape [{}], but has shape {shape:?}", place.name, stated.join(", "))
+        })
     }
 
     fn is_zero(&self, claim: &DimClaim) -> bool {

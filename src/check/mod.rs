@@ -106,9 +106,9 @@ impl fmt::Display for Checked {
         let (memory, seconds) = (MOST_BYTES >> 20, MOST_TIME.as_secs());
         write!(f, " (limits: {memory} MiB of results per run, {seconds} s in total)")?;
         if let Some((compared, all)) = self.passes {
-            write!(f, "\nalso equal after {compared} of {all} passes with edits")?;
+            write!(f, "\nthe models after {compared} of {all} passes with edits are equal, too")?;
             if compared < all {
-                f.write_str("; the time limit prevented the others")?;
+                f.write_str("; the time limit prevented further comparisons")?;
             }
         }
         for border in &self.borders {
@@ -178,7 +178,7 @@ fn check_borders(
     both: &dyn Fn(&Case) -> Result<(Option<Difference>, Told), String>,
 ) {
     for (name, size) in borders {
-        let told = format!("{name} = {size}, the limit of an assumption about sizes");
+        let told = format!("{name} = {size}, a limit of an assumption about dims");
         let Some(case) = draw.case_at(name, *size).filter(|_| Instant::now() < until) else {
             *checked.unchecked.entry(format!("{told}: the inputs are too large")).or_default() += 1;
             continue;

@@ -15,11 +15,11 @@ pub(super) struct Explain {
     /// Nodes, tensors or dims to explain; by default, the most frequent reasons.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Fold the model up to COUNT more times to find assumptions about the inputs that remove nodes. Trials also end after about seven times
-    /// the work of one folding.
+    /// Fold the model up to COUNT more times to find assumptions about the inputs that remove nodes. The search also ends when it has cost about
+    /// seven times as much work as folding the model once.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     trials: usize,
-    /// Print why RULE does not apply: for each remaining node with its pattern, the first premise that fails.
+    /// Print why RULE does not apply: for each remaining node that has the pattern of RULE, the first premise that fails.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["names", "trials"])]
     rule: Option<String>,
     /// With --rule: only the node of this name, or the node that computes a tensor of this name.
@@ -39,7 +39,7 @@ pub(super) struct Explain {
 enum Format {
     /// Text.
     Text,
-    /// A JSON object on one line; docs/report.md has its schema.
+    /// A JSON object on one line; docs/explain.md describes the fields.
     Json,
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Fold {
     /// Directory for the results, which have the names of their models.
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     out_dir: Option<PathBuf>,
-    /// Number of models to fold at the same time; the default is the number of processors.
+    /// Number of models to fold in parallel; the default is the number of processors.
     #[arg(short, long, value_name = "COUNT", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Format of the report about each model.
@@ -41,8 +41,8 @@ pub(super) struct Fold {
     #[arg(long, help_heading = "Debugging")]
     timings: bool,
     /// Compare original and result on N generated inputs with the program's own evaluator: values (bit for bit with --exact, otherwise up to
-    /// rounding) and written shapes. On a difference, the program names the first edit that causes it, writes no result, and returns exit code
-    /// 3.
+    /// rounding) and written shapes. If the outputs differ, the program names the first edit that causes the difference, writes no result, and
+    /// returns exit code 3.
     #[arg(long, value_name = "N", help_heading = "Debugging", num_args = 0..=1, default_missing_value = "8")]
     check: Option<usize>,
     /// Compare original and result on the arrays of this NumPy archive, which have the names of inputs. Repeatable. Without --check, these are
@@ -55,8 +55,8 @@ pub(super) struct Fold {
     /// Write tensors of at least the threshold to a data file next to the output.
     #[arg(long, help_heading = "External data")]
     save_as_external_data: bool,
-    /// Keep tensors of fewer bytes in the output. Vectors below 1 KiB that may be shapes are always in the output, because ONNX Runtime does not
-    /// read shapes from external data.
+    /// Store tensors smaller than SIZE bytes in the model file. Vectors below 1 KiB that may be shapes are always in the model file, because ONNX
+    /// Runtime does not read shapes from external data.
     #[arg(long, value_name = "SIZE", default_value = "1024", value_parser = onnx_slice_fold::sizes::bytes, help_heading = "External data")]
     external_data_threshold: usize,
     /// The command line, for the HTML report.
@@ -222,7 +222,7 @@ impl Fold {
         let wrote = match &job.target {
             Target::File(path) => format!("wrote {}", path.display()),
             Target::Stream => "wrote to standard output".to_string(),
-            Target::Nowhere => "dry run, no result written".to_string(),
+            Target::Nowhere => "dry run without a result".to_string(),
         };
         if let Some(checked) = checked {
             files.push_str(&format!("{checked}\n"));
@@ -264,7 +264,7 @@ impl Fold {
                 if self.timings || self.common.verbose > 1 {
                     told.push_str(&format!("\n{}", done.report.timings()));
                     if let Some(bytes) = Report::most_memory() {
-                        told.push_str(&format!("most memory held: {:.1} MiB\n", bytes as f64 / (1 << 20) as f64));
+                        told.push_str(&format!("peak memory: {:.1} MiB\n", bytes as f64 / (1 << 20) as f64));
                     }
                 }
                 if self.common.verbose > 0 {
@@ -446,7 +446,7 @@ fn defaults(report: &Report) -> String {
         format!("`{}`", others.iter().map(|port| format!("--inputs {}", port.name)).collect::<Vec<_>>().join(" "))
     };
     let inputs = if with.len() == 1 { "input has a default" } else { "inputs have defaults" };
-    format!("{} {inputs} that callers may override; to treat them as constants, pass {named}\n", with.len())
+    format!("{} {inputs}, which callers may override; to treat their defaults as constants, pass {named}\n", with.len())
 }
 
 /// A folded model.
@@ -480,7 +480,7 @@ fn told_of(saved: &Saved) -> String {
     let Some(data) = &saved.data else {
         return match saved.external_bytes {
             0 => String::new(),
-            bytes => format!("{bytes} bytes of external data remain in their files\n"),
+            bytes => format!("{bytes} bytes of external data remain in the original data files\n"),
         };
     };
     let mut told = format!("wrote {}: {} bytes of data\n", data.path.display(), data.bytes);

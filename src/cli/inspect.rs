@@ -12,7 +12,7 @@ pub(super) struct Inspect {
     /// The models to inspect, printed as columns. `-` is standard input.
     #[arg(value_name = "MODEL", required = true)]
     models: Vec<PathBuf>,
-    /// Print a JSON object for each model, one a line (docs/report.md).
+    /// Print one JSON object per line and model (docs/report.md).
     #[arg(long)]
     json: bool,
     #[command(flatten)]

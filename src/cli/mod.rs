@@ -59,17 +59,17 @@ enum Command {
     Show(Deferred<show::Show>),
     /// Print why each remaining node is kept, and which options would remove it.
     Explain(Deferred<explain::Explain>),
-    /// Print what a model is: operators, parameters, multiply-accumulates, peak memory; several models side by side.
+    /// Print operators, parameters, multiply-accumulates and peak memory of a model, or of several models side by side.
     Inspect(Deferred<inspect::Inspect>),
     /// Compare two models by the values that their nodes compute.
     ///
-    /// Compares the nodes of the main graph, of subgraphs and of functions with their attributes; constants, in the model file or in data files;
-    /// names, types and defaults of inputs and outputs; declared types of results; operator sets, of functions too; attributes and defaults of
-    /// functions; version of the file format, producer, documentation and metadata of the model and of its main graph, quantization annotations
-    /// and training information.
+    /// The command compares: nodes and attributes of the main graph, of subgraphs and of functions; constants, in the model file or in data files;
+    /// names, types and defaults of inputs and outputs; declared types of node outputs; operator sets of the model and of functions; attributes and
+    /// defaults of functions; and the version of the file format, the producer, documentation and metadata of the model and of its main graph,
+    /// quantization annotations and training information.
     ///
-    /// Does not compare names of nodes and of values inside a graph, the order of nodes and initializers, documentation and metadata of nodes,
-    /// tensors, subgraphs and functions, denotations of types, or in which file a tensor lies.
+    /// The command does not compare: names of nodes and of inner values; the order of nodes and initializers; documentation and metadata of nodes,
+    /// tensors, subgraphs and functions; denotations of types; and the file that stores a tensor.
     Diff(Deferred<diff::Diff>),
     /// List the supported operators and versions.
     Ops(Deferred<ops::Ops>),

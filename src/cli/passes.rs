@@ -69,11 +69,11 @@ pub(super) struct Passes {
     /// overwrites declared dims; a name makes a dim dynamic, -1 and ? keep the declared dim. Accepts several.
     #[arg(long, value_name = "[INPUT:]SHAPE", allow_hyphen_values = true, help_heading = "Input shapes")]
     overwrite_input_shape: Vec<String>,
-    /// Rely on all shapes that the model declares, not only on those of its inputs.
+    /// Treat the declared shapes of all tensors as facts, not only those of the inputs.
     #[arg(long, help_heading = "Input shapes")]
     trust_declared_shapes: bool,
-    /// Parse labels of inputs' dims as expressions: "past + seq" is the sum of past and seq. By default a label is an opaque name, because
-    /// exporters write such labels on inputs for which the sum does not hold. `explain` prints how many nodes this option would save.
+    /// Parse dim labels of inputs as expressions: the label "past + seq" means the sum of past and seq. By default a label is an opaque name,
+    /// because exporters write such labels on inputs for which the sum does not hold. `explain` prints how many nodes this option would save.
     #[arg(long, help_heading = "Input shapes")]
     trust_input_names: bool,
     /// Extract the part of the model after these values, which become its inputs. Accepts several, and patterns (conv_*).
@@ -82,20 +82,20 @@ pub(super) struct Passes {
     /// Extract the part of the model before these values, which become its outputs. Accepts several, and patterns (conv_*).
     #[arg(long, value_name = "NAME", help_heading = "Parts of the model")]
     outputs: Vec<String>,
-    /// Remove an output; the inputs do not change. Accepts several, and patterns (aux_*).
+    /// Remove this output of the model. The inputs do not change. Accepts several, and patterns (aux_*).
     #[arg(long, value_name = "NAME", help_heading = "Parts of the model")]
     unused_output: Vec<String>,
     /// How to interpret slices for which ONNX Runtime and the standard disagree.
     #[arg(long, value_name = "RULE", default_value = "agree", help_heading = "Optimization")]
     slice_rule: Disputed,
-    /// Register an operator as a strided slice: com.example::Crop=tensorflow. OP without a domain is in the default domain. DIALECT is
+    /// Lower a custom operator as a strided slice: com.example::Crop=tensorflow. OP without a domain is in the default domain. DIALECT is
     /// tensorflow (StridedSlice, bit masks), openvino (StridedSlice-1, list masks) or openvino-slice (Slice-8). Repeatable.
     #[arg(long, value_name = "[DOMAIN::]OP=DIALECT", help_heading = "Optimization")]
     strided_slice: Vec<SliceName>,
-    /// Limit for constant folding: the model may grow by this many percent of its size (growth of up to 256 KiB is always allowed).
+    /// Maximum growth of the model by folded constants, in percent of its size. A growth of 256 KiB is always allowed.
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = sizes::percent, allow_hyphen_values = true, help_heading = "Optimization")]
     max_growth: f64,
-    /// Do not fold constants larger than this (16K, 1MB).
+    /// Do not create folded constants larger than SIZE (16K, 1MB).
     #[arg(long, value_name = "SIZE", value_parser = sizes::bytes, help_heading = "Optimization")]
     fold_size_threshold: Option<usize>,
     /// Refuse a model for which every run fails, that declares false types, or whose external data is missing. By default, the program keeps
@@ -111,17 +111,18 @@ pub(super) struct Passes {
     /// Disable all rewrite rules and passes; shape inference, constant folding and dead code elimination remain.
     #[arg(long, help_heading = "Optimization")]
     no_rules: bool,
-    /// Only use rewrites that preserve every bit of the results. Constants are folded by the program's own evaluator nevertheless.
+    /// Only use rewrites that preserve every bit of the results. Folded floating-point constants may still differ from a runtime's results in the
+    /// last bit, because the program's own evaluator computes them.
     #[arg(long, help_heading = "Optimization")]
     exact: bool,
     /// Fold DequantizeLinear of constants to floats. By default, weights remain quantized, as integer kernels of runtimes need them.
     #[arg(long, help_heading = "Optimization")]
     fold_dequantize: bool,
-    /// Unroll loops with 2 to 16 known iterations, as long as the model grows by at most N nodes. Runtimes compute nodes faster than
-    /// iterations, and some consumers do not support loops.
+    /// Unroll a Loop or Scan with a constant number of iterations (2 to 16) if this adds at most N nodes. Runtimes execute unrolled nodes faster,
+    /// and some runtimes do not support loops.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Optimization")]
     unroll: usize,
-    /// Do not write the program's version and options to the model's metadata.
+    /// Do not write the version and the options of this program to the metadata of the result.
     #[arg(long, help_heading = "Output")]
     no_stamp: bool,
     /// Select the shapes of inner tensors to write. The default is `auto`; `show` and `explain` print all.
@@ -156,7 +157,7 @@ pub(super) struct Passes {
 /// How to interpret slices for which ONNX Runtime and the standard disagree.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Disputed {
-    /// Keep the node, and state no shape.
+    /// Keep the node, and write no shape for its result.
     Agree,
     /// Follow ONNX Runtime.
     Onnxruntime,
@@ -176,7 +177,7 @@ enum Stated {
     All,
     /// Only shapes of tensors with a shape in the file.
     Keep,
-    /// Like auto, but the file does not grow: omits first the shapes that consumers can infer.
+    /// Like auto, but omit new shapes if they would make the file larger than the original, first those that runtimes can infer.
     Lean,
     /// No shapes.
     None,

@@ -18,16 +18,16 @@ pub(super) struct Show {
     /// Print all data, so that the text can be parsed back to the model; by default, print type and hash of long constants.
     #[arg(long, conflicts_with_all = ["dot", "mermaid"])]
     full: bool,
-    /// Print a drawing for Graphviz.
+    /// Print the graph in the DOT format of Graphviz.
     #[arg(long, conflicts_with = "mermaid", help_heading = "Drawing")]
     dot: bool,
-    /// Print a drawing as a Mermaid flowchart.
+    /// Print the graph as a Mermaid flowchart.
     #[arg(long, help_heading = "Drawing")]
     mermaid: bool,
-    /// Draw only the neighbourhood of this node or tensor.
+    /// With --dot or --mermaid: only the graph around this node or tensor.
     #[arg(long, value_name = "NAME", help_heading = "Drawing")]
     around: Option<String>,
-    /// Distance from --around, in nodes.
+    /// With --around: the maximum distance in nodes.
     #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "Drawing")]
     depth: usize,
     #[command(flatten)]

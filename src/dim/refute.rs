@@ -77,11 +77,39 @@ impl Scope {
         self.signs(a, |signs| signs.negative).negative
     }
 
+    /// Returns `true` if an assignment within what is known of the symbols takes `a` out of these bounds, both included.
+    pub(super) fn leaves(&self, a: &Dim, least: i64, most: i64) -> bool {
+        let mut leaves = false;
+        self.try_assignments(a, |value, is_allowed| {
+            leaves = !(i128::from(least)..=i128::from(most)).contains(&value) && is_allowed();
+            leaves
+        });
+        leaves
+    }
+
     /// The signs of `a` at assignments within what is known of the symbols, until there are `enough`.
     pub(super) fn signs(&self, a: &Dim, enough: impl Fn(Signs) -> bool) -> Signs {
         let mut signs = Signs::default();
+        self.try_assignments(a, |value, is_allowed| {
+            if i64::try_from(value).is_err() {
+                return false;
+            }
+            let seen = match value.cmp(&0) {
+                Ordering::Less => &mut signs.negative,
+                Ordering::Equal => &mut signs.zero,
+                Ordering::Greater => &mut signs.positive,
+            };
+            *seen = *seen || is_allowed();
+            enough(signs)
+        });
+        signs
+    }
+
+    /// Calls `see` with the value of `a` at each attempt, and with a function that returns `true` if the attempt keeps the relations, until `see`
+    /// returns `true`.
+    fn try_assignments(&self, a: &Dim, mut see: impl FnMut(i128, &mut dyn FnMut() -> bool) -> bool) {
         if a.size() > LARGEST {
-            return signs;
+            return;
         }
         let mut attempts = self.attempts.borrow_mut();
         let Attempts { kept, values } = &mut *attempts;
@@ -91,24 +119,19 @@ impl Scope {
             let about: SmallVec<[(usize, &Dim); 16]> = table.relations.about(a).collect();
             for (number, values) in (0..TRIES).zip(values) {
                 let mut attempt = Attempt { table, number, values };
-                let Some(value) = attempt.value(a) else { continue };
-                let seen = match value.cmp(&0) {
-                    Ordering::Less => &mut signs.negative,
-                    Ordering::Equal => &mut signs.zero,
-                    Ordering::Greater => &mut signs.positive,
-                };
-                // Only the relations about its symbols count, and only where there is something new to allow.
-                *seen = *seen
-                    || about.iter().all(|&(place, relation)| {
+                let Some(value) = attempt.wide_value(a) else { continue };
+                // Only the relations about the symbols of `a` count, and only where `see` needs to know.
+                let mut is_allowed = || {
+                    about.iter().all(|&(place, relation)| {
                         let holds = || attempt.value(relation).is_some_and(|value| value >= 0);
                         kept.get_mut(place).is_some_and(|kept| kept.by(number, holds))
-                    });
-                if enough(signs) {
+                    })
+                };
+                if see(value, &mut is_allowed) {
                     break;
                 }
             }
         });
-        signs
     }
 }
 

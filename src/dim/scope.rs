@@ -10,8 +10,7 @@ use super::attempts::Attempts;
 use super::bounds::Interval;
 use super::doubts::Doubts;
 use super::expr::{Dim, Symbol};
-use super::integer::greatest_common_divisor;
-use super::monomial::{Atom, Floor};
+use super::monomial::Atom;
 use super::work::Meter;
 pub use assumed::Law;
 pub use attempt::PROOF_STEPS;
@@ -21,11 +20,9 @@ use relations::Relations;
 
 mod assumed;
 mod attempt;
+mod known;
 mod memo;
 mod relations;
-
-/// The most sizes that are noted to broadcast to one size. Each further one is compared with all of them; a mask makes one.
-const MAX_COVERED: usize = 64;
 
 /// A table of symbols, what is known of them, and the arithmetic over them.
 ///
@@ -246,16 +243,6 @@ impl Scope {
         self.table.borrow().entry(symbol).is_some_and(|entry| entry.size)
     }
 
-    /// From now on the symbol is a size: a tensor that there is has such a dim.
-    pub fn set_size(&self, symbol: Symbol) {
-        self.restrict(symbol, Some(0), None);
-        if let Some(entry) = self.table.borrow_mut().symbols.get_mut(symbol.0 as usize)
-            && !std::mem::replace(&mut entry.size, true)
-        {
-            self.learn(symbol);
-        }
-    }
-
     fn make(&self, hint: &str, interval: Interval, size: bool) -> Symbol {
         let stem = if is_identifier(hint) { hint } else { "unk" };
         let stem = Some(stem.into());
@@ -316,33 +303,6 @@ impl Scope {
         table.names.insert(name, symbol);
     }
 
-    /// From now on the symbol lies within these bounds too, both included.
-    pub fn restrict(&self, symbol: Symbol, low: Option<i64>, high: Option<i64>) {
-        let added = Interval { low: low.map(i128::from), high: high.map(i128::from) };
-        let mut table = self.table.borrow_mut();
-        if table.supposing.is_some_and(|symbols| (symbol.0 as usize) < symbols) {
-            return;
-        }
-        let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
-            return;
-        };
-        let tightened = entry.interval.intersect(added).shrink_to_multiples(entry.multiple);
-        if tightened == entry.interval {
-            return;
-        }
-        entry.interval = tightened;
-        self.learn(symbol);
-        self.attempts.borrow_mut().redraw(table.relations.about_symbol(symbol));
-        let written = table.rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
-        drop(table);
-        self.forget();
-        if let Some(written) = written {
-            self.assume_within(&written, tightened);
-        } else if let Some(value) = tightened.single().and_then(|value| i64::try_from(value).ok()) {
-            self.rewrite(symbol, Dim::constant(value));
-        }
-    }
-
     /// Takes note that more is known of a symbol.
     fn learn(&self, symbol: Symbol) {
         let first = self.learned.get().map_or(symbol.0, |first| first.min(symbol.0));
@@ -369,197 +329,6 @@ impl Scope {
         let relations = self.table.borrow().relations.clone();
         self.impossible().is_none()
             && !relations.iter().any(|relation| self.upper_bound(relation).is_some_and(|high| high < 0))
-    }
-
-    /// From now on the symbol is a multiple of `factor` too; zero says that the symbol is 0.
-    pub fn set_multiple(&self, symbol: Symbol, factor: i64) {
-        if factor == 0 {
-            return self.restrict(symbol, Some(0), Some(0));
-        }
-        let mut table = self.table.borrow_mut();
-        if table.supposing.is_some_and(|symbols| (symbol.0 as usize) < symbols) {
-            return;
-        }
-        let Some(entry) = table.symbols.get_mut(symbol.0 as usize) else {
-            return;
-        };
-        let (old, new) = (entry.multiple.unsigned_abs(), factor.unsigned_abs());
-        let common = greatest_common_divisor(old, new).max(1);
-        // Where the least common multiple does not fit, the older fact alone is kept.
-        let Some(multiple) = new.checked_div(common).and_then(|part| i64::try_from(part.checked_mul(old)?).ok()) else {
-            return;
-        };
-        if multiple == entry.multiple {
-            return;
-        }
-        entry.multiple = multiple;
-        self.learn(symbol);
-        table.has_multiples = true;
-        self.attempts.borrow_mut().redraw(table.relations.about_symbol(symbol));
-        drop(table);
-        self.forget();
-        self.restrict(symbol, None, None);
-    }
-
-    /// What `find` finds while each of these is at least 0. Of what is assumed meanwhile, only bounds of symbols made meanwhile are
-    /// kept: anything else may follow from what is supposed.
-    pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
-        // What was concluded before holds again afterwards; what is concluded meanwhile does not.
-        let before = (self.lows.take(), self.proofs.take(), self.maxima.take(), self.attempts.take());
-        let answers = (self.equal.take(), self.at_most.take());
-        let (kept, outer, parts) = {
-            let mut table = self.table.borrow_mut();
-            let (kept, symbols) = (table.relations.len(), table.symbols.len());
-            for expression in not_negative {
-                table.relations.push(expression.clone());
-            }
-            (kept, table.supposing.replace(symbols), self.parts.take())
-        };
-        let found = find();
-        let mut table = self.table.borrow_mut();
-        table.relations.truncate(kept);
-        table.supposing = outer;
-        drop(table);
-        self.parts.replace(parts);
-        self.lows.restore(before.0);
-        self.proofs.restore(before.1);
-        self.maxima.restore(before.2);
-        self.equal.restore(answers.0);
-        self.at_most.restore(answers.1);
-        self.attempts.replace(before.3);
-        found
-    }
-
-    /// From now on `a ≤ b`.
-    pub fn assume_le(&self, a: &Dim, b: &Dim) {
-        if let Some(difference) = self.try_sub(b, a) {
-            self.assume_non_negative(difference);
-        }
-    }
-
-    /// From now on `a = b`. Where one symbol can be isolated, later results are written without it.
-    pub fn assume_eq(&self, a: &Dim, b: &Dim) {
-        self.assume_eq_in(None, a, b);
-    }
-
-    /// The same; `solved` is the symbol to isolate, if that is to be a certain one.
-    fn assume_eq_in(&self, solved: Option<Symbol>, a: &Dim, b: &Dim) {
-        let primitive = self.try_sub(a, b).and_then(|difference| {
-            let (primitive, content, offset) = difference.primitive()?;
-            // Otherwise no assignment satisfies it.
-            let exact = offset.checked_rem(content)? == 0;
-            exact.then(|| primitive.plus(&Dim::constant(offset.checked_div(content)?)))?
-        });
-        let Some(difference) = primitive else { return };
-        let Some(negated) = difference.scaled(-1) else { return };
-        self.assume_non_negative(difference.clone());
-        self.assume_non_negative(negated.clone());
-        // Solve for the newest symbol that stands alone with coefficient ±1, fresh ones first.
-        let terms = difference.terms();
-        let isolated = terms.iter().filter_map(|term| match term.monomial.as_atom() {
-            Some(Atom::Symbol(symbol)) if term.coefficient.unsigned_abs() == 1 => {
-                let own = Dim::symbol(*symbol);
-                let rest = if term.coefficient == 1 { own.plus(&negated)? } else { own.plus(&difference)? };
-                (!rest.mentions(*symbol)).then_some((*symbol, rest))
-            }
-            _ => None,
-        });
-        let rank = |symbol: Symbol| (solved == Some(symbol), self.is_fresh(symbol), symbol);
-        if let Some((symbol, value)) = isolated.max_by_key(|(symbol, _)| rank(*symbol)) {
-            self.rewrite(symbol, value);
-        }
-    }
-
-    /// From now on the symbol equals `value`, which does not mention it, and later results are written without the symbol.
-    pub fn define(&self, symbol: Symbol, value: &Dim) {
-        self.assume_eq_in(Some(symbol), &Dim::symbol(symbol), value);
-    }
-
-    /// Records that `small` broadcasts to `large`. Returns `false` if too many do.
-    pub(super) fn note_covered(&self, large: &Dim, small: Dim) -> bool {
-        let mut table = self.table.borrow_mut();
-        let is_supposing = table.supposing.is_some();
-        let covered = table.covered.entry(large.clone()).or_default();
-        let is_kept = covered.len() < MAX_COVERED && !is_supposing;
-        if is_kept {
-            covered.push(small);
-        }
-        is_kept
-    }
-
-    /// Returns `true` if the pair is recorded.
-    pub(super) fn is_noted_covered(&self, large: &Dim, small: &Dim) -> bool {
-        self.with_table(|table| table.covered.get(large).is_some_and(|covered| covered.contains(small)))
-    }
-
-    fn assume_within(&self, a: &Dim, interval: Interval) {
-        for (bound, sign) in [(interval.low, 1), (interval.high, -1)] {
-            let bound = bound.and_then(|bound| i64::try_from(bound).ok());
-            if let Some(slack) = bound.and_then(|bound| a.minus(&Dim::constant(bound))?.scaled(sign)) {
-                self.assume_non_negative(slack);
-            }
-        }
-    }
-
-    fn assume_non_negative(&self, expression: Dim) {
-        // c·p + k ≥ 0  ⇔  p ≥ −⌊k/c⌋.
-        let primitive = expression.primitive().and_then(|(primitive, content, offset)| {
-            primitive.plus(&Dim::constant(offset.checked_div_euclid(content)?))
-        });
-        let Some(expression) = primitive else { return };
-        // c·s + d ≥ 0 bounds s by itself, and c·⌊n/m⌋ + d ≥ 0 bounds n.
-        if let [first, rest @ ..] = &*expression.terms()
-            && rest.iter().all(|term| term.monomial.is_one())
-        {
-            let interval = Interval::of_affine_root(first.coefficient, expression.offset());
-            let [low, high] = [interval.low, interval.high].map(|bound| bound.and_then(|b| i64::try_from(b).ok()));
-            match first.monomial.as_atom() {
-                Some(Atom::Symbol(symbol)) => return self.restrict(*symbol, low, high),
-                Some(Atom::Floor(floor)) => {
-                    if let Some(bound) = of_numerator(floor, low, high) {
-                        return self.assume_non_negative(bound);
-                    }
-                }
-                _ => {}
-            }
-        }
-        let mut table = self.table.borrow_mut();
-        if table.relations.push(expression.clone()) {
-            if table.supposing.is_none() {
-                expression.symbols().into_iter().for_each(|symbol| self.learn(symbol));
-            }
-            drop(table);
-            // Intervals are those of the symbols.
-            self.forget_searches();
-        }
-    }
-
-    /// Writes `value` for `symbol` from now on. `value` does not mention `symbol`.
-    fn rewrite(&self, symbol: Symbol, value: Dim) {
-        {
-            let table = self.table.borrow();
-            // What a symbol is written as may follow from what is supposed.
-            if table.supposing.is_some() {
-                return;
-            }
-            if table.rewrites.iter().any(|(left, _)| *left == symbol || value.mentions(*left)) {
-                return;
-            }
-        }
-        let interval = self.table.borrow().interval(symbol);
-        self.assume_within(&value, interval);
-        let old = std::mem::take(&mut self.table.borrow_mut().rewrites);
-        let mut updated = Vec::with_capacity(old.len().saturating_add(1));
-        for (left, right) in old {
-            let single = |other| (other == symbol).then(|| value.clone());
-            // A rewrite that cannot be brought up to date is dropped: results are longer, and no less correct.
-            let right = if right.mentions(symbol) { self.try_substitute(&right, &single) } else { Some(right) };
-            updated.extend(right.filter(|right| !right.mentions(left) && !right.mentions(symbol)).map(|r| (left, r)));
-        }
-        updated.push((symbol, value));
-        self.learn(symbol);
-        self.table.borrow_mut().rewrites = updated;
-        self.forget();
     }
 
     /// `a` with every rewritten symbol replaced; `a` itself where there is none.
@@ -619,20 +388,6 @@ impl Scope {
         self.attempts.take();
         self.proofs.forget();
         self.forget();
-    }
-}
-
-/// What is not negative of the numerator where `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
-/// `high·m + m − 1 − n`.
-fn of_numerator(floor: &Floor, low: Option<i64>, high: Option<i64>) -> Option<Dim> {
-    let divisor = floor.denominator.as_const().filter(|divisor| *divisor > 0)?;
-    match (low, high) {
-        (Some(low), _) => floor.numerator.minus(&Dim::constant(low.checked_mul(divisor)?)),
-        (_, Some(high)) => {
-            let most = high.checked_mul(divisor)?.checked_add(divisor.checked_sub(1)?)?;
-            Dim::constant(most).minus(&floor.numerator)
-        }
-        _ => None,
     }
 }
 

@@ -52,7 +52,8 @@ impl Scope {
         };
         inside(self.interval_of_axes(dim))
             || self.interval_of_sum(dim).is_some_and(inside)
-            || inside(Interval { low: self.proved_low(dim), high: self.proved_high(dim) })
+            || self.proved_low(dim).is_some_and(|low| low >= least)
+                && self.proved_high(dim).is_some_and(|high| high <= most)
     }
 
     /// Returns the interval of the expression, with each size at most [`LONGEST_AXIS`].
@@ -117,8 +118,10 @@ impl Scope {
             }
         }
         let bounded = self.substitute(dim, &|symbol| bounded.get(&symbol).cloned());
-        let (low, high) = self.bounds(&bounded);
-        low.is_some_and(|low| low >= least) && high.is_some_and(|high| high <= most)
+        // Most integers of which nothing is known do not fit, and a search for a proof takes a hundred times as long as an assignment.
+        !self.leaves(&bounded, least, most)
+            && self.lower_bound(&bounded).is_some_and(|low| low >= least)
+            && self.upper_bound(&bounded).is_some_and(|high| high <= most)
     }
 
     /// Whether an expression of sizes stays within a type while the products of sizes in it are as large as [`ROOM`] says.

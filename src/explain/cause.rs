@@ -190,7 +190,7 @@ fn sizes(view: &View<'_>, node: &Node, results: &[ValueId], from: Option<ValueId
         {
             format!("it computes {}", told.join(", "))
         }
-        (false, false) => format!("its result has dims {}", told.join(", ")),
+        (false, false) => format!("its result has the dynamic dims {}", told.join(", ")),
     };
     let names = view.input_sizes(results, node);
     let known = if names.is_empty() { String::new() } else { format!("; {} known only at run time", is(&names)) };
@@ -285,7 +285,7 @@ fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
         told.push(match &cut.exact {
             Some((start, len)) => {
                 let never = view.facts.scope().eq(len, dim).is_no();
-                let never = if never { "" } else { ", which is the whole axis only for some sizes" };
+                let never = if never { "" } else { ", the whole axis only for some sizes" };
                 let (start, len, dim) = (view.size(start), view.size(len), view.size(dim));
                 format!("{len} of {dim} elements on axis {axis} from index {start}{never}")
             }
@@ -296,7 +296,7 @@ fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
                     Bound::Unknown => "?".to_string(),
                 };
                 let range = format!("{}:{}", bound(&cut.range.begin), bound(&cut.range.end));
-                format!("[{range}] of {} elements on axis {axis}, whose number has no known expression", view.size(dim))
+                format!("[{range}] of {} elements on axis {axis}, an unknown number of elements", view.size(dim))
             }
         });
     }
@@ -350,7 +350,7 @@ impl View<'_> {
         Some(format!("{}({})", law.kind().0, self.scope().format_within(&operand, LONG)))
     }
 
-    /// Describes up to which size a computed integer is exact: `the int32 value of n**2 wraps from n = 46341`.
+    /// Describes up to which size a computed integer is exact: `the int32 value of n**2 overflows if n >= 46341`.
     pub fn limit(&self, symbol: Symbol) -> Option<String> {
         let (law, operand) = self.scope().computed(symbol)?;
         let (ty, fault) = law.kind();
@@ -362,9 +362,9 @@ impl View<'_> {
         Some(match bound {
             Some((symbol, most)) => {
                 let name = self.scope().name(symbol);
-                format!("the {ty} value of {text} {fault} from {name} = {}", most.saturating_add(1))
+                format!("the {ty} value of {text} {fault} if {name} >= {}", most.saturating_add(1))
             }
-            None => format!("the {ty} value of {text} {fault} above {}", law.reach),
+            None => format!("the {ty} value of {text} {fault} if {text} exceeds {}", law.reach),
         })
     }
 

@@ -131,13 +131,13 @@ fn of_size(view: &View<'_>, explanation: &Explanation, size: &Size) -> String {
         .collect();
     let with = results.iter().filter(|&&value| has(value)).count();
     let _ = writeln!(text, "; {range}");
-    let _ = writeln!(text, "  {with} of {} node outputs have it in their shapes", results.len());
+    let _ = writeln!(text, "  {with} of {} node outputs have this dim in their shapes", results.len());
     let about: Vec<_> = explanation.suggestions.iter().collect();
     for found in &about {
         let _ = writeln!(text, "  {}", found.told(explanation));
     }
     if about.is_empty() {
-        text.push_str("  no tried assumption about it allows further folding\n");
+        text.push_str("  none of the assumptions about this dim that were tried allows further folding\n");
     }
     text
 }
@@ -150,7 +150,7 @@ fn of_written(folded: &Folded<'_>, view: &View<'_>, name: &str, value: ValueId, 
         .iter()
         .find(|(place, kind, _)| *kind == EventKind::NamedSize && place.contains(&format!("'{name}'")))
     {
-        let _ = writeln!(text, ": a name for an expression that is too long to write; {reason}");
+        let _ = writeln!(text, ": a name that replaces a long expression; {reason}");
     } else {
         text.push('\n');
     }
@@ -190,7 +190,7 @@ fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: 
     let mut settles = explanation.suggestions.iter().filter(|found| found.gone.contains(&own)).peekable();
     match settles.peek() {
         Some(_) => settles.for_each(|found| _ = writeln!(text, "  removed by {}", found.told(explanation))),
-        None if explanation.trials.0 > 0 => text.push_str("  no tried assumption removes it\n"),
+        None if explanation.trials.0 > 0 => text.push_str("  none of the assumptions that were tried removes it\n"),
         None => {}
     }
     text

@@ -59,13 +59,13 @@ impl View<'_> {
     /// What is said of one size.
     pub fn open_size(&self, symbol: Symbol, tensors: usize) -> OpenSize {
         if let (name @ Some(_), Some(limit)) = (self.computed(symbol), self.limit(symbol)) {
-            let reason = format!("{limit}, and no assumption excludes that");
+            let reason = format!("{limit}, and no assumption can exclude this");
             let tensor = self.reaches.origin(symbol).map_or_else(String::new, |value| self.name(value).to_string());
             return OpenSize { name, tensor, tensors, reason, chain: Vec::new() };
         }
         let name = Some(self.scope().name(symbol).to_string());
         let Some(value) = self.reaches.origin(symbol) else {
-            let reason = "it comes from a node that was removed".to_string();
+            let reason = "the node that computed it was removed".to_string();
             return OpenSize { name, tensor: String::new(), tensors, reason, chain: Vec::new() };
         };
         let (reason, from) = self.why(value, &Dim::symbol(symbol));
@@ -162,18 +162,20 @@ impl View<'_> {
         let elements = operands().filter(|&(slot, _)| slot > 0).filter_map(|(_, value)| self.facts.get(value));
         let elements: Vec<Dim> = elements.flat_map(integers).collect();
         if let Some(limits) = self.limits(elements.iter()).strip_prefix("; ") {
-            return (format!("{described}: {limits}"), None);
+            return (format!("{described}: its result has no exact expression, because {limits}"), None);
         }
         let is_told = |value: ValueId| {
             let dims = self.facts.get(value).and_then(Fact::shape);
             dims.is_some_and(|dims| dims.iter().all(|dim| self.reaches.open(dim).next().is_none()))
         };
         match self.most(node) {
-            None => (format!("{described}: shape inference has no size for its result"), None),
+            None => (format!("{described}: shape inference does not support this node"), None),
             Some(from) if self.reaches.get(from).kind > Kind::Sizes && operands().all(|(_, value)| is_told(value)) => {
                 (on(from), Some(from))
             }
-            Some(from) => (format!("{described}: it has no known expression in the input dims"), Some(from)),
+            Some(from) => {
+                (format!("{described}: its result has a dim that is not an expression in the input dims"), Some(from))
+            }
         }
     }
 

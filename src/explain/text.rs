@@ -24,7 +24,7 @@ impl Explanation {
     pub fn headline(&self) -> String {
         let (before, after) = self.nodes;
         let of = |kind: CauseKind| self.causes.iter().filter(|cause| cause.kind == kind).count();
-        let mut told = format!("{after} of {before} nodes remain");
+        let mut told = format!("{after} of the model's {before} nodes remain");
         let kinds = [
             (of(CauseKind::Sizes), "compute sizes"),
             (of(CauseKind::Moves), "select or rearrange values"),
@@ -39,7 +39,7 @@ impl Explanation {
         let helps = |found: &&Suggestion| found.nodes < after;
         let best = self.suggestions.iter().filter(helps).min_by_key(|found| (found.is_number, found.nodes));
         if let Some(best) = best {
-            told.push_str(&format!("; {} remain with {}", best.nodes, best.flags));
+            told.push_str(&format!(". With {}, {} nodes would remain", best.flags, best.nodes));
         }
         told
     }
@@ -49,17 +49,23 @@ impl Explanation {
         if !self.suggestions.is_empty() {
             writeln!(
                 f,
-                "\nAssumptions about the inputs that allow further folding. Each one was tried by folding again with it. The folded model then accepts fewer inputs:"
+                "\nAssumptions about the inputs that allow further folding. Each assumption was tried by folding the model with it. A model folded with an assumption is valid only for inputs that satisfy the assumption:"
             )?;
         }
         for found in &self.suggestions {
             writeln!(f, "  {}", found.told(self))?;
         }
         if self.suggestions.is_empty() && trials > 0 {
-            writeln!(f, "\nNo tried assumption about the input dims removes nodes ({trials} trials).")?;
+            writeln!(
+                f,
+                "\nNone of the assumptions about the input dims that were tried removes nodes ({trials} trials)."
+            )?;
         }
         if ended {
-            writeln!(f, "  Untried assumptions remain after {trials} trials; --trials raises the limit.")?;
+            writeln!(
+                f,
+                "  Not all possible assumptions were tried ({trials} trials); --trials COUNT allows more trials."
+            )?;
         }
         Ok(())
     }
@@ -103,8 +109,8 @@ impl Explanation {
         writeln!(f, "\nDims that do not follow from the input dims, in {open} of {all} tensors:")?;
         for OpenSize { name, tensor, tensors, reason, .. } in self.sizes.iter().take(SHOWN) {
             match name {
-                Some(name) => writeln!(f, "  '{name}' in {tensors} tensors, first in '{tensor}': {reason}")?,
-                None => writeln!(f, "  the rank of {tensors} tensors, first '{tensor}': {reason}")?,
+                Some(name) => writeln!(f, "  '{name}', a dim of {tensors} tensor(s), first of '{tensor}': {reason}")?,
+                None => writeln!(f, "  the rank of {tensors} tensor(s), first of '{tensor}': {reason}")?,
             }
         }
         match self.sizes.len().saturating_sub(SHOWN) {
@@ -122,7 +128,11 @@ impl fmt::Display for Explanation {
             }
             return match self.trials.1 {
                 true => {
-                    writeln!(f, "Untried assumptions remain after {} trials; --trials raises the limit.", self.trials.0)
+                    writeln!(
+                        f,
+                        "Not all possible assumptions were tried ({} trials); --trials COUNT allows more trials.",
+                        self.trials.0
+                    )
                 }
                 false => Ok(()),
             };

@@ -63,6 +63,8 @@ pub enum ExternalProblem {
     Location { location: String, reason: &'static str },
     #[error("external data file {} {error}", Quoted(.location))]
     File { location: String, error: FileError },
+    #[error("external data file {} {error}", Quoted(.location))]
+    Host { location: String, error: std::io::Error },
     #[error("external data file {} has {links} hard links, so it may belong to another file", Quoted(.location))]
     HardLink { location: String, links: u64 },
     #[error("external data file {} has {size} bytes, but offset {offset} and length {length} need more", Quoted(.location))]
@@ -157,7 +159,7 @@ impl<'a> Reference<'a> {
             return refuse("is longer than a path can be");
         }
         if location.contains("_ORT_MEM_ADDR_") {
-            return refuse("stands for an address in memory, which a file cannot give");
+            return refuse("refers to an address in memory, which a model file cannot provide");
         }
         if location.contains('\0') {
             return refuse("contains a NUL");
@@ -209,7 +211,7 @@ struct Host {
 }
 
 /// Returns the data file at a location.
-pub type FindFile = Box<dyn FnMut(&str) -> Option<SharedSource> + Send>;
+pub type FindFile = Box<dyn FnMut(&str) -> std::io::Result<Option<SharedSource>> + Send>;
 
 /// A data file.
 enum Whole {
@@ -326,16 +328,21 @@ impl DataFiles {
             return Ok(self.file(tensor, reference)?.map(|contents| Whole::Bytes(contents.bytes.clone())));
         };
         let name = reference.components()?.join("/");
-        if !host.open.contains_key(&name)
-            && let Some(source) = (host.find)(&name)
-        {
+        if self.missing.contains_key(&name) {
+            self.miss(name, tensor, reference);
+            return Ok(None);
+        }
+        if !host.open.contains_key(&name) {
+            let location = reference.location;
+            let found = (host.find)(&name);
+            let found = found.map_err(|error| ExternalProblem::Host { location: location.to_owned(), error })?;
+            let Some(source) = found else {
+                self.miss(name, tensor, reference);
+                return Ok(None);
+            };
             host.open.insert(name.clone(), source);
         }
-        let found = host.open.get(&name).cloned();
-        if found.is_none() {
-            self.miss(name, tensor, reference);
-        }
-        Ok(found.map(Whole::Source))
+        Ok(host.open.get(&name).cloned().map(Whole::Source))
     }
 
     /// Notes that a file is missing.

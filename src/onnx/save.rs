@@ -61,7 +61,7 @@ impl NewFile {
         if let (Some(id), Some(source)) = (id, source)
             && source.data.ids().any(|data| data == id)
         {
-            return Err(refuse("holds data of the model that is being read".into()));
+            return Err(refuse("contains data of the model that the program is reading".into()));
         }
         let directory = directory_of(target);
         let cannot = |error: io::Error| SaveError::Write { target: target.to_path_buf(), error: error.into() };

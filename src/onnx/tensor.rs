@@ -24,6 +24,9 @@ pub enum TensorProtoError {
     /// A dimension below zero.
     #[error("dimension {0} is negative")]
     NegativeDim(i64),
+    /// A dimension that no address reaches, in a module of 32 bits.
+    #[error("dimension {0} is larger than memory")]
+    LargeDim(i64),
     /// More than one of the fields that may hold the elements is in use, or one that the element type does not use.
     #[error("elements of type {dtype} cannot be in {field}")]
     WrongField { dtype: &'static str, field: &'static str },
@@ -56,7 +59,8 @@ pub(super) enum Decoded {
 
 /// The shape a message declares.
 pub(super) fn shape_of(dims: &[i64]) -> Result<Vec<usize>, TensorProtoError> {
-    dims.iter().map(|&dim| usize::try_from(dim).map_err(|_| TensorProtoError::NegativeDim(dim))).collect()
+    let refused = |dim| if dim < 0 { TensorProtoError::NegativeDim(dim) } else { TensorProtoError::LargeDim(dim) };
+    dims.iter().map(|&dim| usize::try_from(dim).map_err(|_| refused(dim))).collect()
 }
 
 /// Whether a number may be that of an element type younger than this program. The standard gives them out one by one, so it is not

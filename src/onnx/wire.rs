@@ -34,7 +34,9 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { depth: 100, memory: 64 << 20, memory_per_byte: 64, memory_at_most: 16 << 30 }
+        // A message takes half of the memory where addresses have 32 bits: in words, the same files are refused everywhere.
+        const WORD: u64 = size_of::<usize>() as u64;
+        Limits { depth: 100, memory: (8 << 20) * WORD, memory_per_byte: 8 * WORD, memory_at_most: 16 << 30 }
     }
 }
 

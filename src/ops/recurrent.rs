@@ -37,19 +37,19 @@ pub(super) fn states(cx: &InferCx<'_>, turned: bool) -> InferResult {
     let directions = match cx.attr_str("direction")?.unwrap_or("forward") {
         "forward" | "reverse" => 1,
         "bidirectional" => 2,
-        other => return Err(Refusal::invalid(format!("direction '{other}' is none"))),
+        other => return Err(Refusal::invalid(format!("attribute 'direction' is '{other}', which is not defined"))),
     };
     let batch_first = cx.version >= 14 && cx.attr_flag("layout", false)?;
     let (seq, batch) = match cx.shape(0) {
         None => (cx.fresh_dim(), cx.fresh_dim()),
         Some([seq, batch, _]) if !batch_first => (seq.clone(), batch.clone()),
         Some([batch, seq, _]) => (seq.clone(), batch.clone()),
-        Some(shape) => return Err(Refusal::invalid(format!("X has rank {}, not 3", shape.len()))),
+        Some(shape) => return Err(Refusal::invalid(format!("'X' has rank {} instead of 3", shape.len()))),
     };
     let from_weights = cx.shape(2).and_then(|shape| shape.get(if turned { 1 } else { 2 })).cloned();
     let hidden = match cx.attr_int("hidden_size")? {
         Some(size) if size > 0 => Dim::constant(size),
-        Some(size) => return Err(Refusal::invalid(format!("hidden_size is {size}"))),
+        Some(size) => return Err(Refusal::invalid(format!("attribute 'hidden_size' is {size}, which is not valid"))),
         None => from_weights.unwrap_or_else(|| cx.fresh_dim()),
     };
     let directions = Dim::constant(directions);
@@ -84,7 +84,11 @@ fn has_dims(cx: &InferCx<'_>, operand: usize, dims: &[Dim]) -> Result<(), Refusa
         return Ok(());
     }
     let list = |dims: &[Dim]| dims.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().join(", ");
-    Err(Refusal::invalid(format!("operand {operand} has dims [{}] a direction, not [{}]", list(each), list(dims))))
+    Err(Refusal::invalid(format!(
+        "operand {operand} has dims [{}] per direction instead of [{}]",
+        list(each),
+        list(dims)
+    )))
 }
 
 #[cfg(test)]

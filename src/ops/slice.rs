@@ -121,7 +121,7 @@ fn same_type(index_type: &dyn Fn(usize) -> Option<DType>) -> Result<(), Refusal>
     let mut types = (1..5).filter_map(index_type);
     match types.next() {
         Some(first) if types.any(|other| other != first) => {
-            Err(Refusal::invalid("'starts', 'ends', 'axes' and 'steps' should be of one type"))
+            Err(Refusal::invalid("'starts', 'ends', 'axes' and 'steps' have different types"))
         }
         _ => Ok(()),
     }

@@ -180,7 +180,7 @@ fn at_node(
                 agenda.resume(model, facts);
             }
             if edit.is_none() {
-                cut = place.budget.refund(attempt).or(cut);
+                cut = place.budget.refund(id, attempt).or(cut);
                 cuts.extend(cut.map(|limit| cut_short(id, rule.name, limit)));
             }
             Some((rule.name, edit?))

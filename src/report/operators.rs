@@ -9,13 +9,12 @@ use crate::ops::{Operator, newest_opset, operators};
 const HEAD: &str = "\
 # Supported operators
 
-Printed by `onnx-slice-fold ops`. An operator that is not listed is opaque: it is kept as it is, its results are unknown, and
-everything around it is still inferred and folded.
+`onnx-slice-fold ops` prints this page. An operator that is not listed is opaque: the program keeps the nodes of this operator, infers nothing
+about the results, and still infers and folds all other nodes.
 
-* **since_version**: every version of the definition that is known. The version in force is chosen by the operator set a model
-  imports.
-* **infer**: types, shapes and known contents of the results are stated.
-* **eval**: the operator is computed where its operands are constant. `random` results are never folded.
+* **since_version**: every supported version of the operator. The operator set that a model imports selects the version.
+* **infer**: the program infers types, shapes and known elements of the results.
+* **eval**: the program computes the operator if the operands are constant. The program never folds `random` results.
 ";
 
 /// The operators of one domain in the order of their names.

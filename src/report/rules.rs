@@ -12,16 +12,16 @@ const HEAD: &str = "\
 `onnx-slice-fold rules` prints this page, and `onnx-slice-fold rules NAME` one rule. `--skip NAME` disables a rule or pass, and `--only NAME`
 disables all others.
 
-Every rule has a law and a list of premises. The code of the rule proves each premise before it edits the graph. An exact rule preserves every
-bit of the results; an approximate rule preserves them up to rounding, and `--exact` disables it. `tests/rules` has a model on which
-each rule fires alone, and for each premise a model on which it does not fire. `onnx-slice-fold explain MODEL --rule NAME` prints the first
+Every rule has a law and a list of premises. The code of the rule proves each premise before the edit. An exact rule preserves every
+bit of the results; an approximate rule preserves the results up to rounding, and `--exact` disables such rules. `tests/rules` has a model on which
+each rule fires alone, and for each premise a model on which the rule does not fire. `onnx-slice-fold explain MODEL --rule NAME` prints the first
 premise that fails at each node.
 ";
 
-const SHARED_TITLE: &str = "Premises of every rule, in addition to those of its record:";
+const SHARED_TITLE: &str = "Premises of every rule, in addition to the premises of the rule's record:";
 
 const GUARDS_TITLE: &str =
-    "Conditions on every edit, whatever its rule proves. Runtimes and other consumers of the model need them:";
+    "Conditions on every edit of every rule. Runtimes and other consumers of the model need these conditions:";
 
 /// A stage of the passes: its title, its description, and its records.
 type Stage = (String, &'static str, Vec<&'static Rule>);
@@ -29,7 +29,7 @@ type Stage = (String, &'static str, Vec<&'static Rule>);
 fn stages() -> Vec<Stage> {
     let records = |families: &[&'static [Rule]]| families.iter().flat_map(|family| family.iter()).collect();
     let first = "The program tries these rules at every node, in this order, until no rule applies.";
-    let later = "The program tries these rules when no rule of an earlier stage applies. After an edit, it starts again with the first stage.";
+    let later = "The program tries these rules when no rule of an earlier stage applies. After an edit, the program starts again with the first stage.";
     let mut stages: Vec<Stage> = vec![("Rules".to_string(), first, records(RULES))];
     for (stage, families) in (2..).zip(LATE_RULES) {
         stages.push((format!("Rules of stage {stage}"), later, records(families)));

@@ -11,10 +11,13 @@ use crate::tensor::Tensor;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "split-to-gather",
     law: "Squeeze(part i of Split(x), a) = Gather(x, i; axis = a)",
-    sentence: "Replaces an output of a Split with a removed axis of size 1 by a Gather.",
+    sentence: "Replaces an output of a Split with size 1, and the Squeeze that removes this axis, by a Gather.",
     premises: &[
-        ("one-element", "the part is one element at a constant index"),
-        ("all-squeezed", "every used part loses this axis, and no other"),
+        ("one-element", "the part has one element along the axis, at a constant index i"),
+        (
+            "all-squeezed",
+            "a Squeeze removes the axis a, and no other axis, from every output of the Split that has consumers",
+        ),
         ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
     ],
     exact: true,
@@ -41,8 +44,7 @@ fn split_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     let middle = node.input(0).ok_or(Miss::ROOT)?;
     let (_, split) = place.producer(middle, "Split").ok_or(Miss::ROOT)?;
     let data = split.input(0).ok_or(Miss::ROOT)?;
-    let axis =
-        place.read(split).axis(place.shape(data).ok_or(miss!("one-element").of(data))?.len()).ok_or(Miss::ROOT)?;
+    let axis = place.read(split).axis(place.dims(data)?.len()).ok_or(Miss::ROOT)?;
     ensure(
         split
             .outputs()

@@ -4,41 +4,26 @@ use super::miss::{Miss, ensure, prove};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
-use crate::ir::{Edit, NewNode, Node, ValueId};
+use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;
 use crate::tensor::counted_in;
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
-        name: "part-of-split",
-        law: "SequenceAt(SplitToSequence(x; sizes s₀, s₁, …), i) = x[s₀ + … + sᵢ₋₁ : s₀ + … + sᵢ]",
-        sentence: "Replaces an element of a split tensor by a Slice of the tensor.",
-        premises: &[
-            (
-                "decided-places",
-                "the sizes of the parts and the index are constants, and the output of this part is present",
-            ),
-            ("keeps-axis", "keepdims is 1, or the sizes are a vector, which makes keepdims irrelevant"),
-            ("is-there", "the axis is proved to have these elements, because otherwise a part is missing or shorter"),
-        ],
-        exact: true,
-        operators: &["SequenceAt"],
-        apply: part_of_split,
-    },
-    Rule {
-        name: "insert-into-known",
-        law: "SequenceInsert(SequenceConstruct(…, aⱼ₋₁, aⱼ, …), x, j) = SequenceConstruct(…, aⱼ₋₁, x, aⱼ, …)",
-        sentence: "Replaces SequenceInsert into a sequence of known tensors by a new SequenceConstruct.",
-        premises: &[
-            ("known-elements", "the sequence is made of at most 256 tensors, or of none"),
-            ("decided-place", "the position is a constant within the sequence, or omitted, which means the end"),
-            ("one-reader", "the sequence has no other consumer"),
-        ],
-        exact: true,
-        operators: &["SequenceInsert"],
-        apply: insert_into_known,
-    },
-];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "part-of-split",
+    law: "SequenceAt(SplitToSequence(x; sizes s₀, s₁, …), i) = x[s₀ + … + sᵢ₋₁ : s₀ + … + sᵢ]",
+    sentence: "Replaces SequenceAt on the result of SplitToSequence by a Slice of the split tensor.",
+    premises: &[
+        ("decided-places", "the sizes of the parts and the index i are constants, and part i exists"),
+        ("keeps-axis", "keepdims is 1, or has no effect because the operand split is a vector"),
+        (
+            "is-there",
+            "the axis is proved to be long enough for part i, because part i of a shorter axis would be shorter or missing",
+        ),
+    ],
+    exact: true,
+    operators: &["SequenceAt"],
+    apply: part_of_split,
+}];
 
 /// The node that puts the first operand together.
 fn made_of<'a>(place: &Place<'a>, operator: &str) -> Result<&'a Node, Miss> {
@@ -107,11 +92,7 @@ fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
         .try_into()
         .or(Err(miss!("decided-places")))?;
     let (begin, end) = parts.range(index).ok_or(miss!("decided-places"))?;
-    let size = place
-        .shape(parts.data)
-        .ok_or(miss!("is-there").of(parts.data))?
-        .get(parts.axis)
-        .ok_or(miss!("is-there").of(parts.data))?;
+    let size = place.dims(parts.data)?.get(parts.axis).ok_or(miss!("is-there").of(parts.data))?;
     // The last of equal parts may be shorter.
     let reaches = match &parts.sizes {
         Sizes::Each(_) => begin.checked_add(1).ok_or(Miss::COMPUTABLE)?,
@@ -125,45 +106,4 @@ fn part_of_split(place: &Place<'_>) -> Result<Edit, Miss> {
         .slice(parts.data, vec![begin], vec![end], vec![axis], vec![1])
         .ok_or(Miss::EXPRESSIBLE)?;
     place.instead(edit, node)
-}
-
-/// The most elements of a sequence. Each tensor that is put in or taken out writes the whole list again, so N of them take N².
-const MOST_ELEMENTS: usize = 256;
-
-/// What the sequence that is the first operand is made of, if nothing else reads it.
-fn elements_of(place: &Place<'_>) -> Result<Vec<Option<ValueId>>, Miss> {
-    let sequence = place.operand(0)?;
-    ensure(!place.model.is_named(sequence), miss!("one-reader").of(sequence))?;
-    ensure(place.model.users(sequence).len() == 1, miss!("one-reader").of(sequence))?;
-    let elements = match place.producer(sequence, "SequenceEmpty") {
-        Some(_) => Vec::new(),
-        None => made_of(place, "SequenceConstruct").or(Err(miss!("known-elements").of(sequence)))?.inputs().to_vec(),
-    };
-    ensure(elements.len() <= MOST_ELEMENTS, miss!("known-elements").of(sequence))?;
-    Ok(elements)
-}
-
-/// The number in an operand that may be left out; `None` if it is not known.
-fn told(place: &Place<'_>, slot: usize, otherwise: i64) -> Result<i64, Miss> {
-    match place.input(slot) {
-        None => Ok(otherwise),
-        Some(value) => match place.const_ints(value).as_deref() {
-            Some(&[number]) => Ok(number),
-            _ => Err(miss!("decided-place").of(value)),
-        },
-    }
-}
-
-fn insert_into_known(place: &Place<'_>) -> Result<Edit, Miss> {
-    let mut elements = elements_of(place)?;
-    let count = elements.len();
-    let at = told(place, 2, i64::try_from(count).or(Err(Miss::COMPUTABLE))?)?;
-    let at = if at < 0 {
-        at.checked_add(i64::try_from(count).or(Err(Miss::COMPUTABLE))?).ok_or(Miss::COMPUTABLE)?
-    } else {
-        at
-    };
-    let at = usize::try_from(at).ok().filter(|&at| at <= count).ok_or(miss!("decided-place"))?;
-    elements.insert(at, Some(place.operand(1)?));
-    place.instead(place.begin()?, NewNode::new("SequenceConstruct", elements))
 }

@@ -17,12 +17,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "counted-loop",
         law: "Loop(0 < n, i = 0) with condition i + 1 < n = Loop(n, true, i = 0)",
-        sentence: "Replaces the condition of a Loop with a counter by a number of iterations.",
+        sentence: "Replaces the condition of a Loop that compares a counter with a limit by the trip count of the Loop.",
         premises: &[
-            ("counts", "a loop-carried integer begins at 0 and increases by 1"),
-            ("same-limit", "the initial and the computed condition compare this integer with the same limit"),
-            ("no-fewer", "the number of iterations, if present, is proved to be at most that integer"),
-            ("one-number", "the integer is of 32 or 64 bits and has no axes"),
+            ("counts", "a loop-carried integer i starts at 0 and increases by 1 in each iteration"),
+            ("same-limit", "the initial condition and the condition of each iteration compare with the same limit n"),
+            ("no-fewer", "if the Loop already has a trip count, this trip count is proved to be at most n"),
+            ("one-number", "n is an int32 or int64 scalar"),
         ],
         exact: true,
         operators: &["Loop"],
@@ -30,15 +30,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "goes-on",
-        law: "i + 1 < n = true in a Loop(n, true, i = 0), but for the last iteration",
-        sentence: "Replaces the computed condition of a Loop with a known number of iterations.",
+        law: "i + 1 < n = true in Loop(n, true, i = 0), in all iterations but the last",
+        sentence: "Replaces the computed condition of a Loop by true, if the trip count ends the Loop at least as early as the condition would.",
         premises: &[
-            ("counts", "a loop-carried integer begins at 0 and increases by 1"),
+            ("counts", "a loop-carried integer i starts at 0 and increases by 1 in each iteration"),
             (
                 "told",
-                "the Loop has no initial condition or a constant true, and a number of iterations that is proved to be at most the limit",
+                "the Loop has a trip count that is proved to be at most n, and the initial condition of the Loop is absent or the constant true",
             ),
-            ("for-nothing-else", "the result is the condition output of the subgraph, and has no other consumer"),
+            ("for-nothing-else", "the result of the comparison is used only as the condition output of the subgraph"),
         ],
         exact: true,
         operators: &["Less", "Greater"],
@@ -65,7 +65,7 @@ fn counted(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(first == start || is_zero(first), miss!("counts"))?;
     ensure(below == limit, miss!("same-limit"))?;
     ensure(matches!(dtype, DType::Int32 | DType::Int64), miss!("one-number"))?;
-    ensure(place.shape(limit).ok_or(miss!("one-number").of(limit))?.is_empty(), miss!("one-number").of(limit))?;
+    ensure(place.dims(limit)?.is_empty(), miss!("one-number").of(limit))?;
     let mut edit = place.begin()?;
     match node.input(0) {
         Some(times) if is_at_most(place, times, limit) => {}

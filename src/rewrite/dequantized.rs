@@ -18,12 +18,18 @@ use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "move-before-dequantize",
-    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f moves elements and each keeps its scale",
-    sentence: "Moves data movement of a dequantized constant to the quantized constant.",
+    law: "f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z) where f only moves elements, and each element keeps its scale",
+    sentence: "Moves a data movement operator from a dequantized constant to the quantized constant, where it is folded.",
     premises: &[
         ("constant", "x and the other operands of f are constants"),
-        ("one-reader", "neither x nor its dequantization has another consumer, because two copies would remain"),
-        ("scale-follows", "one scale is for all, or f keeps the axis whose indices have one each, whole and in order"),
+        (
+            "one-reader",
+            "neither x nor the result of the DequantizeLinear has another consumer, because the model would otherwise hold two copies of the constant",
+        ),
+        (
+            "scale-follows",
+            "the scale s is one number for all elements. Alternatively, s has one scale per index of an axis, and f keeps this axis with all indices in order",
+        ),
     ],
     exact: true,
     operators: traits::MOVING,

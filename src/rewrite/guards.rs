@@ -39,7 +39,7 @@ impl Guard for Idioms {
     fn premise(&self) -> Premise {
         (
             "idiom-whole",
-            "the edit replaces a group of nodes that a runtime computes with one kernel as a whole, or not at all",
+            "if a runtime computes a group of nodes with one kernel, the edit replaces the entire group or none of its nodes",
         )
     }
 
@@ -54,20 +54,20 @@ type Stateless = (Premise, fn(&Place<'_>, &Edit) -> bool);
 /// The guards without state, in the order they are checked.
 #[rustfmt::skip]
 pub const GUARDS: &[Stateless] = &[
-    (("not-taken", "no value that the edit gives more readers is a sequence, an optional or strings that a Loop or Scan takes"), leaves_taken_alone),
-    (("one-grid", "no two pairs of QuantizeLinear and DequantizeLinear with different scales become neighbours"), keeps_grids_apart),
-    (("accepted-form", "the edit writes no form of a node that a consumer misreads"), introduces_nothing),
-    (("pad-before-pool", "no pool reads a Pad that ONNX Runtime would merge into it wrongly"), keeps_pads_from_pools),
-    (("computed-divisor", "no integer division gets a constant divisor that holds 0"), keeps_divisors_computed),
-    (("no-lookup-of-strings", "no new Gather reads strings"), looks_up_no_strings),
-    (("no-negative-range", "no Gather reads a Range that may reach below 0"), looks_up_by_no_negative_range),
-    (("no-turned-product", "no product in float16 reads a Transpose that ONNX Runtime merges into it wrongly"), multiplies_nothing_turned),
-    (("float-product", "no product in floats reads a DequantizeLinear of a constant directly"), multiplies_no_integers),
-    (("output-in-floats", "no graph output is read by a Transpose that a QuantizeLinear reads"), turns_no_output),
-    (("wide-quantization", "no node next to a quantization to a narrow type moves elements, unless ONNX Runtime has a kernel for it"), passes_nothing_narrow),
-    (("wide-elements", "no new node moves elements of a narrow type, unless ONNX Runtime has a kernel for it"), moves_nothing_narrow),
-    (("no-reader-behind", "no remaining node reads a result that the edit removes"), |place, edit| place.model.leaves_no_reader_behind(edit)),
-    (("one-definition", "each value has one definition after the edit"), |place, edit| place.model.leaves_one_definition(edit)),
+    (("not-taken", "the edit adds no consumer to a value that a node with a subgraph reads, if the value is a sequence, an optional or a string tensor. Runtimes may move this value into the subgraph instead of copying the value"), leaves_taken_alone),
+    (("one-grid", "the edit does not place two pairs of QuantizeLinear and DequantizeLinear with different scales next to each other, because ONNX Runtime merges the two pairs into one pair with a third scale"), keeps_grids_apart),
+    (("accepted-form", "the edit adds a Slice with a negative step only in place of another Slice with a negative step, and a Loop without a condition only in place of another Loop without a condition. Some runtimes refuse these two forms, or compute wrong results"), introduces_nothing),
+    (("pad-before-pool", "the edit makes no pool read the result of a Pad, if ONNX Runtime would merge the Pad and the pool and compute another result"), keeps_pads_from_pools),
+    (("computed-divisor", "the edit gives no integer division a constant divisor that contains 0, because ONNX Runtime refuses to load a model with this divisor"), keeps_divisors_computed),
+    (("no-lookup-of-strings", "the edit adds no Gather of a string tensor, because ONNX Runtime's Gather returns wrong elements for strings"), looks_up_no_strings),
+    (("no-negative-range", "the edit makes no Gather read its indices from a Range that may contain a negative number, because ONNX Runtime replaces the Range and the Gather by a wrong Slice"), looks_up_by_no_negative_range),
+    (("no-turned-product", "the edit makes no float16 matrix product read the result of a Transpose, if ONNX Runtime would merge the Transpose into the product: the kernel of the merged node reads outside of its memory"), multiplies_nothing_turned),
+    (("float-product", "the edit makes no matrix product of floats read the DequantizeLinear of a constant, because ONNX Runtime would compute the product with integers"), multiplies_no_integers),
+    (("output-in-floats", "the edit makes no graph output the operand of a Transpose whose result a QuantizeLinear reads. ONNX Runtime exchanges the Transpose and the QuantizeLinear, and would return the quantized values as the graph output"), turns_no_output),
+    (("wide-quantization", "the edit places no data movement operator before a QuantizeLinear or after a DequantizeLinear, if the quantized type is an 8-bit float, a smaller float or a 2-bit integer, and ONNX Runtime has no kernel that moves elements of this type"), passes_nothing_narrow),
+    (("wide-elements", "the edit adds no data movement operator on 8-bit floats, or on types of fewer bits, if ONNX Runtime has no kernel of the operator for the type"), moves_nothing_narrow),
+    (("no-reader-behind", "no remaining node reads an output of a removed node"), |place, edit| place.model.leaves_no_reader_behind(edit)),
+    (("one-definition", "exactly one node, input or initializer defines each value after the edit"), |place, edit| place.model.leaves_one_definition(edit)),
 ];
 
 /// Checks an edit that a rule offers. The miss names the guard that refuses it.

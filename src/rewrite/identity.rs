@@ -15,23 +15,23 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "identity",
         law: "Identity(x) = Dropout(x) = Transpose(x; perm = 0, 1, …) = Pad(x, 0) = Split(x) = x",
-        sentence: "Rewires consumers of a node that returns its input to that input.",
+        sentence: "Removes a node that returns the input unchanged: consumers of the output read the input instead.",
         premises: &[
             (
                 "name-is-free",
-                "the result is not a graph output, or the node of the operand can compute it under that name",
+                "the output is not a graph output, or the producer of the input can give its result the name of the output",
             ),
             (
                 "not-taken",
-                "neither is a sequence, an optional or strings that a Loop or Scan consumes, because these move the value",
+                "no node with a subgraph reads the input or the output, if the two are sequences, optionals or string tensors. Runtimes may move these values into the subgraph instead of copying the values",
             ),
             (
                 "inference",
-                "a Dropout does not train: is_test is set before operator set 7, training_mode is absent or false since 12",
+                "a Dropout is in inference mode: before operator set 7, is_test is 1; since operator set 12, training_mode is absent or false",
             ),
-            ("mask-unread", "the mask has no consumer of a Dropout"),
-            ("axes-in-order", "the permutation of a Transpose leaves every axis where it is"),
-            ("pads-zero", "every pad of a Pad is known to be 0"),
+            ("mask-unread", "the output mask of a Dropout has no consumer"),
+            ("axes-in-order", "the permutation of a Transpose maps every axis to itself"),
+            ("pads-zero", "every element of the operand pads of a Pad is known to be 0"),
             ("one-part", "a Split has one output"),
         ],
         exact: true,
@@ -42,20 +42,20 @@ pub(super) const RULES: &[Rule] = &[
         name: "cast-same-type",
         law: "Cast(x, to) = x where x has the type to",
         sentence: "Removes a Cast to the type of its input.",
-        premises: &[("same-type", "the operand is proved to have the type")],
+        premises: &[("same-type", "the input is proved to have the target type of the Cast")],
         exact: true,
         operators: &["Cast", "CastLike"],
         apply: cast,
     },
     Rule {
         name: "same-shape",
-        law: "f(x) = x where f(x) has the shape of x, for f that reshape, broadcast or repeat",
+        law: "f(x) = x where f is one of these operators, and f(x) has the shape of x",
         sentence: "Removes a Reshape, Expand, Tile, Squeeze, Unsqueeze or Flatten that does not change the shape.",
         premises: &[
-            ("same-shape", "operand and result are proved to have the same shape, size for size"),
+            ("same-shape", "input and output are proved to have the same dims"),
             (
                 "read-right",
-                "the operand is not a reduction over negative axes of a tensor that may be empty, for which ONNX Runtime computes another shape",
+                "the input is not the result of a reduction over negative axes of a tensor that may be empty, because ONNX Runtime infers a wrong shape for this reduction",
             ),
         ],
         exact: true,
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
         name: "single-concat",
         law: "Concat(x) = Sum(x) = Max(x) = Min(x) = Mean(x) = x",
         sentence: "Removes a variadic operator with a single operand.",
-        premises: &[("one-operand", "there is one operand")],
+        premises: &[("one-operand", "the node has exactly one operand")],
         exact: true,
         operators: VARIADIC,
         apply: single,
@@ -76,10 +76,10 @@ pub(super) const RULES: &[Rule] = &[
         law: "Concat(…, p, …) = Concat(…, …) where p has size 0 along the axis",
         sentence: "Removes empty operands of a Concat.",
         premises: &[
-            ("nothing", "an operand is proved to have size 0 along the axis"),
+            ("nothing", "the removed operand is proved to have size 0 along the concatenation axis"),
             (
                 "agrees",
-                "along every other axis it is proved to have the dims of the remaining operands, so that the shape of the result does not change",
+                "on every other axis, the removed operand is proved to have the dims of the remaining operands, so that the shape of the result does not change",
             ),
         ],
         exact: true,
@@ -99,9 +99,11 @@ fn identity(place: &Place<'_>) -> Result<Edit, Miss> {
         "Dropout" => {
             let is_inference = place.this().and_then(|node| node.dropout_is_inference());
             ensure(is_inference == Some(true), miss!("inference"))?;
+            let mut masks = node.outputs().iter().skip(1).flatten();
+            ensure(masks.all(|&mask| place.model.is_unused(mask)), miss!("mask-unread"))?;
         }
         "Transpose" => {
-            let rank = place.shape(value).ok_or(miss!("axes-in-order").of(value))?.len();
+            let rank = place.dims(value)?.len();
             let permutation = place.this().and_then(|node| node.permutation(rank));
             ensure(permutation.is_some_and(|axes| axes.is_sorted()), miss!("axes-in-order"))?;
         }

@@ -22,19 +22,19 @@ use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "axes-before-functions",
-    law: "L(f(x, y)) = f(L(x), L(y)) for a layout L that puts in or drops axes of size 1",
-    sentence: "Moves axes of size 1 to places where adding and dropping them is free.",
+    law: "L(f(x, y)) = f(L(x), L(y)) for a Reshape, Squeeze or Unsqueeze L that inserts or removes axes of size 1",
+    sentence: "Moves the insertion or removal of axes of size 1 before element-wise functions, to nodes that can do it at no cost.",
     premises: &[
-        ("by-element", "the functions are element-wise, on values, scalars and broadcast constants"),
+        ("by-element", "f is element-wise, and its operands are computed values, scalars or broadcast constants"),
         (
             "same-axes",
-            "all other consumers of values in between insert and remove the same axes, or are element-wise before such nodes",
+            "every other consumer of a moved value inserts or removes the same axes, directly or after further element-wise operators",
         ),
-        ("no-sizes", "none of its elements is a dim, because dims are planned together"),
-        ("no-output", "no value in between is a graph output"),
+        ("no-sizes", "no moved value holds dims, because a later pass plans all shape arithmetic at once"),
+        ("no-output", "no intermediate value is a graph output"),
         (
             "pays",
-            "the rewrite removes more nodes than it adds: lookups of single elements and other layouts create the axes themselves",
+            "the rewrite removes more nodes than it adds; a Gather of a single element and an existing Reshape can insert the axis without a new node",
         ),
     ],
     exact: false,
@@ -126,12 +126,12 @@ struct Region<'a, 'p> {
 
 fn before_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = place.operand(0)?;
-    let rank = place.shape(value).ok_or(miss!("by-element").of(value))?.len();
+    let rank = place.dims(value)?.len();
     let change = change(place, place.root()?).ok_or(miss!("same-axes"))?;
     let mut region = Region { place, change, rank, members: Vec::new() };
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
-    ensure(matches!(region.origin(value).ok_or(miss!("by-element"))?.0, Origin::Function), miss!("by-element"))?;
-    region.grow(value).ok_or(miss!("same-axes"))?;
+    ensure(matches!(region.origin(value)?.0, Origin::Function), miss!("by-element").of(value))?;
+    region.grow(value)?;
     let (mut come, mut gone) = (0usize, 0usize);
     for member in &region.members {
         gone = gone.saturating_add(member.leaves.len());
@@ -163,18 +163,18 @@ impl Region<'_, '_> {
     }
 
     /// Where a value comes from; `None` if it may not have another form.
-    fn origin(&self, value: ValueId) -> Option<(Origin, Change)> {
+    fn origin(&self, value: ValueId) -> Result<(Origin, Change), Miss> {
         let place = self.place;
-        let fact = place.fact(value)?;
-        let shape = fact.shape()?;
-        let own = self.change_of(shape.len())?;
+        let differs = miss!("same-axes").of(value);
+        let fact = place.fact(value).ok_or(differs)?;
+        let shape = fact.shape().ok_or(differs)?;
+        let own = self.change_of(shape.len()).ok_or(differs)?;
         let is_dropped = |axis: usize| !own.contains(&Some(axis));
         let fits = shape.iter().enumerate().all(|(axis, size)| size.is_const(1) || !is_dropped(axis));
-        if !fits || fact.dtype().is_none() || fact.elements().is_some() {
-            return None;
-        }
-        let origin = self.origin_for(value, &own)?;
-        Some((origin, own))
+        ensure(fits && fact.dtype().is_some(), differs)?;
+        ensure(fact.elements().is_none(), miss!("no-sizes").of(value))?;
+        let origin = self.origin_for(value, &own).ok_or(differs)?;
+        Ok((origin, own))
     }
 
     fn origin_for(&self, value: ValueId, own: &Change) -> Option<Origin> {
@@ -221,7 +221,7 @@ impl Region<'_, '_> {
     }
 
     /// Finds every value whose other form is needed, and whatever else reads those that are computed.
-    fn grow(&mut self, first: ValueId) -> Option<()> {
+    fn grow(&mut self, first: ValueId) -> Result<(), Miss> {
         let mut waiting = VecDeque::from([first]);
         while let Some(value) = waiting.pop_front() {
             if self.find(value).is_some() {
@@ -229,11 +229,11 @@ impl Region<'_, '_> {
             }
             let (origin, change) = self.origin(value)?;
             let is_function = matches!(origin, Origin::Function);
-            if self.members.len() >= NODES || is_function && self.place.model.is_named(value) {
-                return None;
-            }
+            ensure(self.members.len() < NODES, miss!("pays"))?;
+            ensure(!is_function || !self.place.model.is_named(value), miss!("no-output").of(value))?;
             if is_function {
-                let node = self.place.model.value(value).producer().and_then(|id| self.place.model.node(id))?;
+                let node = self.place.model.value(value).producer().and_then(|id| self.place.model.node(id));
+                let node = node.ok_or(Miss::ROOT)?;
                 waiting.extend(node.inputs().iter().flatten().filter(|&&input| !self.is_given(input)));
             }
             let mut member =
@@ -253,7 +253,7 @@ impl Region<'_, '_> {
                 }
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// The nodes that give what is computed otherwise its other form, and whether something else than members reads it.
@@ -275,19 +275,18 @@ impl Region<'_, '_> {
     }
 
     /// Looks at what reads a function's result: what gives it the other form, and functions that need that then.
-    fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Option<()> {
-        if self.place.model.has_more_readers(member.value, NODES) {
-            return None;
-        }
+    fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Result<(), Miss> {
+        let differs = miss!("same-axes").of(member.value);
+        ensure(!self.place.model.has_more_readers(member.value, NODES), differs)?;
         for (id, slot) in self.place.model.users(member.value) {
-            let node = self.place.model.node(id)?;
+            let node = self.place.model.node(id).ok_or(differs)?;
             if slot == 0 && self.is_leaf(node) {
                 member.leaves.push(id);
             } else {
-                waiting.push_back(self.function(node)?);
+                waiting.push_back(self.function(node).ok_or(differs)?);
             }
         }
-        Some(())
+        Ok(())
     }
 
     /// Whether a node gives the other form.
@@ -303,7 +302,7 @@ impl Region<'_, '_> {
     fn function(&self, node: &Node) -> Option<ValueId> {
         let [Some(result)] = *node.outputs() else { return None };
         let is_here = Some(node.graph()) == self.place.graph();
-        (is_here && matches!(self.origin(result)?.0, Origin::Function)).then_some(result)
+        (is_here && matches!(self.origin(result).ok()?.0, Origin::Function)).then_some(result)
     }
 
     /// Whether an operand needs no other form than a constant can have: a constant, a single number, or what only lacks axes in front.

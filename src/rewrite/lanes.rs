@@ -12,7 +12,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::{Build, rebuilt_alike};
-use super::miss::{Miss, ensure};
+use super::miss::{Miss, ensure, first_of};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use super::slices::cuts::cuts_of;
@@ -27,10 +27,16 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "Concat(f(x₁, y₁), …, f(xₖ, yₖ)) = f(Concat(x₁, …, xₖ), Concat(y₁, …, yₖ))",
     sentence: "Vectorizes element-wise chains that feed one Concat: concatenates the inputs and runs the chain once.",
     premises: &[
-        ("one-place", "the last axis of each value has size 1, or is added just before, or is flattened just before"),
-        ("by-element", "the function is element-wise on floats, because integers may be dims"),
-        ("alike", "the chains consist of the same operators, with equal operands or operands of one shape"),
-        ("read-together", "the values of single columns have no other consumer, so that no value is computed twice"),
+        (
+            "one-place",
+            "the last axis of each operand of the Concat has size 1, or the node before the Concat inserts or flattens this axis",
+        ),
+        ("by-element", "f is element-wise, and the operands of f are floats, because integers may be dims"),
+        (
+            "alike",
+            "all chains consist of the same operators. The other operands of corresponding operators are equal, or have the same shape",
+        ),
+        ("read-together", "the values of each chain have no other consumer, so that no value is computed twice"),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: false,
@@ -70,8 +76,8 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     // All of them, or runs of two and more.
     let runs = (1..=lanes.len() / 2).filter(|runs| lanes.len().is_multiple_of(*runs));
-    let packed = runs.into_iter().find_map(|runs| {
-        let groups: Vec<&[ValueId]> = lanes.chunks(lanes.len().checked_div(runs)?).collect();
+    first_of(runs.map(|runs| {
+        let groups: Vec<&[ValueId]> = lanes.chunks(lanes.len().checked_div(runs).unwrap_or(1)).collect();
         packed(place, |mut pack| {
             let mut values = Vec::with_capacity(groups.len());
             for group in &groups {
@@ -79,23 +85,24 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
             }
             pack.finish(output, last, &values)
         })
-    });
-    packed.ok_or(miss!("alike"))
+    }))
 }
 
-/// What comes of a pack: an edit, or nodes that would compute something a second time.
+/// The result of a pack: an edit, or nodes that would compute something a second time; none if the edit would save no node.
 type Packed = Result<Edit, Vec<NodeId>>;
 
 /// The edit of a pack in which nothing is computed that others read as it is: what they read is put side by side as it is there.
-fn packed<'a>(place: &Place<'a>, pack: impl Fn(Pack<'_, 'a>) -> Option<Packed>) -> Option<Edit> {
+fn packed<'a>(place: &Place<'a>, pack: impl Fn(Pack<'_, 'a>) -> Option<Packed>) -> Result<Edit, Miss> {
     let mut kept = FxHashSet::default();
     for _ in 0..MOST_TRIALS {
-        match pack(Pack::new(place, &kept)?)? {
-            Ok(edit) => return Some(edit),
-            Err(read) => kept.extend(read),
+        match Pack::new(place, &kept).and_then(&pack) {
+            Some(Ok(edit)) => return Ok(edit),
+            Some(Err(read)) if read.is_empty() => return Err(miss!("pays")),
+            Some(Err(read)) => kept.extend(read),
+            None => break,
         }
     }
-    None
+    Err(if kept.is_empty() { miss!("alike") } else { miss!("read-together") })
 }
 
 /// Lanes whose last axes are run together before they are put side by side: `[…, a, b]` as `[…, a·b]`.
@@ -106,10 +113,7 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result
         .collect::<Option<Vec<ValueId>>>()
         .ok_or(miss!("read-together").of(output))?;
     let (&first, &lane) = bare.first().zip(lanes.first()).ok_or(miss!("read-together"))?;
-    let (from, to) = (
-        place.shape(first).ok_or(miss!("read-together").of(first))?,
-        place.shape(lane).ok_or(miss!("read-together").of(lane))?,
-    );
+    let (from, to) = (place.dims(first)?, place.dims(lane)?);
     let front = to.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
     let same =
         from.iter().zip(to.get(..front).ok_or(miss!("read-together"))?).all(|(a, b)| place.scope().eq(a, b).is_yes());
@@ -117,15 +121,14 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result
     ensure(bare.iter().all(|&own| place.same_shape(own, first)), miss!("read-together").of(first))?;
     let mut apart = from.to_vec();
     apart.insert(front, Dim::constant(i64::try_from(lanes.len()).or(Err(Miss::COMPUTABLE))?));
-    let to = place.shape(output).ok_or(miss!("read-together").of(output))?;
-    let packed = packed(place, |mut pack| {
+    let to = place.dims(output)?;
+    packed(place, |mut pack| {
         let value = pack.computed(&bare, Axis::New(behind), DEPTH)?;
         let node = place.build(&mut pack.edit, output).reshape_to(place.scope(), value, &apart, to)?;
         let value = pack.edit.new_value(output, "lanes");
         pack.push(node, value, 1)?;
         pack.finish(output, front, &[value])
-    });
-    packed.ok_or(miss!("pays"))
+    })
 }
 
 /// The value that a layout gives so many last axes of size 1, and nothing else.
@@ -209,7 +212,7 @@ impl<'p, 'a> Pack<'p, 'a> {
             self.edit.insert.push(Build::concat(values.iter().copied(), last).output(output));
         }
         self.edit.remove.push(self.place.id);
-        (self.made < gone.len()).then_some(Ok(self.edit))
+        Some(if self.made < gone.len() { Ok(self.edit) } else { Err(Vec::new()) })
     }
 
     /// The nodes that nothing needs any more: the Concat, and what gives lanes that nothing else reads.

@@ -13,20 +13,19 @@ use crate::tensor::{StridedView, Tensor, gather_later};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "product-of-rows",
-    law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c",
-    sentence: "Replaces a product of flattened rows by a product of the whole tensor.",
+    law: "Reshape(rows(x) · W + c, dims of x but the last, columns of W) = x · W + c, where rows(x) is x flattened to a matrix",
+    sentence: "Removes the Reshapes around a matrix product, of which the first flattens the operand to rows, and the last restores the dims.",
     premises: &[
-        ("same-lead", "the result has the sizes of x but for the last axis"),
-        ("plain-product", "the product is a MatMul, or a Gemm with factors of 1 that does not transpose x"),
+        ("same-lead", "the last Reshape restores all dims of x but the last"),
+        ("plain-product", "the product is a MatMul, or a Gemm with alpha = beta = 1 and transA = 0"),
         (
             "open-sizes",
-            "a dim of x is dynamic, or the product has no addend (with fixed dims, runtimes flatten to rows themselves); or a Gemm multiplies a Reshape of the result of a layer normalization",
+            "at least one of three statements holds: (1) x has a dynamic dim; (2) no c is added; (3) x is the result of a layer normalization, and the product is a Gemm. In all other cases, runtimes flatten x to rows themselves",
         ),
-        ("row-bias", "the addend is a scalar, or has one element for each column"),
+        ("row-bias", "c is a scalar, or has one element per column of W"),
         (
             "own-weights",
-            "weights that the product transposes are constant, and they have no other consumer: they would be \
-                    stored twice",
+            "if the product transposes W (attribute transB), W is a constant without other consumers, because the model would otherwise store W twice",
         ),
         ("one-reader", "the product has no other consumer"),
     ],
@@ -51,16 +50,14 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (flat, output) = (place.operand(0)?, place.result()?);
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
     let product = product(place, flat).ok_or(miss!("plain-product"))?;
+    ensure(place.has_one_reader(flat), miss!("one-reader").of(flat))?;
     let (_, flatten) = place.layout(product.rows).ok_or(Miss::ROOT)?;
     let whole = flatten.input(0).ok_or(Miss::ROOT)?;
-    let (from, to) = (
-        place.shape(whole).ok_or(miss!("same-lead").of(whole))?,
-        place.shape(output).ok_or(miss!("same-lead").of(output))?,
-    );
-    let [_, inner] = place.shape(product.rows).ok_or(miss!("same-lead").of(product.rows))? else {
+    let (from, to) = (place.dims(whole)?, place.dims(output)?);
+    let [_, inner] = place.dims(product.rows)? else {
         return Err(miss!("same-lead").of(product.rows));
     };
-    let [_, outer] = place.shape(flat).ok_or(miss!("same-lead").of(flat))? else {
+    let [_, outer] = place.dims(flat)? else {
         return Err(miss!("same-lead").of(flat));
     };
     let scope = place.scope();
@@ -75,7 +72,7 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(equal(last_from, inner), miss!("same-lead"))?;
     ensure(equal(last_to, outer), miss!("same-lead"))?;
     if let Some(bias) = product.bias {
-        let fits = match place.shape(bias).ok_or(miss!("row-bias").of(bias))? {
+        let fits = match place.dims(bias)? {
             [] => true,
             [columns] => equal(columns, outer) || columns.is_const(1),
             _ => false,
@@ -108,9 +105,6 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
 
 /// The product that computes a value, if nothing else reads what it computes on the way.
 fn product(place: &Place<'_>, value: ValueId) -> Option<Product> {
-    if !place.has_one_reader(value) {
-        return None;
-    }
     if let Some((id, node)) = place.producer(value, "Gemm") {
         let plain = node.float("alpha", 1.0)? == 1.0 && node.float("beta", 1.0)? == 1.0;
         if !plain || node.flag("transA", false)? || !place.opset.arithmetic_broadcasts() {

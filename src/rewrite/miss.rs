@@ -29,12 +29,19 @@ pub struct Miss {
 
 /// Premises of every rule, in addition to those of its record.
 pub const SHARED: &[(&str, &str)] = &[
-    ("name-is-free", "the result is not a graph output, or another node can compute it under that name"),
-    ("results-unread", "no consumer reads the other results of a node that the edit removes"),
-    ("one-reader", "no remaining node reads a value that the edit removes"),
+    (
+        "name-is-free",
+        "the result of the removed node is not a graph output, or another node can produce the output under the same name",
+    ),
+    ("results-unread", "the other outputs of a removed node have no consumers"),
+    ("one-reader", "no remaining node reads a removed value"),
     ("no-larger", "the new constants take no more bytes than the removed nodes and constants"),
-    ("expressible", "the operator set in force can express the new node"),
-    ("computable", "the rule computes the new constants and axes without overflow and within the budget"),
+    ("expressible", "the model's operator set contains the new node's operator, attributes and element types"),
+    ("known-shape", "the rank of each operand that the rule compares is known"),
+    (
+        "computable",
+        "the new constants and axes can be computed without integer overflow, and within the limits on memory and work",
+    ),
 ];
 
 impl Miss {
@@ -50,6 +57,8 @@ impl Miss {
     pub const LARGER: Miss = Miss::new("no-larger");
     /// The operator set in force cannot express the new node.
     pub const EXPRESSIBLE: Miss = Miss::new("expressible");
+    /// Nothing is known of the shape of an operand.
+    pub const SHAPE: Miss = Miss::new("known-shape");
     /// A constant of the edit cannot be computed.
     pub const COMPUTABLE: Miss = Miss::new("computable");
 

@@ -16,12 +16,12 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "neutral",
-                "the other operand is the neutral element everywhere; of a sum of floats that is −0, for −0 + 0 is 0",
+                "every element of the other operand is the neutral element. The neutral element of a sum of floats is −0, because −0 + 0 = 0",
             ),
-            ("same-shape", "the result has the shape of x"),
+            ("same-shape", "the result is proved to have the shape of x"),
             (
                 "float-power",
-                "the base of the power 1 is a float: runtimes compute powers of integers in double precision",
+                "in x¹, x is a float tensor, because runtimes compute powers of integers in double precision",
             ),
         ],
         exact: true,
@@ -35,13 +35,13 @@ pub(super) const RULES: &[Rule] = &[
         premises: &[
             (
                 "decided",
-                "the condition is one known flag everywhere, computed of a few numbers at most, or both choices are the same value",
+                "all elements of the condition c are proved to have the same known value, or x and y are the same value",
             ),
             (
                 "sign-of-zero",
-                "it is not a float in the true branch of a Where, because ONNX Runtime's kernel returns 0 for −0 there",
+                "if c is true, x is not a float tensor, because ONNX Runtime's Where replaces −0 in x by 0",
             ),
-            ("same-elements", "the result has the elements of the selected operand, and further axes only of size 1"),
+            ("same-elements", "the result is the selected operand, broadcast to additional axes of size 1 at most"),
         ],
         exact: true,
         operators: &["Where"],
@@ -50,14 +50,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "comparison-of-casts",
         law: "float(a) < float(b) = a < b, likewise ≤, >, ≥ and =, where no integer is rounded, or b is a constant below 2^p (p digits of the float type)",
-        sentence: "Compares sizes as integers instead of floats.",
+        sentence: "Compares integers directly, instead of casting the integers to floats and comparing the floats.",
         premises: &[
             (
                 "not-rounded",
-                "the float type represents both integers exactly, or one of them is a constant below 2^p, which no other integer is rounded to or across",
+                "the casts round neither a nor b. Alternatively, one of a and b is a constant below 2^p, so that rounding the other operand cannot change the order",
             ),
-            ("only-reader", "the floats have no other consumer"),
-            ("takes-integers", "the comparison supports integers in this operator set"),
+            ("only-reader", "the results of both casts have no other consumer"),
+            ("takes-integers", "the comparison operator accepts integers in the model's operator set"),
         ],
         exact: true,
         operators: &["Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"],

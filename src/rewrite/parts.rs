@@ -56,6 +56,16 @@ enum Work {
     Transpose(Vec<usize>, Vec<Option<Vec<usize>>>),
 }
 
+/// The reason for which an operation on the parts does not apply to the whole.
+pub(super) enum Unfit {
+    /// The parts have other consumers, or consumers that differ.
+    Consumers,
+    /// The consumers compute something else along the axis, or their results depend on the place.
+    Operator,
+    /// Another operand differs along the axis.
+    Operand,
+}
+
 impl Parts {
     /// These values as parts along an axis.
     pub fn of(place: &Place<'_>, values: Vec<ValueId>, axis: usize) -> Option<Parts> {
@@ -65,38 +75,37 @@ impl Parts {
         ((2..=READERS).contains(&values.len()) && splits).then_some(Parts { values, axis, sizes })
     }
 
-    /// What is done to all of them next, if it makes fewer nodes to do it to the whole.
-    pub fn step(&self, place: &Place<'_>) -> Option<Partwise> {
-        let readers: Vec<Vec<NodeId>> =
-            self.values.iter().map(|&value| readers(place, value)).collect::<Option<_>>()?;
-        match readers.first()?.len() {
+    /// The operation that is applied to all of them next, if applying it to the whole takes fewer nodes.
+    pub fn step(&self, place: &Place<'_>) -> Result<Partwise, Unfit> {
+        let readers: Option<Vec<Vec<NodeId>>> = self.values.iter().map(|&value| readers(place, value)).collect();
+        let readers = readers.ok_or(Unfit::Consumers)?;
+        match readers.first().map_or(0, Vec::len) {
             1 => {
-                let nodes: Vec<NodeId> = readers
-                    .iter()
-                    .map(|nodes| nodes.first().copied().filter(|_| nodes.len() == 1))
-                    .collect::<Option<_>>()?;
+                let single = |nodes: &Vec<NodeId>| nodes.first().copied().filter(|_| nodes.len() == 1);
+                let nodes = readers.iter().map(single).collect::<Option<_>>().ok_or(Unfit::Consumers)?;
                 self.single(place, nodes)
             }
-            2 => self.gate(place, &readers),
-            _ => None,
+            2 => self.gate(place, &readers).ok_or(Unfit::Operator),
+            _ => Err(Unfit::Consumers),
         }
     }
 
     /// One node reads each part.
-    fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Option<Partwise> {
-        let first = place.model.node(*nodes.first()?)?;
+    fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Result<Partwise, Unfit> {
+        let first = nodes.first().and_then(|&id| place.model.node(id)).ok_or(Unfit::Consumers)?;
         let same = |id: &NodeId| {
             place.model.node(*id).is_some_and(|node| node.is(&first.op_type) && rebuilt_alike(first, node))
         };
         if !nodes.iter().all(same) {
-            return None;
+            return Err(Unfit::Consumers);
         }
-        let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
+        let results: Option<Vec<ValueId>> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect();
+        let results = results.ok_or(Unfit::Consumers)?;
         let traits = traits_of(place.model, first);
         if traits.reduces.is_some() {
-            return self.reduction(place, nodes, results);
+            return self.reduction(place, nodes, results).ok_or(Unfit::Operator);
         }
-        let exact = self.exact(place, first)?;
+        let exact = self.exact(place, first).ok_or(Unfit::Operator)?;
         let plain = |work: Work| Partwise {
             exact,
             work,
@@ -107,17 +116,18 @@ impl Parts {
         };
         if traits.is_function() {
             let alike = |&id: &NodeId| place.model.node(id).is_some_and(|node| alike(first, node, 0));
-            return nodes.iter().all(alike).then(|| plain(Work::Function));
+            return if nodes.iter().all(alike) { Ok(plain(Work::Function)) } else { Err(Unfit::Consumers) };
         }
         if is_arithmetic(place, first) {
-            return Some(plain(self.arithmetic(place, &nodes)?));
+            return self.arithmetic(place, &nodes).map(plain).ok_or(Unfit::Operand);
         }
-        match traits.moves {
+        let moved = match traits.moves {
             Some(Movement::Layout) => self.reshape(place, nodes, results),
             _ if first.is("Transpose") => self.transpose(place, nodes, results),
             _ if first.is("Slice") => self.slice(place, &nodes).then(|| plain(Work::Function)),
             _ => None,
-        }
+        };
+        moved.ok_or(Unfit::Operator)
     }
 
     /// Whether what a pointwise operator makes of the parts has the same bits where it is made of the whole; `None` if it may be other

@@ -95,6 +95,11 @@ impl<'a> Place<'a> {
         self.fact(value).and_then(Fact::shape)
     }
 
+    /// The shape of a value, for a rule.
+    pub fn dims(&self, value: ValueId) -> Result<&'a [Dim], Miss> {
+        self.shape(value).ok_or(Miss::SHAPE.of(value))
+    }
+
     /// The element type of a value.
     pub fn dtype(&self, value: ValueId) -> Option<DType> {
         self.fact(value).and_then(Fact::dtype)

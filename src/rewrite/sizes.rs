@@ -80,14 +80,8 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
     let (sizes, output) = (place.operand(0)?, place.result()?);
     let (shape, measuring) = place.producer(sizes, "Shape").ok_or(Miss::ROOT)?;
     let tensor = measuring.input(0).ok_or(Miss::ROOT)?;
-    let is_whole = place
-        .shape(sizes)
-        .ok_or(miss!("all-sizes").of(sizes))?
-        .first()
-        .ok_or(Miss::ROOT)?
-        .as_const()
-        .ok_or(miss!("all-sizes").of(sizes))?
-        == i64::try_from(place.shape(tensor).ok_or(miss!("all-sizes").of(tensor))?.len()).or(Err(Miss::COMPUTABLE))?;
+    let is_whole = place.dims(sizes)?.first().ok_or(Miss::ROOT)?.as_const().ok_or(miss!("all-sizes").of(sizes))?
+        == i64::try_from(place.dims(tensor)?.len()).or(Err(Miss::COMPUTABLE))?;
     // Over one axis there is nothing else to reduce; an empty list of axes means all or none.
     let (axes, keeps_dims) = place
         .view(place.id)
@@ -97,7 +91,7 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
         .and_then(|own| (own.axes)(&place.view(place.id)?))
         .ok_or(miss!("all-sizes"))?;
     let drops = !keeps_dims && place.root()?.int("keepdims", 1).ok_or(Miss::ROOT)? == 0;
-    let all = axes == [0] && place.shape(output).ok_or(miss!("all-sizes").of(output))?.is_empty() && drops;
+    let all = axes == [0] && place.dims(output)?.is_empty() && drops;
     ensure(is_whole, miss!("all-sizes"))?;
     ensure(all, miss!("all-sizes"))?;
     ensure(place.model.is_read_only_by(sizes, &[place.id]), miss!("one-reader").of(sizes))?;
@@ -108,12 +102,16 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
 fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
     let (input, output) = (place.operand(0)?, place.result()?);
-    let codes = size_operand::reshape_codes(
-        place.scope(),
-        place.shape(input).ok_or(miss!("rest-decided").of(input))?,
-        place.shape(output).ok_or(miss!("sizes-known").of(output))?,
-    )
-    .ok_or(miss!("sizes-known").of(output))?;
+    let from = place.dims(input)?;
+    let to = place.dims(output)?;
+    // One dim may be the rest of the elements.
+    let is_open = |(axis, dim): &(usize, &Dim)| {
+        let is_copied = from.get(*axis).is_some_and(|own| place.scope().eq(own, dim).is_yes());
+        dim.as_const().is_none() && !is_copied
+    };
+    let open = to.iter().enumerate().filter(is_open).count();
+    let miss = if open > 1 { miss!("sizes-known") } else { miss!("rest-decided") };
+    let codes = size_operand::reshape_codes(place.scope(), from, to).ok_or(miss.of(output))?;
     // In the convention 0 copies a dim, so there is no `allowzero`; all else that is said of the node stays.
     let mut edit = place.begin()?;
     let constant = edit.constant(target, "const", Tensor::vector(codes));
@@ -124,7 +122,7 @@ fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
 fn slice_bounds(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.opset.slice_has_operands(), Miss::EXPRESSIBLE)?;
     let this = place.reading()?;
-    let shape = place.shape(this.node.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("bounds-known"))?;
+    let shape = place.dims(this.node.input(0).ok_or(Miss::ROOT)?)?;
     let steps = this.slice_steps().ok_or(miss!("forward"))?;
     let axes = this.slice_axes().ok_or(miss!("bounds-known"))?;
     let dims = axes
@@ -133,8 +131,10 @@ fn slice_bounds(place: &Place<'_>) -> Result<Edit, Miss> {
         .collect::<Option<Vec<_>>>()
         .ok_or(miss!("bounds-known"))?;
     ensure(!steps.iter().any(|&step| step <= 0), miss!("forward"))?;
-    let found = [1, 2].into_iter().find_map(|slot| {
-        let value = computed(place, slot).ok()?;
+    let mut bounds = [1, 2].into_iter().filter(|&slot| computed(place, slot).is_ok()).peekable();
+    ensure(bounds.peek().is_some(), miss!("computed"))?;
+    let found = bounds.find_map(|slot| {
+        let value = place.input(slot)?;
         let bounds = place.fact(value)?.ints().filter(|bounds| bounds.len() == dims.len())?;
         let number = |(bound, dim): (&Dim, &&Dim)| size_operand::slice_bound(place.scope(), dim, bound);
         let numbers = bounds.iter().zip(&dims).map(number).collect::<Option<Vec<i64>>>()?;

@@ -3,7 +3,7 @@
 //! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
 
 use super::miss::{Miss, ensure};
-use super::parts::Parts;
+use super::parts::{Parts, Unfit};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};
@@ -12,18 +12,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind",
         law: "f(Split(x)[i]) = Split(f(x))[i]",
-        sentence: "Moves a Split after operators that are applied to each of its outputs.",
+        sentence: "Moves a Split after operators that are applied to each output of the Split.",
         premises: &[
-            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
-            ("alike-along-axis", "the operators compute the same bits at all positions of the axis"),
+            (
+                "all-parts",
+                "each output of the Split has exactly one consumer, and all these consumers are the same operator f with the same attributes",
+            ),
+            ("alike-along-axis", "f computes the same bits at all positions of the split axis"),
             (
                 "operand-alike",
-                "each other operand is constant along the axis, or a constant per part (a short one if it has other consumers)",
+                "each other operand of f has equal elements along the split axis, or is a separate constant for each output. Such a constant has no other consumer, or has few elements",
             ),
-            ("known-sizes", "the sizes of the parts are constants"),
+            ("known-sizes", "the sizes of the outputs along the axis are constants"),
             (
                 "no-residual",
-                "no result broadcasts over a Conv in a sum, because OpenCV assumes that such an addend has the shape of the Conv, and fails",
+                "no result of f is broadcast in a sum with the result of a Conv, because OpenCV assumes equal shapes in the sum, and fails",
             ),
         ],
         exact: true,
@@ -33,11 +36,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "split-behind-function",
         law: "f(Split(x)[i]) = Split(f(x))[i], up to rounding",
-        sentence: "Moves a Split after functions that are applied to each of its outputs.",
+        sentence: "Moves a Split after functions that are applied to each output of the Split, including functions whose float rounding depends on the position of an element.",
         premises: &[
-            ("all-parts", "every part has exactly one consumer, such a node with the same attributes"),
-            ("alike-along-axis", "the functions treat all positions of the axis identically"),
-            ("known-sizes", "the sizes of the parts are constants"),
+            (
+                "all-parts",
+                "each output of the Split has exactly one consumer, and all these consumers are the same operator f with the same attributes",
+            ),
+            ("alike-along-axis", "f treats all positions of the split axis identically, up to rounding"),
+            ("known-sizes", "the sizes of the outputs along the axis are constants"),
         ],
         exact: false,
         operators: &["Split"],
@@ -57,12 +63,16 @@ fn behind_function(place: &Place<'_>) -> Result<Edit, Miss> {
 fn apply(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     let node = place.root()?;
     let whole = node.input(0).ok_or(Miss::ROOT)?;
-    let dims = place.shape(whole).ok_or(miss!("all-parts").of(whole))?;
+    let dims = place.shape(whole).ok_or(Miss::ROOT)?;
     let axis = place.read(node).axis(dims.len()).ok_or(Miss::ROOT)?;
-    let parts =
-        Parts::of(place, node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?, axis)
-            .ok_or(miss!("all-parts"))?;
-    let step = parts.step(place).ok_or(miss!("alike-along-axis"))?;
+    let results = node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?;
+    let parts = Parts::of(place, results, axis).ok_or(miss!("known-sizes").dim(whole, axis))?;
+    let step = parts.step(place).map_err(|unfit| match unfit {
+        Unfit::Consumers => miss!("all-parts"),
+        Unfit::Operator => miss!("alike-along-axis"),
+        Unfit::Operand if exact => miss!("operand-alike"),
+        Unfit::Operand => miss!("alike-along-axis"),
+    })?;
     // The other rule splits these.
     ensure(step.exact == exact, Miss::ROOT)?;
     ensure(!step.results.iter().any(|&result| is_spread_over_convolution(place, result)), miss!("no-residual"))?;

@@ -20,19 +20,22 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "function-of-steps",
     law: "f(xᵢ, yᵢ) = Split(f(X, Y))[i] for elements or equal parts xᵢ of X, and yᵢ of Y, or of a Concat",
-    sentence: "Vectorizes a function of every element along an axis: applies it once to the whole.",
+    sentence: "Vectorizes a function that is applied to each element along an axis: applies the function once to the whole tensor.",
     premises: &[
-        ("all-steps", "the elements or parts cover the axis in order, and each has one such consumer"),
-        ("by-element", "the function is element-wise on floats, because integers may be dims"),
+        (
+            "all-steps",
+            "the elements or parts xᵢ cover the axis of X in order, and the function f reads each xᵢ exactly once",
+        ),
+        ("by-element", "f is element-wise, and the operands of f are floats, because integers may be dims"),
         (
             "other-operand",
-            "the other operand is the same for all, or a step each of a value, or a value each of one shape",
+            "the operands yᵢ are one of three: (1) the same value for all i; (2) the elements of one value Y; (3) separate values of the same shape",
         ),
-        ("apart", "no iteration depends on another one"),
-        ("known-sizes", "how many elements each result has along the axis is a number"),
+        ("apart", "no f(xᵢ, yᵢ) depends on another f(xⱼ, yⱼ)"),
+        ("known-sizes", "the size of each part along the axis is a constant"),
         (
             "bounded",
-            "the vectorized result has at most 2²⁴ elements; with dynamic dims, at most 64 times the elements of the sliced value",
+            "if all dims are constants, f(X, Y) has at most 2²⁴ elements. If a dim is dynamic, f(X, Y) has at most 64 times the number of elements of X",
         ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
@@ -107,7 +110,7 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
             let own = elements(place, first)?;
             Some((own, None))
         })
-        .ok_or(miss!("all-steps"))?;
+        .ok_or(if is_taken_out(place, first) { miss!("all-steps").of(first) } else { Miss::ROOT })?;
     let count = own.values.len();
     // What stands beside the steps.
     let same = Operands { whole: Whole::Same(second), values: vec![second; count] };
@@ -116,13 +119,13 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
         pairs.map(|(&a, &b)| step(place, node, slot, a, Some(b))).collect::<Option<Vec<NodeId>>>()
     };
     if let Some(nodes) = with(&same) {
-        return build(place, slot, &nodes, [&own, &same], fixed).ok_or(miss!("pays"));
+        return build(place, slot, &nodes, [&own, &same], fixed);
     }
     let parts = parts(place, second).map(|(beside, axis)| (beside, Some(axis)));
     if let Some((beside, axis)) = parts.or_else(|| Some((elements(place, second)?, None))) {
         let fits = beside.values.len() == count && (fixed.is_none() || axis.is_none() || fixed == axis);
         if let Some(nodes) = with(&beside).filter(|_| fits) {
-            return build(place, slot, &nodes, [&own, &beside], fixed.or(axis)).ok_or(miss!("pays"));
+            return build(place, slot, &nodes, [&own, &beside], fixed.or(axis));
         }
     }
     let nodes = own
@@ -137,7 +140,13 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
     let beside = Operands { whole: Whole::Each, values };
     ensure(alike, miss!("other-operand").of(second))?;
     ensure(are_apart(place, &beside.values, &nodes), miss!("apart"))?;
-    build(place, slot, &nodes, [&own, &beside], fixed).ok_or(miss!("pays"))
+    build(place, slot, &nodes, [&own, &beside], fixed)
+}
+
+/// Returns `true` if a value is a part or an element of another.
+fn is_taken_out(place: &Place<'_>, value: ValueId) -> bool {
+    let element = place.producer(value, "Unsqueeze").and_then(|(_, node)| node.input(0)).unwrap_or(value);
+    place.producer(value, "Split").is_some() || place.producer(element, "Gather").is_some()
 }
 
 /// All parts of a Split of which this is the first, if they are of one size, and the axis.
@@ -240,49 +249,49 @@ fn build(
     nodes: &[NodeId],
     operands: [&Operands; 2],
     axis: Option<usize>,
-) -> Option<Edit> {
-    let results: Vec<ValueId> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect::<Option<_>>()?;
-    let &first = results.first()?;
-    let dims = place.shape(first)?;
+) -> Result<Edit, Miss> {
+    let results: Option<Vec<ValueId>> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect();
+    let results = results.ok_or(Miss::ROOT)?;
+    let &first = results.first().ok_or(Miss::ROOT)?;
+    let dims = place.shape(first).ok_or(Miss::ROOT)?;
     let rank = dims.len();
-    let steps = i64::try_from(nodes.len()).ok()?;
+    let steps = i64::try_from(nodes.len()).or(Err(Miss::COMPUTABLE))?;
     let axis = axis
         .into_iter()
         .chain((0..rank).rev())
-        .find(|axis| operands.iter().all(|operand| operand.axes(rank).contains(axis)))?;
-    let size = dims.get(axis)?.as_const().filter(|&size| size > 0)?;
+        .find(|axis| operands.iter().all(|operand| operand.axes(rank).contains(axis)))
+        .ok_or(miss!("other-operand"))?;
+    let size = dims.get(axis).and_then(Dim::as_const).filter(|&size| size > 0);
+    let size = size.ok_or(miss!("known-sizes").dim(first, axis))?;
     let wholes = operands.iter().filter(|operand| matches!(operand.whole, Whole::Parts(_) | Whole::Elements { .. }));
     let taken: Vec<&[Dim]> = wholes.filter_map(|operand| place.shape(*operand.values.first()?)).collect();
-    if !is_bounded(place.scope(), steps, dims, &taken) {
-        return None;
-    }
-    let mut edit = place.edit()?;
+    ensure(is_bounded(place.scope(), steps, dims, &taken), miss!("bounded").of(first))?;
+    let mut edit = place.begin()?;
     let mut added = 3usize;
     let mut inputs = [first; 2];
-    for (operand, at) in operands.iter().zip([slot, 1usize.checked_sub(slot)?]) {
-        let (value, cost) = stacked(place, &mut edit, operand, rank, axis)?;
-        *inputs.get_mut(at)? = value;
-        added = added.checked_add(cost)?;
+    for (operand, at) in operands.iter().zip([slot, usize::from(slot == 0)]) {
+        let (value, cost) = stacked(place, &mut edit, operand, rank, axis).ok_or(miss!("other-operand"))?;
+        *inputs.get_mut(at).ok_or(Miss::ROOT)? = value;
+        added = added.saturating_add(cost);
     }
-    if added >= nodes.len() {
-        return None;
-    }
+    ensure(added < nodes.len(), miss!("pays"))?;
     let with = |sizes: &[i64]| {
         let mut to = dims.to_vec();
         to.splice(axis..axis.checked_add(1)?, sizes.iter().map(|&size| Dim::constant(size)));
         Some(to)
     };
-    let (apart, together) = (with(&[steps, size])?, with(&[steps.checked_mul(size)?])?);
+    let count = steps.checked_mul(size).ok_or(Miss::COMPUTABLE)?;
+    let (apart, together) = with(&[steps, size]).zip(with(&[count])).ok_or(Miss::COMPUTABLE)?;
     let all = edit.new_value(first, "steps");
     let whole = edit.new_value(first, "whole");
     let [left, right] = inputs;
-    edit.insert.push(NewNode::like(place.node()?).reading(0, left).reading(1, right).output(all));
-    let reshape = place.build(&mut edit, whole).reshape_to(place.scope(), all, &apart, &together)?;
-    edit.insert.push(reshape.output(whole));
-    let split = place.build(&mut edit, whole).split(whole, axis, vec![size; nodes.len()])?;
+    edit.insert.push(NewNode::like(place.root()?).reading(0, left).reading(1, right).output(all));
+    let reshape = place.build(&mut edit, whole).reshape_to(place.scope(), all, &apart, &together);
+    edit.insert.push(reshape.ok_or(miss!("known-sizes").of(first))?.output(whole));
+    let split = place.build(&mut edit, whole).split(whole, axis, vec![size; nodes.len()]).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(NewNode { outputs: results.into_iter().map(Some).collect(), ..split });
     edit.remove.extend(nodes);
-    Some(edit)
+    Ok(edit)
 }
 
 /// Whether so many results of these dims may be held at once, computed of steps of these dims that are taken out of values.

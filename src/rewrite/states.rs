@@ -11,7 +11,7 @@
 //! | tract 0.23 | ends its process if the size of the batch is open, allocates zeros if it is a number |
 //! | OpenCV 4, and the classic engine of 5 | refuses a GRU of fewer than six operands, allocates zeros for an LSTM |
 
-use super::miss::Miss;
+use super::miss::{Miss, ensure, first_of};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Edit, ValueId};
@@ -20,13 +20,13 @@ use crate::tensor::Tensor;
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "zero-state",
     law: "LSTM(x, W, R, B, lens, 0, 0) = LSTM(x, W, R, B, lens)",
-    sentence: "Removes an initial state of zeros.",
+    sentence: "Removes a constant initial state of zeros from a recurrent operator.",
     premises: &[
-        ("zero", "the state is a constant with all elements +0"),
-        ("finite", "the weights that multiply the state are constant and finite"),
+        ("zero", "the initial state is a constant with all elements +0"),
+        ("finite", "the weights R, which multiply the state, are constant and finite, because 0·∞ is NaN"),
         (
             "known-batch",
-            "the batch size is a constant: with a dynamic batch, some runtimes cannot create the initial state of zeros themselves",
+            "the batch size is a constant, because some runtimes cannot create a missing initial state for a dynamic batch size",
         ),
     ],
     exact: true,
@@ -38,20 +38,14 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// result has seen.
 fn zero_state(place: &Place<'_>) -> Result<Edit, Miss> {
     let batch = usize::from(place.root()?.int("layout", 0).ok_or(Miss::ROOT)? == 0);
-    place
-        .shape(place.operand(0)?)
-        .ok_or(miss!("known-batch"))?
-        .get(batch)
-        .ok_or(miss!("known-batch"))?
-        .as_const()
-        .ok_or(miss!("known-batch"))?;
+    place.dims(place.operand(0)?)?.get(batch).ok_or(miss!("known-batch"))?.as_const().ok_or(miss!("known-batch"))?;
     let is_zero = |state: ValueId| place.constant(state).is_some_and(is_zero_tensor);
     // R multiplies `initial_h`, the peepholes `initial_c`.
     let states = [(5, 2), (6, 7)];
-    let (slot, _) = states
-        .into_iter()
-        .find(|&(slot, weights)| place.input(slot).is_some_and(is_zero) && is_finite(place, place.input(weights)))
-        .ok_or(miss!("zero"))?;
+    let zeros = states.into_iter().filter(|&(slot, _)| place.input(slot).is_some_and(is_zero));
+    let found =
+        zeros.map(|(slot, weights)| ensure(is_finite(place, place.input(weights)), miss!("finite")).map(|()| slot));
+    let slot = first_of(found).map_err(|miss| if miss.is_root() { miss!("zero") } else { miss })?;
     let mut edit = place.begin()?;
     edit.rewire.push((place.id, slot, None));
     Ok(edit)

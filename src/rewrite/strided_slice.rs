@@ -25,9 +25,9 @@ pub(super) const RULES: &[Rule] = &[Rule {
     law: "StridedSlice(x) = Unsqueeze(Squeeze(Slice(x)))",
     sentence: "Lowers strided slices of TensorFlow and OpenVINO to standard operators.",
     premises: &[
-        ("same-reading", "cases in which the dialects differ are proved to be absent"),
-        ("can-run", "the node breaks no rule of its operator"),
-        ("sayable", "the operators of the model's operator set can express the bounds"),
+        ("same-reading", "cases that TensorFlow and OpenVINO define differently are proved to be absent"),
+        ("can-run", "the operands and attributes of the node are valid by the definition of the operator"),
+        ("sayable", "the standard Slice of the model's operator set can express the bounds"),
     ],
     exact: true,
     operators: &[

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::threads::{self, IndexedParallelIterator, ParallelIterator};
+use super::threads;
 
 /// How the elements of a tensor are computed, any of them at any time, always with the same result.
 pub(crate) trait Recipe: Send + Sync + UnwindSafe + RefUnwindSafe {
@@ -110,8 +110,9 @@ impl Deferred {
         if out.len() <= bytes {
             return recipe.fill(first, out);
         }
-        let pieces = threads::pieces_mut(out, bytes).enumerate();
-        pieces.for_each(|(piece, out)| recipe.fill(first.saturating_add(piece.saturating_mul(bytes / width)), out));
+        threads::for_each(out.chunks_mut(bytes).enumerate(), |(piece, out)| {
+            recipe.fill(first.saturating_add(piece.saturating_mul(bytes / width)), out);
+        });
     }
 }
 

@@ -15,7 +15,7 @@ use super::packed::{code_at, pack_into, unpack_into};
 use super::selection::Selection;
 use super::storage::Tensor;
 use super::strided::StridedView;
-use super::threads::{self, IndexedParallelIterator, ParallelIterator};
+use super::threads;
 
 /// The elements of a view as a dense tensor of the view's shape.
 ///
@@ -145,9 +145,11 @@ fn gather_packed(
 
 /// Calls with every block of the output and its number, on all threads if that is worth it.
 fn in_blocks(out: &mut [u8], block: usize, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    match out.len() < PARALLEL {
-        true => out.chunks_mut(block).enumerate().for_each(|(number, out)| fill(number, out)),
-        false => threads::pieces_mut(out, block).enumerate().for_each(|(number, out)| fill(number, out)),
+    let is_large = out.len() >= PARALLEL;
+    let blocks = out.chunks_mut(block).enumerate();
+    match is_large {
+        true => threads::for_each(blocks, |(number, out)| fill(number, out)),
+        false => blocks.for_each(|(number, out)| fill(number, out)),
     }
 }
 

@@ -17,6 +17,8 @@ use super::outside::ByteRange;
 use super::packed::{Codes, sign_extend};
 use super::smallfloat;
 
+mod content;
+
 /// A dense row-major tensor: element type, shape, payload.
 ///
 /// Checked when made, immutable and well formed ever after: the number of elements fits `isize`, and the payload is
@@ -391,30 +393,6 @@ impl Tensor {
         })
     }
 
-    /// Returns `true` if a condition holds for all elements of a real tensor, as [`to_f64s`](Self::to_f64s) gives them; `None` for strings and
-    /// complex numbers. Reads a payload that is not in memory in blocks.
-    pub fn every_f64(&self, mut holds: impl FnMut(f64) -> bool) -> Option<bool> {
-        self.every_block(|block| Some(block.to_f64s()?.into_iter().all(&mut holds)))
-    }
-
-    /// As [`every_f64`](Self::every_f64), of the integers that [`to_i64s`](Self::to_i64s) gives.
-    pub fn every_i64(&self, mut holds: impl FnMut(i64) -> bool) -> Option<bool> {
-        self.every_block(|block| Some(block.to_i64s()?.into_iter().all(&mut holds)))
-    }
-
-    /// Returns `true` if a condition holds for the tensor, or, where its payload is not in memory, for each [block](Self::block) of it.
-    fn every_block(&self, mut holds: impl FnMut(&Tensor) -> Option<bool>) -> Option<bool> {
-        if self.is_in_memory() {
-            return holds(self);
-        }
-        for first in (0..self.len).step_by(Self::BLOCK) {
-            if !holds(&self.block(first)?)? {
-                return Some(false);
-            }
-        }
-        Some(true)
-    }
-
     /// The elements of a [block](Self::block).
     pub(crate) const BLOCK: usize = 1 << 16;
 
@@ -426,130 +404,6 @@ impl Tensor {
         let mut bytes = vec![0; len.checked_mul(width)?];
         self.read(first.checked_mul(width)?, &mut bytes);
         Tensor::from_bytes(self.dtype, &[len], bytes.into()).ok()
-    }
-
-    /// Whether two tensors are the same bit for bit: type, shape and elements. Padding after packed elements is no part
-    /// of them.
-    pub fn same(&self, other: &Tensor) -> bool {
-        if self.dtype != other.dtype || self.shape != other.shape {
-            return false;
-        }
-        if self.strings.is_some() || other.strings.is_some() {
-            return self.strings == other.strings;
-        }
-        if self.payload_key() == other.payload_key() {
-            return true;
-        }
-        if self.is_deferred() || other.is_deferred() {
-            return self.same_blocks(other);
-        }
-        let ((mine, my_tail), (others, other_tail)) = (self.whole_bytes(), other.whole_bytes());
-        my_tail == other_tail && mine == others
-    }
-
-    /// Whether the payloads of two tensors of one type and shape are equal, block by block. No elements are packed.
-    fn same_blocks(&self, other: &Tensor) -> bool {
-        const BLOCK: usize = 1 << 20;
-        let len = self.byte_len();
-        let [mut mine, mut others] = [vec![0; len.min(BLOCK)], vec![0; len.min(BLOCK)]];
-        (0..len).step_by(BLOCK).all(|at| {
-            let block = BLOCK.min(len - at);
-            let (Some(mine), Some(others)) = (mine.get_mut(..block), others.get_mut(..block)) else { return false };
-            self.read(at, mine);
-            other.read(at, others);
-            mine == others
-        })
-    }
-
-    /// The payload without a last byte that is part padding, and that byte with the padding cleared.
-    fn whole_bytes(&self) -> (&[u8], Option<u8>) {
-        let bits = self.dtype.bits().unwrap_or(8);
-        // Elements come in whole bytes eight at a time, whatever their width.
-        let used = self.len % 8 * bits % 8;
-        match self.bytes().split_last() {
-            Some((last, whole)) if used != 0 => (whole, Some(last & ((1 << used) - 1))),
-            _ => (self.bytes(), None),
-        }
-    }
-
-    /// The one element all elements are, bit for bit, as a tensor of rank 0; `None` if they differ or there are none.
-    pub fn uniform(&self) -> Option<Tensor> {
-        if self.is_empty() {
-            return None;
-        }
-        let mut scalar = Tensor { shape: Shape::new(), len: 1, ..self.clone() };
-        if let Some(strings) = self.strings() {
-            let first = strings.first()?;
-            scalar.strings = Some([first.clone()].into());
-            return strings.iter().all(|string| string == first).then_some(scalar);
-        }
-        if self.dtype.is_packed() {
-            let mut codes = self.codes()?;
-            let first = codes.next()?;
-            scalar.payload = Payload::Here(Bytes::copy_from_slice(&[first]));
-            return codes.all(|code| code == first).then_some(scalar);
-        }
-        // All equal is: the payload equals itself moved by one element.
-        let width = self.dtype.byte_len(1)?;
-        if !self.is_in_memory() {
-            // Block by block: most tensors have two elements that differ in the first.
-            let block = 1024usize.checked_mul(width)?;
-            let (mut read, mut first) = (vec![0; block], None);
-            for at in (0..self.byte_len()).step_by(block) {
-                let read = read.get_mut(..block.min(self.byte_len() - at))?;
-                self.read(at, read);
-                let element = first.get_or_insert_with(|| read.get(..width).unwrap_or_default().to_vec());
-                if read.chunks(width).any(|other| other != element.as_slice()) {
-                    return None;
-                }
-            }
-            scalar.payload = Payload::Here(first?.into());
-            return Some(scalar);
-        }
-        let bytes = self.bytes();
-        scalar.payload = Payload::Here(bytes.slice(..width));
-        (bytes.get(width..)? == bytes.get(..bytes.len() - width)?).then_some(scalar)
-    }
-
-    /// A hash of type, shape and a bounded part of the payload, so that a large tensor is not read for it. What has another
-    /// sample is different; what has the same is to be compared with [`Tensor::same`].
-    pub fn hash_sample(&self) -> u64 {
-        use std::hash::{Hash, Hasher};
-        const WHOLE: usize = 4096;
-        const PART: usize = 64;
-        let len = self.byte_len();
-        if self.strings.is_some() || len <= WHOLE {
-            return self.hash_content();
-        }
-        let mut hasher = rustc_hash::FxHasher::default();
-        self.dtype().hash(&mut hasher);
-        self.shape().hash(&mut hasher);
-        for at in (0..len).step_by(len / 16 + 1) {
-            let mut part = [0; PART];
-            let Some(part) = part.get_mut(..PART.min(len - at)) else { continue };
-            self.read(at, part);
-            part.hash(&mut hasher);
-        }
-        hasher.finish()
-    }
-
-    /// A hash of type, shape and elements: equal for tensors that are the [`same`](Self::same), alike on every machine,
-    /// not resistant to collisions made on purpose. Equality is always for `same` to confirm.
-    pub fn hash_content(&self) -> u64 {
-        let mut hash = Hash::new(self.dtype.onnx() as u64);
-        hash.word(self.shape.len() as u64);
-        for &dim in &self.shape {
-            hash.word(dim as u64);
-        }
-        match self.strings() {
-            Some(strings) => strings.iter().for_each(|string| hash.bytes(string)),
-            None => {
-                let (whole, tail) = self.whole_bytes();
-                hash.bytes(whole);
-                hash.word(tail.map_or(0, u64::from));
-            }
-        }
-        hash.finish()
     }
 }
 
@@ -585,53 +439,4 @@ fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
 fn swap_bytes<T: Element>(values: &mut [T]) {
     let width = size_of::<T>() / T::COMPONENTS;
     bytemuck::cast_slice_mut::<T, u8>(values).chunks_exact_mut(width).for_each(<[u8]>::reverse);
-}
-
-/// A multiply-and-rotate hash over four independent lanes, so that long payloads run at the speed of memory.
-struct Hash {
-    state: u64,
-}
-
-impl Hash {
-    /// Odd, without pattern: the fraction of the golden ratio.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    const LANES: usize = 4;
-
-    fn new(seed: u64) -> Hash {
-        let mut hash = Hash { state: Self::FACTOR };
-        hash.word(seed);
-        hash
-    }
-
-    fn word(&mut self, word: u64) {
-        self.state = mix(self.state, word);
-    }
-
-    /// Bytes and their number, so that neighbouring strings do not run together.
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.word(bytes.len() as u64);
-        let (words, rest) = bytes.as_chunks::<8>();
-        let (blocks, words) = words.as_chunks::<{ Self::LANES }>();
-        if !blocks.is_empty() {
-            let mut lanes = [1, 2, 3, 4].map(|lane| mix(self.state, lane));
-            for block in blocks {
-                for (lane, word) in lanes.iter_mut().zip(block) {
-                    *lane = mix(*lane, u64::from_le_bytes(*word));
-                }
-            }
-            lanes.into_iter().for_each(|lane| self.word(lane));
-        }
-        words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
-        rest.iter().for_each(|&byte| self.word(byte.into()));
-    }
-
-    fn finish(self) -> u64 {
-        let state = (self.state ^ self.state >> 32).wrapping_mul(Self::FACTOR);
-        state ^ state >> 29
-    }
-}
-
-/// One step, bijective in the word for a fixed state.
-fn mix(state: u64, word: u64) -> u64 {
-    (state.rotate_left(23) ^ word).wrapping_mul(Hash::FACTOR)
 }

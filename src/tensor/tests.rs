@@ -398,6 +398,38 @@ fn string_tensors_are_compared_and_shared() {
 }
 
 #[test]
+fn blocks_outside_of_memory_are_compared_element_by_element() {
+    struct Held(Vec<u8>);
+    impl ByteSource for Held {
+        fn size(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read(&self, from: u64, out: &mut [u8]) -> std::io::Result<()> {
+            out.copy_from_slice(&self.0[from as usize..][..out.len()]);
+            Ok(())
+        }
+    }
+    for dtype in [DType::Uint8, DType::Float16, DType::Float, DType::Double, DType::Complex128] {
+        let (width, len) = (dtype.byte_len(1).unwrap(), 300_001);
+        let uniform = |wrong: Option<usize>| {
+            let mut bytes: Vec<u8> = (0..width * len).map(|at| 1 + (at % width) as u8).collect();
+            wrong.into_iter().for_each(|at| bytes[at] ^= 128);
+            let source = SharedSource::new(Box::new(Held(bytes.clone())));
+            let range = ByteRange::new(source, 0, bytes.len()).unwrap();
+            let outside = Tensor::outside(dtype, &[len], range).unwrap().uniform();
+            let inside = Tensor::from_bytes(dtype, &[len], bytes.into()).unwrap().uniform();
+            assert_eq!(outside.as_ref().map(Tensor::bytes), inside.as_ref().map(Tensor::bytes));
+            outside.is_some()
+        };
+        assert!(uniform(None), "{dtype}");
+        for at in [0, width, 7 * width, 4096, 70_001 * width, width * len - 1] {
+            assert!(!uniform(Some(at)), "{dtype} at {at}");
+        }
+    }
+}
+
+#[test]
 fn hashes_are_the_same_on_every_machine() {
     let hashes = [
         Tensor::scalar(0f32).hash_content(),

@@ -5,17 +5,17 @@
 //! as many as the system allows. Without any, the work is done by the thread that asks for it if that is the only one at work
 //! ([`work_alone`]): others would have to wait until it comes by again, which it may never do.
 //!
-//! Nobody else shares work out: Clippy refuses rayon's own functions elsewhere. WebAssembly has `threads/single.rs` in place of this module.
+//! Work is shared out by iterators of the standard library, from which the threads take items in turn. The loop over a thread's items is the
+//! only code that is compiled for each use: rayon's parallel iterators were a tenth of all code. No other module shares work out: Clippy refuses
+//! rayon's own functions elsewhere. WebAssembly has `threads/single.rs` in place of this module.
 
 #![allow(clippy::disallowed_methods, reason = "this is where rayon is called")]
 
 use std::io::ErrorKind;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-pub use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-use rayon::slice::{Chunks, ChunksExact, ChunksExactMut, ChunksMut, ParallelSlice, ParallelSliceMut};
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 /// Whether one thread of the process is all that ever folds models.
@@ -84,43 +84,101 @@ pub fn count() -> usize {
     rayon::current_num_threads().max(1)
 }
 
-/// Does both, at the same time if there is a thread to spare.
-pub fn join<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
-    start();
-    rayon::join(one, other)
+/// Calls both functions, at the same time if a thread is idle.
+pub fn join(one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
+    fn both(one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)) {
+        start();
+        rayon::join(one, other);
+    }
+    let (mut one, mut other) = (Some(one), Some(other));
+    both(&mut || one.take().into_iter().for_each(|one| one()), &mut || {
+        other.take().into_iter().for_each(|other| other());
+    });
 }
 
-/// Pieces of `len` elements and one of what is left, to be read by all threads.
-pub fn pieces<T: Sync>(elements: &[T], len: usize) -> Chunks<'_, T> {
-    start();
-    elements.par_chunks(len)
+/// Calls `work` with each item, on all threads. Items are taken in order; each is worked on by one thread.
+pub fn for_each<T: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
+    for_each_with(items, || (), |(), item| work(item));
 }
 
-/// Works on each piece of `len` elements, and not on what is left: with all threads, or, where there are so few elements that telling the threads
-/// takes longer than the work, one after another.
-pub fn each_exact_piece_mut<T: Send>(elements: &mut [T], len: usize, work: impl Fn((usize, &mut [T])) + Send + Sync) {
+/// Calls `work` with each item, on all threads. The items of one thread share a state.
+pub fn for_each_with<T: Send, S>(
+    items: impl Iterator<Item = T> + Send,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, T) + Sync,
+) {
+    /// The most items that a thread takes at a time.
+    const MOST: usize = 1 << 10;
+    let (items, threads) = (Mutex::new(items), count());
+    on_all_threads(&|| {
+        let (mut state, mut taken) = (state(), Vec::new());
+        loop {
+            // A share of the items that remain, so that all threads finish at about the same time.
+            let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
+            let share = items.size_hint().0 / threads.saturating_mul(4);
+            taken.extend(items.by_ref().take(share.max(1).min(MOST)));
+            drop(items);
+            if taken.is_empty() {
+                return;
+            }
+            taken.drain(..).for_each(|item| work(&mut state, item));
+        }
+    });
+}
+
+/// Returns the result of `work` for each item, in the order of the items, computed on all threads.
+pub fn map<T: Send, R: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let items: Vec<T> = items.collect();
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    for_each(results.iter_mut().zip(items), |(result, item)| *result = Some(work(item)));
+    results.into_iter().flatten().collect()
+}
+
+/// Calls `work` with each row of `len` elements and its number, and not with a shorter rest. A few elements are worked on by one thread: others
+/// would take longer to start.
+pub fn for_each_row<T: Send>(elements: &mut [T], len: usize, work: impl Fn((usize, &mut [T])) + Sync) {
     const PARALLEL: usize = 1 << 15;
-    if elements.len() < PARALLEL {
-        elements.chunks_exact_mut(len).enumerate().for_each(work);
-    } else {
-        exact_pieces_mut(elements, len).enumerate().for_each(work);
+    let is_large = elements.len() >= PARALLEL;
+    let rows = elements.chunks_exact_mut(len).enumerate();
+    match is_large {
+        true => for_each(rows, work),
+        false => rows.for_each(work),
     }
 }
 
-/// Pieces of `len` elements, to be read by all threads. What is left is passed over.
-pub fn exact_pieces<T: Sync>(elements: &[T], len: usize) -> ChunksExact<'_, T> {
-    start();
-    elements.par_chunks_exact(len)
+/// Calls `work` on every thread that is idle, the caller's included, and returns when all calls have.
+fn on_all_threads(work: &(dyn Fn() + Sync)) {
+    match count() {
+        1 => work(),
+        threads => rayon::scope(|scope| {
+            (1..threads).for_each(|_| scope.spawn(|_| work()));
+            work();
+        }),
+    }
 }
 
-/// Pieces of `len` elements and one of what is left, to be written by all threads.
-pub fn pieces_mut<T: Send>(elements: &mut [T], len: usize) -> ChunksMut<'_, T> {
-    start();
-    elements.par_chunks_mut(len)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Pieces of `len` elements, to be written by all threads. What is left is passed over.
-pub fn exact_pieces_mut<T: Send>(elements: &mut [T], len: usize) -> ChunksExactMut<'_, T> {
-    start();
-    elements.par_chunks_exact_mut(len)
+    #[test]
+    fn each_item_is_worked_on_once_and_results_are_in_order() {
+        for len in [0, 1, 2, 5, 1000, 100_000] {
+            let squares = map(0..len, |at: usize| at * at);
+            assert!(squares.into_iter().eq((0..len).map(|at| at * at)), "{len}");
+        }
+    }
+
+    #[test]
+    fn work_may_share_work_out() {
+        let sums = map(0..64usize, |row| map(0..row, |at| at).into_iter().sum::<usize>());
+        assert!(sums.into_iter().eq((0..64usize).map(|row| row * row.saturating_sub(1) / 2)));
+    }
+
+    #[test]
+    fn both_functions_are_called() {
+        let (mut one, mut other) = (0, 0);
+        join(|| one += 1, || other += 2);
+        assert_eq!((one, other), (1, 2));
+    }
 }

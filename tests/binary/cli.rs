@@ -267,7 +267,7 @@ fn the_list_of_rules_is_up_to_date() {
 
 #[test]
 fn a_rule_explains_itself() {
-    for (name, said) in [("slice-slice", "x[r][s]"), ("decided-if", "the condition is known")] {
+    for (name, said) in [("slice-slice", "x[r][s]"), ("decided-if", "the condition is a known constant")] {
         let done = run(&["rules", name]);
         assert!(done.status.success() && text(&done.stdout).contains(said), "{}", text(&done.stdout));
     }

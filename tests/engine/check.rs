@@ -53,7 +53,7 @@ fn a_false_shape_is_found() {
         format!("g (float[n] x) => (float[m] y) <float[{shape}] c> {{ c = Concat <axis = 0> (x, x)\n y = Neg (c) }}")
     };
     let told = difference(&model("k"), &model("n"));
-    assert!(told.starts_with("'c' is stated to be [n] and is ["), "{told}");
+    assert!(told.starts_with("'c' is declared with shape [n], but has shape ["), "{told}");
     assert!(compared(&model("k"), &model("\"2*n\""), &Options::new()).difference.is_none());
 }
 
@@ -273,5 +273,5 @@ fn each_pass_is_compared_where_that_is_asked_for() {
     let count = report.pass_ends.len();
     assert!(count >= 2, "{:?}", report.pass_ends);
     assert_eq!((checked.passes, checked.difference.as_ref()), (Some((count, count)), None));
-    assert!(checked.to_string().contains(&format!("also equal after {count} of {count} passes")), "{checked}");
+    assert!(checked.to_string().contains(&format!("the models after {count} of {count} passes")), "{checked}");
 }

@@ -67,7 +67,7 @@ fn a_type_that_may_be_too_small_is_named_with_the_bound_that_removes_the_doubt()
     }";
     let told = explained(source, &[]);
     let text = told.to_string();
-    assert!(text.contains("int32(n**2)") && text.contains("the int32 value of n**2 wraps from n = 46341"), "{text}");
+    assert!(text.contains("int32(n**2)") && text.contains("the int32 value of n**2 overflows if n >= 46341"), "{text}");
     assert!(!text.contains("wrapped__"), "{text}");
     let best = told.suggestions.first().map(|found| found.flags.as_str());
     assert_eq!(best, Some("--dim n=..46340"), "{text}");
@@ -112,7 +112,7 @@ fn every_node_that_stays_has_a_reason() {
         "its indices 'i' depend on values of input 'i'",
         "4 of 8 elements on axis 1 from index 0",
         "NonZero node 'z': it depends on 'x', and thereby on values of input 'x'",
-        "the rank of 1 tensors, first 'u'",
+        "the rank of 1 tensor(s), first of 'u'",
     ] {
         assert!(text.contains(reason), "{reason} is not in\n{text}");
     }

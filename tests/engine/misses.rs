@@ -16,40 +16,115 @@ fn failed(fixture: &Fixture, rule: &str) -> BTreeSet<&'static str> {
     told.nodes.iter().filter_map(|at| at.failed.as_ref()).map(|failed| failed.name).collect()
 }
 
-/// Each fixture `RULE__not_PREMISE` breaks one premise. The rule must name a premise of its record or one of every rule; fixtures in which that is
-/// another one than the broken premise, or in which the rule does not find its pattern, are in the snapshot.
+/// Fixtures in which the rule names another premise than the broken one, by rule: the broken premises, and the reason.
+const OTHERS: &[(&str, &[&str], &str)] = &[
+    ("attention-heads", &["heads-known"], "a Reshape with an open number of heads is not read as the parting of heads"),
+    (
+        "axes-before-functions",
+        &["by-element"],
+        "an operand with axes of its own would be laid out, which takes the node that is saved",
+    ),
+    ("columns-by-choice", &["pays"], "columns that remain are not read as broadcast"),
+    (
+        "concat-of-slices",
+        &["one-source", "same-elsewhere"],
+        "Slices of another source or of other axes are not neighbours",
+    ),
+    (
+        "front-of-longer",
+        &["by-place", "no-output"],
+        "the function of positions ends before the node that breaks the premise",
+    ),
+    ("lookup-in-rows", &["rows"], "indices of other rows do not begin at the front of the data"),
+    (
+        "moves-as-one",
+        &[
+            "few-blocks",
+            "known-sizes",
+            "no-convolution",
+            "no-sizes",
+            "no-strings",
+            "of-its-kind",
+            "one-reader",
+            "turned-last",
+        ],
+        "a run of movements ends before the node that breaks the premise, and a shorter run saves nothing",
+    ),
+    (
+        "normalization-as-quotient",
+        &["epsilon-read_of_several"],
+        "an epsilon of several elements is not read as a normalization",
+    ),
+    ("positions-in-64-bits", &["same-numbers"], "the bounds of the positions prove that both hold, or neither"),
+    ("range-and-sum", &["open-length"], "a Range of known length is a constant"),
+    ("repeats-to-lookup", &["beside", "few-places"], "the sizes are looked at first"),
+    ("saturated-lookup", &["pays"], "the rule looks for a longer chain of functions of positions"),
+    ("slice-nothing", &["read-right"], "the other reading of the operand does not take all of the axis"),
+    (
+        "slice-of-pad",
+        &["constant-margin", "not-empty"],
+        "a Slice that reaches into such a margin is not read as apart from it",
+    ),
+    (
+        "slices-to-split",
+        &["known-places", "not-squeezed"],
+        "Slices at unknown places, or squeezed ones, do not count as parts",
+    ),
+    (
+        "spelled-attention",
+        &["in-range"],
+        "a factor out of range is not read as the scale, so no product of scores is found",
+    ),
+    ("spelled-rotary", &["own-length", "pays"], "angles of another length are not read as those of the positions"),
+    ("split-to-slice", &["known-places"], "the operator set cannot express the Slice of an unknown part"),
+    (
+        "spread-before-broadcast",
+        &["cannot-fail", "no-normalized-sum", "no-quantized-constant"],
+        "the walk ends at the node that breaks the premise",
+    ),
+    (
+        "spread-before-product",
+        &["cannot-fail", "no-constant-stack", "no-normalization"],
+        "the walk ends at the node that breaks the premise",
+    ),
+    (
+        "stream-in-rows",
+        &["row-by-row"],
+        "a node that is not computed by rows ends the stream, and a shorter stream saves nothing",
+    ),
+    (
+        "table-of-positions",
+        &["by-place", "no-circle", "no-output", "pays"],
+        "the function of positions ends before the node that breaks the premise",
+    ),
+];
+
+/// Each fixture `RULE__not_PREMISE` breaks one premise. The rule names that premise, but for the listed fixtures; in any case it names a premise of
+/// its record or one of every rule.
 #[test]
-fn a_miss_names_a_premise() {
+fn a_miss_names_the_broken_premise() {
     let shared: BTreeSet<&str> =
         SHARED.iter().chain(GUARDS.iter().map(|(premise, _)| premise)).map(|(name, _)| *name).collect();
     let mut wrong = Vec::new();
-    let mut others = String::new();
-    let (mut same, mut all) = (0usize, 0usize);
     for fixture in FOLDERS.iter().flat_map(|folder| Fixture::of(folder)) {
         let Kind::Not(name, broken) = fixture.kind() else { continue };
         // A pass looks at no single node.
         let Some(rule) = rules().find(|rule| rule.name == name) else { continue };
         let failed = failed(&fixture, &name);
-        let known =
+        let is_known =
             |premise: &&&str| shared.contains(**premise) || rule.premises.iter().any(|(own, _)| own == *premise);
-        wrong.extend(
-            failed.iter().filter(|premise| !known(premise)).map(|premise| format!("{}: {premise}", fixture.name)),
-        );
-        all += 1;
-        if failed.contains(broken.as_str()) {
-            same += 1;
-        } else {
-            let named = if failed.is_empty() {
-                "no pattern".to_string()
-            } else {
-                failed.into_iter().collect::<Vec<_>>().join(", ")
-            };
-            others.push_str(&format!("{}: {named}\n", fixture.name));
+        if let Some(premise) = failed.iter().find(|premise| !is_known(premise)) {
+            wrong.push(format!("{}: {premise} is no premise of the rule", fixture.name));
+        }
+        let case = fixture.name.split("__not_").nth(1).unwrap_or_default();
+        let is_listed = OTHERS.iter().any(|(rule, cases, _)| *rule == name && cases.contains(&case));
+        match (failed.contains(broken.as_str()), is_listed) {
+            (true, true) => wrong.push(format!("{}: it names the broken premise, and is listed", fixture.name)),
+            (false, false) => wrong.push(format!("{}: it names {failed:?}", fixture.name)),
+            _ => {}
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(same * 3 > all * 2, "only {same} of {all} fixtures name the premise that they break:\n{others}");
-    insta::assert_snapshot!(others);
 }
 
 /// One case of each kind: the premise is about a dim with an open question, a constant, the readers, the types, the operator set or a consumer.

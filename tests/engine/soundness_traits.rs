@@ -49,9 +49,8 @@ fn functions_that_round_by_place_stay_before_a_slice() {
         )
     };
     for function in ["Acos", "Cos", "Exp", "Sigmoid", "Softplus", "Tanh", "Erf", "Gelu", "Log", "Mish"] {
-        for exact in [false, true] {
-            assert_eq!(operators(20, &body(function), exact), [function, "Slice"]);
-        }
+        assert_eq!(operators(20, &body(function), true), [function, "Slice"]);
+        assert_eq!(operators(20, &body(function), false), ["Slice", function]);
     }
     for function in ["Neg", "Relu", "Sqrt", "Floor", "Round", "IsNaN", "LeakyRelu"] {
         assert_eq!(operators(20, &body(function), true), ["Slice", function]);

@@ -1,152 +1,108 @@
 #!/usr/bin/env node
-// The program `onnx-slice-fold` in Node: the main flags of the command line.
+// The program `onnx-slice-fold` in Node. Its flags are those in the help of the native program (`help.js`) that the module has as options.
 
-import { check, diff, explain, fold, inspect, show, version } from "./index.js";
-
-const HELP = `Simplify an ONNX model: symbolic shape inference, constant folding and graph rewriting
-
-Usage: onnx-slice-fold [OPTIONS] MODEL [RESULT]
-       onnx-slice-fold COMMAND [OPTIONS] MODEL
-
-Commands:
-  show MODEL               Print a model in the ONNX text syntax, with inferred shapes
-  explain MODEL [NAME...]  Print why each remaining node is kept, and which options would remove it
-  inspect MODEL            Print operators, parameters, multiply-accumulates and peak memory
-  diff BEFORE AFTER        Compare two models by the values that their nodes compute
-
-Output:
-  -o, --output FILE             Path of the result; the default for model.onnx is model.folded.onnx
-      --report FORMAT           Format of the report: text, json
-      --opset VERSION           Convert to this operator set: a number, or latest
-      --shapes WHICH            Shapes of inner tensors to write: auto, all, keep, lean, none
-      --no-stamp                Do not write the program's version and options to the model
-  -q, --quiet                   Print only errors
-
-Input shapes:
-      --dim NAME=SIZE           Fix or bound a dim of the inputs: batch=1, seq=1..4096. Repeatable
-      --assume RELATION         State a relation between dims that holds in every run. Repeatable
-      --overwrite-input-shape [INPUT:]SHAPE
-                                Set the shape of an input: x:1,3,224,224. Repeatable
-      --trust-declared-shapes   Rely on all shapes that the model declares
-      --trust-input-names       Parse labels of inputs' dims as expressions
-
-Optimization:
-      --exact                   Only use rewrites that preserve every bit of the results
-      --skip RULE               Disable a rewrite rule or pass. Repeatable
-      --only RULE               Disable all other rewrite rules and passes. Repeatable
-      --no-rules                Disable all rewrite rules and passes
-      --strict                  Refuse a model for which every run fails
-      --fold-dequantize         Fold DequantizeLinear of constants to floats
-      --unroll N                Unroll loops, as long as the model grows by at most N nodes
-      --max-growth PERCENT      Allow constants to enlarge the model by this share
-      --fold-size-threshold SIZE
-                                Do not fold constants larger than this
-      --slice-rule RULE         How to read disputed slices: agree, onnxruntime, spec, numpy
-      --strided-slice OP=DIALECT
-                                Register an operator as a strided slice. Repeatable
-
-Parts of the model:
-      --inputs NAME             Extract the part after these values. Repeatable
-      --outputs NAME            Extract the part before these values. Repeatable
-      --unused-output NAME      Remove an output. Repeatable
-
-External data:
-      --external-data HOW       keep, copy, link or inline
-      --save-as-external-data   Write large tensors to a data file
-      --external-data-threshold SIZE
-
-Debugging:
-      --check[=N]               Compare original and result on N generated inputs; on a difference, exit with code 3
-      --stop-after COUNT        Stop after this many edits
-      --verify-each             Verify the model after each pass that changed it
-
-  -h, --help                    Print help
-  -V, --version                 Print version
-
-This is the program as a WebAssembly module. It lacks what the native program has in addition: several models at once, patterns of names,
-standard input and output, configuration files, timings, HTML reports, NumPy inputs for --check, and the commands ops and rules.
-`;
-
-const FLAGS = ["trust-declared-shapes", "trust-input-names", "strict", "no-rules", "exact", "fold-dequantize", "no-stamp", "lean",
-  "no-new-shapes", "verify-each", "save-as-external-data"];
-const LISTS = ["dim", "assume", "overwrite-input-shape", "inputs", "outputs", "unused-output", "strided-slice", "skip", "only"];
-const VALUES = ["slice-rule", "max-growth", "fold-size-threshold", "unroll", "shapes", "opset", "stop-after", "external-data",
-  "external-data-threshold", "output", "report", "trials"];
-const COMMANDS = { show, explain, inspect, diff };
+import { check, diff, explain, fold, inspect, options as moduleOptions, show, version } from "./index.js";
+import { LACKING, readHelp } from "./help.js";
 
 class Usage extends Error {}
 
-const camel = (flag) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+/** Each command: the least and the most names, the flags that are no options of the module, and the call. */
+const COMMANDS = {
+  fold: { least: 1, most: 2, own: ["output", "report", "quiet"], run: runFold },
+  show: { least: 1, most: 1, own: ["folded", "full", "dot", "mermaid", "around", "depth", "quiet"], run: runShow },
+  explain: { least: 1, most: Infinity, own: ["trials", "rule", "node", "report", "quiet"], run: runExplain },
+  inspect: { least: 1, most: 1, own: ["json", "quiet"], run: runInspect },
+  diff: { least: 2, most: 2, own: ["quiet"], run: ([before, after]) => diff(before, after).then(print) },
+};
 
-/** The command, the names and the options of a command line. */
-function parse(words) {
-  const names = [], options = {};
+const camel = (flag) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+/** Escapes control characters, which names in a file may contain, as the native program does. */
+const printable = (text) => text.replace(/(?![\n\t])\p{Cc}/gu, (letter) => letter === "\r" ? "\\r" : `\\u{${letter.codePointAt(0).toString(16)}}`);
+const print = (text) => void process.stdout.write(printable(text));
+const printReport = (isJson, done) => print(isJson ? `${JSON.stringify(done.report)}\n` : done.text);
+
+/** Parses a command line. `flags` are the flags of the command by name, `kinds` the kinds of the module's options. */
+function parse(words, { flags }, kinds) {
+  const names = [], options = {}, own = {};
   const rest = [...words];
-  const command = Object.hasOwn(COMMANDS, rest[0] ?? "") ? rest.shift() : "fold";
+  const isFlag = (word) => word.startsWith("-") && word !== "-";
   while (rest.length > 0) {
     const word = rest.shift();
     if (word === "--") {
       names.push(...rest.splice(0));
-    } else if (word === "-h" || word === "--help") {
-      return { help: true };
-    } else if (word === "-V" || word === "--version") {
-      return { version: true };
-    } else if (word === "-q" || word === "--quiet") {
-      options.quiet = true;
-    } else if (!word.startsWith("-") || word === "-") {
-      names.push(word);
-    } else {
-      const [flag, given] = word === "-o" ? ["output"] : word.replace(/^--/, "").split(/=(.*)/s);
-      const value = () => {
-        const text = given ?? rest.shift();
-        if (text === undefined) throw new Usage(`--${flag} needs a value`);
-        return text;
-      };
-      if (flag === "check") options.check = given === undefined ? (/^\d+$/.test(rest[0] ?? "") ? Number(rest.shift()) : 8) : Number(given);
-      else if (FLAGS.includes(flag)) options[camel(flag)] = true;
-      else if (LISTS.includes(flag)) (options[camel(flag)] ??= []).push(value());
-      else if (VALUES.includes(flag)) options[camel(flag)] = value();
-      else throw new Usage(`there is no flag '${word}'; --help lists the flags`);
+      continue;
     }
+    if (!isFlag(word)) {
+      names.push(word);
+      continue;
+    }
+    const [written, given] = word.split(/=(.*)/s);
+    const flag = flags.find(({ name, short }) => written === `--${name}` || (short && written === `-${short}`));
+    if (!flag) {
+      const isNative = LACKING.some((name) => written === `--${name}`);
+      throw new Usage(isNative ? `only the native program has ${written}` : `there is no flag '${written}'; --help lists the flags`);
+    }
+    const value = () => {
+      if (flag.value === "none") {
+        if (given !== undefined) throw new Usage(`--${flag.name} has no value`);
+        return true;
+      }
+      if (flag.value === "optional") return given ?? (/^\d+$/.test(rest[0] ?? "") ? rest.shift() : true);
+      const text = given ?? rest.shift();
+      if (text === undefined) throw new Usage(`--${flag.name} needs a value`);
+      return text;
+    };
+    const option = camel(flag.name);
+    if (!(option in kinds)) own[flag.name] = value();
+    else if (kinds[option] === "list") (options[option] ??= []).push(value());
+    else options[option] = value();
   }
-  return { command, names, options };
+  return { names, options, own };
 }
 
-/** The default path of a result. */
-const beside = (model) => model.replace(/(\.onnx)?$/, ".folded.onnx");
-
 async function main(words) {
-  const { help, version: wantsVersion, command, names, options } = parse(words);
-  if (help) return void process.stdout.write(HELP);
-  if (wantsVersion) return void console.log(`onnx-slice-fold ${version}`);
-  const { quiet, report, trials, ...others } = options;
-  const [model, second] = names;
-  const most = { fold: 2, show: 1, inspect: 1, diff: 2, explain: Infinity }[command];
-  if (model === undefined) throw new Usage("the path of a model is missing; --help prints the usage");
+  const kinds = await moduleOptions();
+  const command = Object.hasOwn(COMMANDS, words[0] ?? "") ? words[0] : "fold";
+  const help = await readHelp(command, (name) => camel(name) in kinds || COMMANDS[command].own.includes(name));
+  const rest = words[0] === command ? words.slice(1) : words;
+  const { names, options, own } = parse(rest, help, kinds);
+  if (own.help) return print(help.text);
+  if (own.version) return print(`onnx-slice-fold ${version}\n`);
+  const { least, most, run } = COMMANDS[command];
+  if (names.length < least) throw new Usage(`${command} needs ${least === 1 ? "the path of a model" : "two models"}; --help prints the usage`);
   if (names.length > most) throw new Usage(`'${names[most]}' is one name too many`);
-  if (report !== undefined && !["text", "json"].includes(report)) throw new Usage("--report is text or json");
-  const print = (done) => process.stdout.write(report === "json" ? `${JSON.stringify(done.report)}\n` : done.text);
-  if (command === "diff") {
-    if (second === undefined) throw new Usage("diff needs two models");
-    return void process.stdout.write(await diff(model, second));
-  }
-  if (command === "show") return void process.stdout.write(await show(model, others));
-  if (command === "inspect") return void print(await inspect(model, others));
-  if (command === "explain") return void print(await explain(model, { ...others, names: names.slice(1), trials: Number(trials ?? 10) }));
-  const output = others.output ?? second ?? beside(model);
+  if (own.report !== undefined && !["text", "json"].includes(own.report)) throw new Usage("--report is text or json");
+  return run(names, options, own);
+}
+
+async function runFold([model, second], options, { output: given, report, quiet }) {
+  const output = given ?? second ?? model.replace(/(\.onnx)?$/, ".folded.onnx");
   const begin = performance.now();
-  const done = await fold(model, { ...others, output });
-  if (report === "json") return void print(done);
+  const done = await fold(model, { ...options, output });
+  if (report === "json") return printReport(true, done);
   if (quiet) return;
-  process.stdout.write(`${done.text}wrote ${output} in ${(performance.now() - begin).toFixed(0)} ms\n`);
-  for (const [path, bytes] of done.report.files.slice(1).map(({ path, bytes }) => [path, bytes])) console.log(`wrote ${path}: ${bytes} bytes of data`);
-  if (done.checked) console.log(done.checked);
-  for (const data of done.report.missing_data) console.error(`warning: external data file '${data.location}' is missing; nodes that need it are kept`);
+  print(`${done.text}wrote ${output} in ${(performance.now() - begin).toFixed(0)} ms\n`);
+  for (const { path, bytes } of done.report.files.slice(1)) print(`wrote ${path}: ${bytes} bytes of data\n`);
+  if (done.checked) print(`${done.checked}\n`);
+  for (const { location } of done.report.missing_data) console.error(printable(`warning: external data file '${location}' is missing; nodes that need it are kept`));
+}
+
+async function runShow([model], options, { folded, full, dot, mermaid, around, depth }) {
+  const form = dot ? "dot" : mermaid ? "mermaid" : full ? "full" : "text";
+  print(await show(model, { ...options, form, folded, around, depth: depth && Number(depth) }));
+}
+
+async function runExplain([model, ...names], options, { trials = 10, rule, node, report }) {
+  printReport(report === "json", await explain(model, { ...options, names, trials: Number(trials), rule, node }));
+}
+
+async function runInspect([model], options, { json }) {
+  printReport(json, await inspect(model, options));
 }
 
 const codes = { usage: 2, differs: 3 };
 
 main(process.argv.slice(2)).catch((error) => {
-  console.error(`error: ${error.message}`);
+  console.error(printable(`error: ${error.message}`));
   process.exitCode = error instanceof Usage ? 2 : codes[error.kind] ?? 1;
 });

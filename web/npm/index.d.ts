@@ -114,7 +114,10 @@ export function inferShapes(source: Source, options?: FoldOptions): Promise<Fold
 export function inspect(source: Source, options?: Options): Promise<{ report: Inspection; text: string }>;
 
 /** Explains why the nodes that folding keeps are kept, and which options would remove them. */
-export function explain(source: Source, options?: Options & { names?: string[]; trials?: number }): Promise<{ report: Explanation; text: string }>;
+export function explain(source: Source, options?: Options & { names?: string[]; trials?: number; rule?: undefined }): Promise<{ report: Explanation; text: string }>;
+
+/** Explains why a rule does not apply: for each remaining node with its pattern, or for one node, the first premise that fails. */
+export function explain(source: Source, options: Options & { rule: string; node?: string }): Promise<{ report: RuleExplanation; text: string }>;
 
 /** Prints a model in the ONNX text syntax with inferred shapes, folded first if asked for; or draws it for Graphviz or Mermaid. */
 export function show(source: Source, options?: Options & { form?: "text" | "full" | "dot" | "mermaid"; around?: string; depth?: number; folded?: boolean }): Promise<string>;
@@ -124,6 +127,9 @@ export function diff(before: Source, after: Source, options?: Options): Promise<
 
 /** Folds a model, and compares original and result by the program's evaluator. */
 export function check(source: Source, options?: Options & { count?: number }): Promise<{ equal: boolean; text: string; report: Report }>;
+
+/** Returns the kind of each option. */
+export function options(): Promise<Record<string, "flag" | "value" | "list">>;
 
 /** Lists the rewrite rules and passes. */
 export function rules(): Promise<{ name: string; sentence: string; law: string; exact: boolean }[]>;
@@ -301,6 +307,16 @@ export interface Explanation {
   missing_data: Report["missing_data"];
   answers: { name: string; text: string }[];
   notes: Report["notes"];
+}
+
+/** docs/report.md of the project describes the fields. */
+export interface RuleExplanation {
+  schema: string;
+  model: string;
+  rule: string;
+  edits: number;
+  in_force: boolean;
+  nodes: { node: string; failed: { premise: string; statement: string; about: string | null; question: string | null } | null }[];
 }
 
 /** docs/report.md of the project describes the fields. */

@@ -9,7 +9,7 @@ export { FoldError, init };
 export const version = "0.1.0";
 
 /** The options that are no flags of the program. */
-const OTHERS = new Set(["name", "detailed", "onProgress", "output", "names", "trials", "count", "form", "around", "depth", "folded"]);
+const OTHERS = new Set(["name", "detailed", "onProgress", "output", "names", "trials", "count", "form", "around", "depth", "folded", "rule", "node"]);
 
 /** The flags among the options, as the module reads them. */
 function flags(options) {
@@ -53,7 +53,8 @@ async function run(request, models, options, take = () => {}) {
     const opened = isNode && beside.some(Boolean) ? await syncOpener() : null;
     const find = (model, location) => {
       if (data.has(location)) return data.get(location);
-      const path = beside[model]?.(location);
+      const { path, reason } = beside[model]?.(location) ?? {};
+      if (reason) return reason;
       if (!path) return -1;
       const key = `${model} ${location}`;
       if (!data.has(key)) {
@@ -116,8 +117,8 @@ export async function inspect(source, options = {}) {
 
 /** Explains why the nodes that folding keeps are kept. */
 export async function explain(source, options = {}) {
-  const { names = [], trials = 10 } = options;
-  return (await run({ call: "explain", names, trials }, [source], options)).answer;
+  const { names = [], trials = 10, rule, node } = options;
+  return (await run({ call: "explain", names, trials, rule, node }, [source], options)).answer;
 }
 
 /** Prints a model in the ONNX text syntax with inferred shapes, or draws it. */
@@ -136,6 +137,11 @@ export async function check(source, options = {}) {
   const { count = 8, ...others } = options;
   const { answer } = await run({ call: "fold" }, [source], { ...others, check: count });
   return { equal: !answer.differs, text: `${answer.checked}\n`, report: answer.report };
+}
+
+/** Returns the kind of each option: "flag", "value" or "list". */
+export async function options() {
+  return (await call({ call: "options" })).answer;
 }
 
 /** Lists the rewrite rules and passes. */

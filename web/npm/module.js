@@ -47,12 +47,12 @@ const decoder = new TextDecoder();
 
 /**
  * Runs a request in a fresh instance, so that a failure leaves nothing behind. `sources` are read, `find(model, location)` returns the number of a data file among
- * them or -1, and `out(file, part)` takes the result: bytes, or { source, from, to }.
+ * them, -1, or the reason why the file must not be read, and `out(file, part)` takes the result: bytes, or { source, from, to }.
  */
 export async function call(request, { sources = [], find = () => -1, out = () => {}, progress = () => {} } = {}) {
   await init();
   const module = await compiled;
-  let memory, answer, failure, hostFailure;
+  let memory, answer, failure, hostFailure, reason;
   const bytes = (at, length) => new Uint8Array(memory.buffer, at >>> 0, length >>> 0);
   const text = (at, length) => decoder.decode(bytes(at, length));
   const host = {
@@ -70,7 +70,13 @@ export async function call(request, { sources = [], find = () => -1, out = () =>
         return 0;
       }
     },
-    find: (model, at, length) => find(model, text(at, length)),
+    find(model, at, length) {
+      const found = find(model, text(at, length));
+      if (typeof found === "number") return found;
+      reason = encoder.encode(found);
+      return -2 - reason.length;
+    },
+    reason: (at, length) => bytes(at, length).set(reason),
     write: (file, at, length) => out(file, bytes(at, length).slice()),
     copy: (file, source, from, length) => out(file, { source, from, to: from + length }),
   };

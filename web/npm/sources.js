@@ -143,19 +143,29 @@ export async function openTarget(path) {
   };
 }
 
-/** Finds data files next to the model at a path: below its directory, and by no way out of it. */
+/**
+ * Finds data files next to the model at a path: below its directory, and by no way out of it. The result of the function is { path }, { reason } for a file that
+ * must not be read, and null for a missing file.
+ */
 export async function filesBeside(path) {
   const [fs, { dirname, join, relative, isAbsolute }] = [await node("fs"), await node("path")];
+  const kindOf = (state) => state.isDirectory() ? "a directory" : state.isFIFO() ? "a pipe" : "a socket or device";
+  const quoted = (path) => `'${path.replace(/\p{Cc}/gu, "?")}'`;
   return (location) => {
     try {
       const root = fs.realpathSync(dirname(path));
       const real = fs.realpathSync(join(root, location));
       const way = relative(root, real);
+      if (way.startsWith("..") || isAbsolute(way)) {
+        return { reason: `is a symbolic link that leads to ${quoted(real)}, outside of ${quoted(root)}; if that file is to be read, pass it as externalData` };
+      }
       const state = fs.statSync(real);
-      if (way.startsWith("..") || isAbsolute(way) || !state.isFile() || state.nlink > 1) return null;
-      return real;
-    } catch {
-      return null;
+      if (!state.isFile()) return { reason: `is ${kindOf(state)}, not a regular file` };
+      if (state.nlink > 1) return { reason: `has ${state.nlink} hard links, so it may belong to another file` };
+      return { path: real };
+    } catch (error) {
+      if (error.code === "ENOENT" || error.code === "ENOTDIR") return null;
+      return { reason: error.code === "ELOOP" ? "is a symbolic link that leads to itself" : error.message };
     }
   };
 }

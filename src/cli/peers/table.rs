@@ -11,10 +11,10 @@ const ALWAYS: &str = "the program always does this";
 const TYPES_STAY: &str = "the program does not change element types; quantize or convert the model with another tool, before or after folding";
 const OTHER_FORMATS: &str = "the program only writes ONNX models; convert the result with the other format's own tool";
 const SHAPES: &str = "the program always infers shapes itself, because rewrites rely on them; --shapes keep omits new shapes from the result";
-const UNTIL_SETTLED: &str = "passes run until nothing changes";
-const NO_LOG: &str = "-q and -v set the amount of output; redirect it to a file for a log";
+const UNTIL_SETTLED: &str = "the passes repeat until no rule applies";
+const NO_LOG: &str = "-q and -v select the amount of output; for a log file, redirect standard error";
 const OWN_EVALUATOR: &str = "the program computes constants with its own evaluator on the CPU";
-const UNKNOWN_KEPT: &str = "the program keeps unknown operators";
+const UNKNOWN_KEPT: &str = "the program keeps nodes with unknown operators and needs no definition of them";
 const OWN_INPUTS: &str = "--check generates its own inputs; pass further inputs with --check-input FILE.npz";
 const OWN_TOLERANCE: &str = "--check derives its tolerance from the element type; --exact compares bit for bit";
 
@@ -36,7 +36,7 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--skip-fuse-bn", &[], Takes::None, Flag("--skip=affine-after-weights")),
     word("--no-large-tensor", &[], Takes::Perhaps, Reads(large)),
     word("--size-threshold", &["--fold-size-threshold"], Takes::One, Flag("--fold-size-threshold")),
-    word("--no-fold-shapes", &[], Takes::None, Refused("folding always uses known shapes; --stop-after 0 keeps every node and writes the shapes")),
+    word("--no-fold-shapes", &[], Takes::None, Refused("the program always folds known shapes; --stop-after 0 keeps every node, and only writes shapes")),
     word("--target-opset", &[], Takes::One, Flag("--opset")),
     // Files.
     word("--save-external-data", &["--external-data-path"], Takes::Perhaps, Flags(&["--save-as-external-data"])),
@@ -58,7 +58,7 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--enable-fuse-bn", &[], Takes::None, Nothing(ALWAYS)),
     word("--enable-optimization", &[], Takes::Many, Nothing("the program uses every rule that --skip and --only do not disable")),
     word("--include-subgraph", &[], Takes::None, Nothing(ALWAYS)),
-    word("--dynamic-input-shape", &[], Takes::None, Nothing("dims without a size are always dynamic")),
+    word("--dynamic-input-shape", &[], Takes::None, Nothing("dims without a number are always dynamic")),
     word("--inline-functions", &[], Takes::None, Nothing("the program inlines functions where this reduces the node count")),
     word("--mutable-initializer", &[], Takes::None, Nothing("an initializer that is also an input is always an input with a default")),
     word("--fold-constants", &[], Takes::None, Nothing(ALWAYS)),
@@ -89,8 +89,8 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--calibration-*", &[], Takes::One, Refused(TYPES_STAY)),
     word("--emit-mlir", &["--emit-coreml", "--emit-tflite"], Takes::Perhaps, Refused(OTHER_FORMATS)),
     word("--coreml-*", &["--tflite-*", "--mlir-target", "--onnx-mlir"], Takes::Perhaps, Refused(OTHER_FORMATS)),
-    word("--outputs-by-type", &[], Takes::Many, Refused("name the values with --outputs")),
-    word("--set-unbounded-dds-upper-bound", &[], Takes::Many, Refused("the program does not add nodes; state bounds with --dim and --assume")),
+    word("--outputs-by-type", &[], Takes::Many, Refused("pass the names of the values to --outputs")),
+    word("--set-unbounded-dds-upper-bound", &[], Takes::Many, Refused("the program does not add nodes that limit dims; give bounds with --dim and --assume")),
 ];
 
 /// The last section of the help.
@@ -109,19 +109,19 @@ Flags of other tools
   --no-large-tensor [SIZE], --size-threshold SIZE
                                 --fold-size-threshold (default 1KB)
   --inputs NAME[:TYPE]…, --outputs NAME[:TYPE]…
-                                the part of the model between these values; accepts patterns (conv_*)
+                                extract the part of the model between these values; accepts patterns (conv_*)
   --unused-output, --exclude-outputs NAME…
                                 --unused-output
   --model-check, --certify      --check
   MODEL... --inspect            inspect MODEL...
   --profile, --silent           --timings, --quiet
-The program accepts flags without a meaning here and prints a note. It refuses flags that request something else, with the reason.
-docs/migration.md lists every flag.
+The program ignores flags that have no meaning here, and prints a note. It refuses flags that request a missing feature, and prints the reason.
+docs/migration.md lists all flags of these tools.
 
 Exit codes
   0  success
-  1  invalid model, or a model that contradicts the options
-  2  invalid command line
+  1  the model is invalid or contradicts the options
+  2  the command line is invalid
   3  --check found a difference; no result was written";
 
 /// Reads `--dim`: one or more sizes, separated by commas (`batch=1,seq=128`). A comma inside a relation does not separate.

@@ -28,9 +28,9 @@ impl Law {
         const INT32: i64 = i32::MAX as i64;
         const UINT32: i64 = u32::MAX as i64;
         match (self.name, self.reach) {
-            ("wrapped", INT32) => ("int32", "wraps"),
-            ("wrapped", UINT32) => ("uint32", "wraps"),
-            ("wrapped", _) => ("int64", "wraps"),
+            ("wrapped", INT32) => ("int32", "overflows"),
+            ("wrapped", UINT32) => ("uint32", "overflows"),
+            ("wrapped", _) => ("int64", "overflows"),
             ("cast", INT32) => ("int32", "is undefined"),
             ("cast", UINT32) => ("uint32", "is undefined"),
             ("cast", _) => ("int64", "is undefined"),

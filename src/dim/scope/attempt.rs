@@ -12,20 +12,32 @@ const TERMS_OF_STEP: u32 = 64;
 /// The name of the limit, as reports give it.
 pub const PROOF_STEPS: &str = "proof-steps";
 
+/// The name of the limit on the relations about one symbol.
+const SYMBOL_RELATIONS: &str = "symbol-relations";
+
 /// The steps left for the present attempt. A question outside of attempts is limited by the prover's fuel only.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::dim) struct Steps {
     left: Option<u32>,
     is_cut: bool,
+    /// `true` if a relation was not kept.
+    has_dropped: bool,
 }
 
 impl Scope {
     /// Runs an attempt whose proofs may take a limited number of steps together, whatever was spent before. Returns what it returns, and
-    /// [`PROOF_STEPS`] if the limit has ended a proof. An attempt inside another one spends nothing of the outer one's steps.
+    /// the name of the limit that has ended a proof or dropped a relation. An attempt inside another one spends nothing of the outer one's steps.
     pub fn attempt<R>(&self, attempt: impl FnOnce() -> R) -> (R, Option<&'static str>) {
-        let outer = self.steps.replace(Steps { left: Some(MOST_STEPS), is_cut: false });
+        let outer = self.steps.replace(Steps { left: Some(MOST_STEPS), ..Steps::default() });
         let result = attempt();
-        (result, self.steps.replace(outer).is_cut.then_some(PROOF_STEPS))
+        let spent = self.steps.replace(outer);
+        let dropped = spent.has_dropped.then_some(SYMBOL_RELATIONS);
+        (result, spent.is_cut.then_some(PROOF_STEPS).or(dropped))
+    }
+
+    /// Notes that a relation is not kept because a symbol has too many.
+    pub(in crate::dim) fn note_dropped(&self) {
+        self.steps.set(Steps { has_dropped: true, ..self.steps.get() });
     }
 
     /// Takes the steps of a look at a polynomial of this size. Returns `false` if there are none left.
@@ -50,7 +62,7 @@ impl Scope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dim::Meter;
+    use crate::dim::{Dim, Meter};
 
     #[test]
     fn an_attempt_spends_its_own_steps_only() {
@@ -65,6 +77,10 @@ mod tests {
         });
         assert_eq!((inner, cut), (Some(PROOF_STEPS), None));
         assert!(!scope.is_cut());
+        let n = Dim::symbol(scope.named("n"));
+        let relate = |at: u32| scope.assume_le(&scope.fresh_dim(&format!("s{at}")), &n);
+        assert_eq!(scope.attempt(|| (0..1024).for_each(relate)).1, None);
+        assert_eq!([scope.attempt(|| relate(1024)).1, scope.attempt(|| ()).1], [Some(SYMBOL_RELATIONS), None]);
         let over = Scope::metered(&Meter::limited(5));
         assert!(!over.take_steps(1) && over.is_cut());
     }

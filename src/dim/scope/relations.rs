@@ -29,21 +29,22 @@ impl Relations {
         self.list.iter()
     }
 
-    /// Adds a relation. Returns `false` if the relation is known, mentions no symbol, or mentions one with too many relations.
-    pub fn push(&mut self, relation: Dim) -> bool {
+    /// Adds a relation. Returns `None` if it mentions a symbol with too many relations, and `false` if it is known or mentions no symbol.
+    pub fn push(&mut self, relation: Dim) -> Option<bool> {
         let symbols = relation.symbols();
         let count = |symbol: &Symbol| self.about.get(symbol).map_or(0, Vec::len);
         let is_full = symbols.iter().any(|symbol| count(symbol) >= MOST_ABOUT_A_SYMBOL);
-        let Some(rarest) = symbols.iter().min_by_key(|symbol| count(symbol)).filter(|_| !is_full) else {
-            return false;
-        };
+        let Some(rarest) = symbols.iter().min_by_key(|symbol| count(symbol)) else { return Some(false) };
         if self.about.get(rarest).into_iter().flatten().any(|&at| self.list.get(at) == Some(&relation)) {
-            return false;
+            return Some(false);
+        }
+        if is_full {
+            return None;
         }
         let at = self.list.len();
         symbols.into_iter().for_each(|symbol| self.about.entry(symbol).or_default().push(at));
         self.list.push(relation);
-        true
+        Some(true)
     }
 
     /// Removes all relations but the first `count`.
@@ -93,13 +94,14 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
         let mut relations = Relations::default();
         let (first, second) = (scope.sub(&a, &b), scope.sub(&b, &c));
-        assert!(relations.push(first.clone()) && !relations.push(first.clone()) && relations.push(second.clone()));
+        let added = [first.clone(), first, second.clone()].map(|relation| relations.push(relation));
+        assert_eq!(added, [Some(true), Some(false), Some(true)]);
         let about = |relations: &Relations, dim: &Dim| relations.about(dim).map(|(at, _)| at).collect::<Vec<_>>();
         assert_eq!(about(&relations, &scope.add(&a, &c)), [0, 1]);
         assert_eq!(about(&relations, &a), [0]);
         relations.truncate(1);
         assert!(!relations.are_about(&c) && relations.are_about(&b));
-        assert!(relations.push(second) && relations.len() == 2);
+        assert!(relations.push(second) == Some(true) && relations.len() == 2);
     }
 
     #[test]
@@ -108,8 +110,8 @@ mod tests {
         let a = Dim::symbol(scope.named("a"));
         let mut relations = Relations::default();
         let other = |at: usize| scope.sub(&a, &Dim::symbol(scope.named(&format!("s{at}"))));
-        assert!((0..MOST_ABOUT_A_SYMBOL).all(|at| relations.push(other(at))));
-        assert!(!relations.push(other(MOST_ABOUT_A_SYMBOL)));
-        assert!(relations.push(Dim::symbol(scope.named("elsewhere"))));
+        assert!((0..MOST_ABOUT_A_SYMBOL).all(|at| relations.push(other(at)) == Some(true)));
+        assert_eq!([relations.push(other(MOST_ABOUT_A_SYMBOL)), relations.push(other(0))], [None, Some(false)]);
+        assert_eq!(relations.push(Dim::symbol(scope.named("elsewhere"))), Some(true));
     }
 }

@@ -218,7 +218,7 @@ fn a_data_file_of_the_source_is_not_replaced() {
         let unknown = UnknownFields::default();
         let parts = Parts { source: Some(&source), ..parts(&model, &unknown) };
         let error = write_model(&dir.path().join(name), parts).unwrap_err().to_string();
-        assert!(error.ends_with("holds data of the model that is being read"), "{error}");
+        assert!(error.ends_with("contains data of the model that the program is reading"), "{error}");
     }
     assert_eq!(std::fs::read(&weights).unwrap(), b"weights");
 }

@@ -21,18 +21,18 @@ fn read_activation(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("activation")? {
         None | Some("none") => Ok(false),
         Some("silu" | "swish") => Ok(true),
-        Some(other) => Err(Refusal::invalid(format!("attribute 'activation' is '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'activation' is '{other}', which is not valid"))),
     }
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     read_activation(cx)?;
     if [0, 1, 3].iter().any(|&at| cx.rank(at).is_some_and(|rank| rank != 3)) {
-        return Err(Refusal::invalid("an operand is not of rank 3"));
+        return Err(Refusal::invalid("the rank of an operand is not 3"));
     }
     let dim = |at: usize, axis: usize| cx.shape(at).and_then(|shape| shape.get(axis)).cloned();
     if dim(1, 2).is_some_and(|taps| taps.is_const(0)) {
-        return Err(Refusal::invalid("a kernel without taps"));
+        return Err(Refusal::invalid("the kernel of 'W' is empty"));
     }
     let fresh = |dim: Option<Dim>| dim.unwrap_or_else(|| cx.fresh_dim());
     let batch = fresh(dim(0, 0).or(dim(3, 0)));
@@ -52,22 +52,29 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let dtype = x.dtype();
     same_dtype(dtype, &[w])?;
     let (&[batch, channels, length], &[of_weights, 1, taps]) = (x.shape(), w.shape()) else {
-        return Err(Decline::invalid(format!("weights of dims {:?} for an input of dims {:?}", w.shape(), x.shape())));
+        return Err(Decline::invalid(format!(
+            "the weights have shape {:?}, which does not fit the input of shape {:?}",
+            w.shape(),
+            x.shape()
+        )));
     };
     if taps == 0 {
-        return Err(Decline::invalid("a kernel without taps"));
+        return Err(Decline::invalid("the kernel of 'W' is empty"));
     }
     let state = [batch, channels, taps - 1];
     for (operand, shape) in [(bias, &[channels][..]), (past, &state)] {
         if let Some(operand) = operand {
             same_dtype(dtype, &[operand])?;
             if operand.shape() != shape {
-                return Err(Decline::invalid(format!("an operand of dims {:?}, not {shape:?}", operand.shape())));
+                return Err(Decline::invalid(format!(
+                    "an operand has shape {:?} instead of {shape:?}",
+                    operand.shape()
+                )));
             }
         }
     }
     if of_weights != channels {
-        return Err(Decline::invalid(format!("weights of {of_weights} channels for {channels}")));
+        return Err(Decline::invalid(format!("the weights have {of_weights} channels, but the input has {channels}")));
     }
     cx.claim(dtype, x.shape())?;
     cx.claim(dtype, &state)?;

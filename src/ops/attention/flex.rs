@@ -33,7 +33,7 @@ fn scores_dtype(site: &Site<'_>, dtype: Option<DType>) -> Result<Option<DType>, 
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if [0, 1, 2].iter().any(|&at| cx.rank(at).is_some_and(|rank| rank != 4)) {
-        return Err(Refusal::invalid("an operand is not of rank 4"));
+        return Err(Refusal::invalid("the rank of an operand is not 4"));
     }
     let dtype = [0, 1, 2].iter().find_map(|&at| cx.dtype(at));
     if [0, 1, 2].iter().any(|&at| cx.dtype(at).is_some_and(|other| Some(other) != dtype)) {
@@ -49,7 +49,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if let (Some(heads), Some(shared)) = (heads.as_const(), shared.as_const())
         && heads.checked_rem(shared).is_none_or(|rest| rest != 0)
     {
-        return Err(Refusal::invalid(format!("{heads} heads of Q do not share {shared} of K and V evenly")));
+        return Err(Refusal::invalid(format!(
+            "the number of heads of 'Q' ({heads}) is not a multiple of the number of heads of 'K' and 'V' ({shared})"
+        )));
     }
     let inner = scores_dtype(cx, dtype)?;
     for name in ["score_mod", "prob_mod"] {
@@ -74,7 +76,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         && k_layout.size == q_layout.size
         && [v_layout.heads, v_layout.sequence] == [k_layout.heads, k_layout.sequence];
     if !fits {
-        return Err(Decline::invalid("the dims of Q, K and V do not match"));
+        return Err(Decline::invalid("the dims of 'Q', 'K' and 'V' do not match"));
     }
     let scale = match cx.attr_float("scale")? {
         Some(scale) => f64::from(scale),
@@ -90,7 +92,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let each = (q_layout.size as u64).saturating_add(v_layout.size as u64).saturating_add(16);
     cx.budget().take_work(count.saturating_mul(each))?;
     let [q, k, v] = [q, k, v].map(|operand| {
-        operand.to_f64s().ok_or_else(|| Decline::unsupported(format!("an operand of type {}", operand.dtype())))
+        operand.to_f64s().ok_or_else(|| Decline::unsupported(format!("the type of an operand is {}", operand.dtype())))
     });
     let (q, k, v) = (q?, k?, v?);
     // A score is off by as much as the rounding of its terms, and a weight by that as a share.
@@ -102,7 +104,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let fits =
         largest(&q) * largest(&k) * q_layout.size as f64 * scale.abs() <= precise && largest(&v) * keys as f64 <= most;
     if !fits {
-        return Err(Decline::unsupported("rounding decides which keys a query attends to"));
+        return Err(Decline::unsupported(
+            "two scores are so close that rounding determines which key has the larger weight",
+        ));
     }
     let group = q_layout.heads / k_layout.heads;
     let source =
@@ -119,7 +123,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     if keys > 0 {
         for row in all.chunks_exact_mut(keys) {
             if row.iter().all(|&x| x == f64::NEG_INFINITY) {
-                return Err(Decline::unsupported("the softmax of −∞ throughout"));
+                return Err(Decline::unsupported("all scores of a query are −∞, for which Softmax is undefined"));
             }
             softmax(row);
         }
@@ -152,10 +156,14 @@ fn modified(cx: &EvalCx<'_>, name: &str, tensor: Tensor) -> Result<Vec<f64>, Dec
         None => tensor,
         Some(graph) => match cx.evaluate_graph(graph, vec![Data::Tensor(tensor)])?.as_slice() {
             [Data::Tensor(result)] if result.dtype() == dtype && result.shape() == shape => result.clone(),
-            _ => return Err(Decline::invalid(format!("subgraph '{name}' does not keep type and shape"))),
+            _ => {
+                return Err(Decline::invalid(format!(
+                    "the output of subgraph '{name}' differs from the input of the subgraph in type or shape"
+                )));
+            }
         },
     };
-    tensor.to_f64s().ok_or_else(|| Decline::invalid("the scores are not numbers"))
+    tensor.to_f64s().ok_or_else(|| Decline::invalid("the scores have no numeric type"))
 }
 
 /// `Q·Kᵀ` of one head: one row for each query, one column for each key.

@@ -26,7 +26,9 @@ impl<T: Lane> Heads<T> {
             [batch, length, hidden] => {
                 let heads = heads()?;
                 if heads == 0 || hidden % heads != 0 {
-                    return Err(Decline::invalid(format!("{hidden} elements do not divide into {heads} heads")));
+                    return Err(Decline::invalid(format!(
+                        "the hidden size {hidden} is not a multiple of the number of heads ({heads})"
+                    )));
                 }
                 let size = hidden / heads;
                 let mut apart = Vec::with_capacity(values.len());
@@ -39,7 +41,10 @@ impl<T: Lane> Heads<T> {
                 }
                 Ok(Heads { batch, heads, length, size, values: apart })
             }
-            _ => Err(Decline::invalid(format!("an operand of attention has rank {}", tensor.rank()))),
+            _ => Err(Decline::invalid(format!(
+                "an operand of the attention has rank {} instead of 3 or 4",
+                tensor.rank()
+            ))),
         }
     }
 
@@ -49,9 +54,12 @@ impl<T: Lane> Heads<T> {
     /// The sizes other than the length differ, or there are too many elements.
     pub fn after(self, cx: &EvalCx<'_>, past: Heads<T>) -> Result<Self, Decline> {
         if (past.batch, past.heads, past.size) != (self.batch, self.heads, self.size) {
-            return Err(Decline::invalid("the past and the new states differ in more than their length"));
+            return Err(Decline::invalid("past and new keys or values differ in a dim other than the sequence length"));
         }
-        let length = past.length.checked_add(self.length).ok_or_else(|| Decline::invalid("too long a sequence"))?;
+        let length = past
+            .length
+            .checked_add(self.length)
+            .ok_or_else(|| Decline::invalid("the length of the sequence is too large"))?;
         let joined = Heads { length, values: Vec::new(), ..self };
         cx.claim(DType::Double, &joined.shape())?;
         let mut values = Vec::with_capacity(past.values.len() + self.values.len());

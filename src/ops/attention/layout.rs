@@ -9,7 +9,7 @@ use crate::ops::{Decline, Refusal, Site};
 /// It is not positive.
 pub(super) fn read_heads(site: &Site<'_>, name: &str) -> Result<Option<i64>, Refusal> {
     match site.attr_int(name)? {
-        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}"))),
+        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}, which is not valid"))),
         heads => Ok(heads),
     }
 }
@@ -24,7 +24,9 @@ pub(super) fn per_head(scope: &Scope, packed: &Dim, heads: i64) -> Result<Dim, R
         Some(part) => Ok(part),
         None if packed.as_const().is_some() => {
             let (packed, heads) = (scope.format(packed), scope.format(&heads));
-            Err(Refusal::invalid(format!("an axis of {packed} does not divide into {heads} heads")))
+            Err(Refusal::invalid(format!(
+                "the size {packed} of the last axis is not a multiple of the number of heads ({heads})"
+            )))
         }
         None => Ok(scope.floor_div(packed, &heads)),
     }
@@ -53,7 +55,7 @@ impl Layout {
             (&[batch, sequence, packed], Some(heads)) if heads > 0 && packed.is_multiple_of(heads) => {
                 Ok(Layout { batch, heads, sequence, size: packed / heads, packed: true })
             }
-            _ => Err(Decline::invalid(format!("dims {shape:?} are not those of heads"))),
+            _ => Err(Decline::invalid(format!("shape {shape:?} does not have an axis of heads"))),
         }
     }
 

@@ -31,7 +31,9 @@ pub(super) const LINEAR_ATTENTION: Operator =
 fn read_both(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     match (read_heads(site, "q_num_heads")?, read_heads(site, "kv_num_heads")?) {
         (Some(q), Some(kv)) if q % kv == 0 => Ok([q, kv]),
-        (Some(q), Some(kv)) => Err(Refusal::invalid(format!("{q} heads of queries for {kv} of keys and values"))),
+        (Some(q), Some(kv)) => {
+            Err(Refusal::invalid(format!("'q_num_heads' is {q}, which is not a multiple of 'kv_num_heads' ({kv})")))
+        }
         _ => Err(Refusal::invalid("attribute 'q_num_heads' or 'kv_num_heads' is missing")),
     }
 }
@@ -43,7 +45,7 @@ fn read_rule(site: &Site<'_>) -> Result<[bool; 2], Refusal> {
         "gated" => Ok([true, false]),
         "delta" => Ok([false, true]),
         "gated_delta" => Ok([true, true]),
-        other => Err(Refusal::invalid(format!("attribute 'update_rule' is '{other}'"))),
+        other => Err(Refusal::invalid(format!("attribute 'update_rule' is '{other}', which is not valid"))),
     }
 }
 
@@ -65,13 +67,15 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let [q_heads, kv_heads] = read_both(cx)?;
     let [gated, delta] = read_rule(cx)?;
     if cx.has_input(4) != gated || cx.has_input(5) != delta {
-        return Err(Refusal::invalid("the update rule does not match the operands 'decay' and 'beta'"));
+        return Err(Refusal::invalid(
+            "attribute 'update_rule' requires an operand 'decay' or 'beta' that is missing, or excludes an operand that is present",
+        ));
     }
     if [(3, 4), (4, 3), (5, 3)].iter().any(|&(at, rank)| cx.rank(at).is_some_and(|given| given != rank)) {
-        return Err(Refusal::invalid("the state is not of rank 4, or 'decay' or 'beta' not of rank 3"));
+        return Err(Refusal::invalid("the rank of the state is not 4, or the rank of 'decay' or 'beta' is not 3"));
     }
     if [0, 1, 2].iter().any(|&at| cx.rank(at).is_some_and(|rank| rank != 3)) {
-        return Err(Refusal::invalid("an operand is not of rank 3"));
+        return Err(Refusal::invalid("the rank of an operand is not 3"));
     }
     let dim = |at: usize, axis: usize| cx.shape(at).and_then(|shape| shape.get(axis)).cloned();
     let fresh = |dim: Option<Dim>| dim.unwrap_or_else(|| cx.fresh_dim());
@@ -89,7 +93,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
             && [&heads, &other].iter().all(|expected| cx.scope().eq(&width, expected).is_no())
         {
             let width = cx.scope().format(&width);
-            return Err(Refusal::invalid(format!("operand {at} has {width} entries a step for {kv_heads} heads")));
+            return Err(Refusal::invalid(format!(
+                "operand {at} has {width} entries per step, which does not fit {kv_heads} key and value heads"
+            )));
         }
     }
     let v_size = fresh(part(dim(2, 2), kv_heads)?.or(dim(3, 3)));
@@ -111,10 +117,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let [q, k, v] = [cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?];
     let (past, decay, beta) = (cx.optional_tensor(3)?, cx.optional_tensor(4)?, cx.optional_tensor(5)?);
     if decay.is_some() != gated || beta.is_some() != delta {
-        return Err(Decline::invalid("the update rule does not match the operands 'decay' and 'beta'"));
+        return Err(Decline::invalid(
+            "attribute 'update_rule' requires an operand 'decay' or 'beta' that is missing, or excludes an operand that is present",
+        ));
     }
     if [q, k, v].iter().any(|operand| operand.rank() != 3) {
-        return Err(Decline::invalid("an operand is not of rank 3"));
+        return Err(Decline::invalid("the rank of an operand is not 3"));
     }
     same_dtype(q.dtype(), &[k, v])?;
     let (q_layout, k_layout) = (Layout::of(q.shape(), Some(q_heads))?, Layout::of(k.shape(), Some(kv_heads))?);
@@ -132,7 +140,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let last = |operand: Option<&Tensor>, widths: [usize; 2]| match operand.map(Tensor::shape) {
         None => Ok(0),
         Some(&[b, t, width]) if b == batch && t == steps && widths.contains(&width) => Ok(width),
-        Some(other) => Err(Decline::invalid(format!("an operand of dims {other:?}"))),
+        Some(other) => Err(Decline::invalid(format!("an operand has shape {other:?} instead of rank 3"))),
     };
     let decay_width = last(decay, [heads, heads.saturating_mul(size)])?;
     let beta_width = last(beta, [heads, 1])?;

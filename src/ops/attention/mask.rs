@@ -59,21 +59,30 @@ impl<T: Lane> Given<T> {
             None if mask.dtype() == dtype => {
                 let values = read::<T>(mask)?.into_owned();
                 if values.iter().any(|value| value.to_f64().is_nan() || value.to_f64() == f64::INFINITY) {
-                    return Err(Decline::unsupported("the mask has NaN or ∞"));
+                    return Err(Decline::unsupported("the mask contains NaN or ∞"));
                 }
                 values
             }
-            None => return Err(Decline::unsupported(format!("a mask of {} for scores of {dtype}", mask.dtype()))),
+            None => {
+                return Err(Decline::unsupported(format!(
+                    "the mask has type {}, but the scores have type {dtype}",
+                    mask.dtype()
+                )));
+            }
         };
         let rank = mask.rank();
         let own = match mask.shape().last() {
             Some(&own) if own == keys || (own < keys && own != 1) => own,
             // A mask of one column may be meant to be stretched or to be filled up.
-            Some(1) => return Err(Decline::unsupported("a mask of one key")),
-            _ => return Err(Decline::invalid("the mask does not fit the keys")),
+            Some(1) => {
+                return Err(Decline::unsupported(
+                    "the mask has size 1 on the axis of the keys, and runtimes disagree whether this axis is broadcast",
+                ));
+            }
+            _ => return Err(Decline::invalid("the last dim of the mask is larger than the number of keys")),
         };
         if rank > 4 {
-            return Err(Decline::invalid(format!("a mask of rank {rank}")));
+            return Err(Decline::invalid(format!("the mask has rank {rank}, which is not supported")));
         }
         let mut strides = [0; 3];
         let mut stride = own;
@@ -115,7 +124,9 @@ impl<T: Lane> Bias<T> {
         if let Some(valid) = &valid
             && (past.is_some() || valid.len() != batch)
         {
-            return Err(Decline::invalid("nonpad_kv_seqlen excludes a past, and needs one entry per batch element"));
+            return Err(Decline::invalid(
+                "'nonpad_kv_seqlen' is used with past keys and values, or does not have one entry per batch element",
+            ));
         }
         let hides = window.causal && past.is_some_and(|past| keys > past.saturating_add(1));
         if hides && queries == 1 {

@@ -21,7 +21,7 @@ pub(super) const ROTARY_EMBEDDING: Operator = Operator::new("RotaryEmbedding", &
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if cx.rank(0).is_some_and(|rank| rank != 3 && rank != 4) {
-        return Err(Refusal::invalid("X is neither of rank 3 nor of rank 4"));
+        return Err(Refusal::invalid("the rank of 'X' is neither 3 nor 4"));
     }
     let dtype = cx.dtype(0).or(cx.dtype(1)).or(cx.dtype(2));
     Ok(vec![Fact::tensor(dtype, cx.shape(0).map(<[_]>::to_vec))])
@@ -36,7 +36,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         dim => usize::try_from(dim).unwrap_or(usize::MAX),
     };
     if turned > layout.size || !turned.is_multiple_of(2) {
-        return Err(Decline::invalid(format!("{turned} of {} elements cannot be rotated in pairs", layout.size)));
+        return Err(Decline::invalid(format!(
+            "attribute 'rotary_embedding_dim' is {turned}, which is not an even number up to the head size ({})",
+            layout.size
+        )));
     }
     let half = turned / 2;
     let rows = rows(cx, &layout, half, [cos, sin])?;
@@ -76,7 +79,13 @@ fn place(layout: &Layout, at: usize) -> usize {
 /// For each place of each batch entry, the row of the caches.
 fn rows<'a>(cx: &EvalCx<'_>, layout: &Layout, half: usize, caches: [&Tensor; 2]) -> Result<Cow<'a, [usize]>, Decline> {
     let places = [layout.batch, layout.sequence];
-    let wrong = || Decline::invalid(format!("caches of dims {:?} and {:?}", caches[0].shape(), caches[1].shape()));
+    let wrong = || {
+        Decline::invalid(format!(
+            "'cos_cache' and 'sin_cache' have shapes {:?} and {:?}, which do not fit 'X'",
+            caches[0].shape(),
+            caches[1].shape()
+        ))
+    };
     let Some(positions) = cx.optional_tensor(3)? else {
         let expected = [layout.batch, layout.sequence, half];
         if caches.iter().any(|cache| cache.shape() != expected) {
@@ -92,7 +101,7 @@ fn rows<'a>(cx: &EvalCx<'_>, layout: &Layout, half: usize, caches: [&Tensor; 2])
     }
     let row = |position: i64| {
         let row = usize::try_from(position).ok().filter(|&row| row < count);
-        row.ok_or_else(|| Decline::invalid(format!("position {position} is not in the caches")))
+        row.ok_or_else(|| Decline::invalid(format!("the caches have no entry for position {position}")))
     };
     Ok(cx.ints(3)?.into_iter().map(row).collect::<Result<Vec<usize>, Decline>>()?.into())
 }

@@ -34,7 +34,9 @@ fn rounding(dtype: DType) -> Result<fn(f64) -> f64, Decline> {
         DType::Float => |value| f64::from(value as f32),
         DType::Float16 => |value| nearest_f16(value).to_f64(),
         DType::Bfloat16 => |value| nearest_bf16(value).to_f64(),
-        other => return Err(Decline::invalid(format!("{other} is not a supported precision"))),
+        other => {
+            return Err(Decline::invalid(format!("attribute 'softmax_precision' is {other}, which is not supported")));
+        }
     })
 }
 
@@ -63,11 +65,11 @@ impl Weighting {
     fn of(cx: &EvalCx<'_>, dtype: DType) -> Result<Weighting, Decline> {
         let softcap = f64::from(cx.attr_float("softcap")?.unwrap_or(0.0));
         if softcap.is_nan() || softcap < 0.0 {
-            return Err(Decline::unsupported(format!("softcap is {softcap}")));
+            return Err(Decline::unsupported(format!("'softcap' is {softcap}")));
         }
         let mode = cx.attr_int("qk_matmul_output_mode")?.unwrap_or(0);
         if !(0..=3).contains(&mode) {
-            return Err(Decline::invalid(format!("qk_matmul_output_mode is {mode}")));
+            return Err(Decline::invalid(format!("'qk_matmul_output_mode' is {mode}, which is not valid")));
         }
         let coarse = rounding(dtype)?;
         Ok(Weighting {
@@ -99,7 +101,7 @@ impl Weighting {
         let top = exact.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if top <= self.lowest && !exact.iter().any(|score| score.is_nan()) {
             return Err(Decline::unsupported(
-                "scores of −∞, or close to the lowest number, for keys that are not masked",
+                "a key that is not masked has a score of −∞, or close to the lowest finite number",
             ));
         }
         let powers: Vec<f64> = exact.iter().map(|score| libm::exp(score - top)).collect();
@@ -115,7 +117,7 @@ impl Weighting {
 fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline> {
     let scale = cx.attr_float("scale")?.map_or(1.0 / (size as f64).sqrt(), f64::from);
     if !scale.is_finite() || scale < 0.0 {
-        return Err(Decline::unsupported(format!("scale is {scale}")));
+        return Err(Decline::unsupported(format!("'scale' is {scale}")));
     }
     let root = rounding(dtype)?(scale.sqrt());
     // The standard's own function rounds it to float, whatever the element type is; what is computed of its text is not.
@@ -127,7 +129,9 @@ fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline
 
 fn window(cx: &EvalCx<'_>) -> Result<VisibleKeys, Decline> {
     let side = |name| match cx.attr_int(name)? {
-        Some(size) if cx.version >= 25 && size < -1 => Err(Decline::invalid(format!("{name} is {size}"))),
+        Some(size) if cx.version >= 25 && size < -1 => {
+            Err(Decline::invalid(format!("'{name}' is {size}, which is not valid")))
+        }
         Some(size) if cx.version >= 25 && size >= 0 => Ok(Some(size)),
         _ => Ok(None),
     };
@@ -147,17 +151,19 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let (query, key, value) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     same_dtype(dtype, &[key, value])?;
     if query.rank() != key.rank() || query.rank() != value.rank() {
-        return Err(Decline::invalid("Q, K and V have different ranks"));
+        return Err(Decline::invalid("'Q', 'K' and 'V' have different ranks"));
     }
     let apart = query.rank() == 4;
     let said = ["q_num_heads", "kv_num_heads"].iter().any(|name| cx.attribute(name).is_some());
     if apart && said && cx.version >= 25 {
         return Err(Decline::invalid(
-            "the number of heads is an attribute, but the operands already have an axis for it",
+            "an attribute gives the number of heads, but the operands already have an axis of heads",
         ));
     }
     let heads = |name: &'static str| {
-        move || usize::try_from(head_count(cx, name)?).map_err(|_| Decline::invalid(format!("{name} is out of range")))
+        move || {
+            usize::try_from(head_count(cx, name)?).map_err(|_| Decline::invalid(format!("'{name}' is out of range")))
+        }
     };
     let mut q = Heads::<T>::of(cx, query, heads("q_num_heads"))?;
     let mut k = Heads::<T>::of(cx, key, heads("kv_num_heads"))?;
@@ -167,12 +173,12 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         (None, None) => {}
         (Some(keys), Some(values)) if keys.rank() == 4 && values.rank() == 4 => {
             same_dtype(dtype, &[keys, values])?;
-            let none = || Err(Decline::invalid("a cache has rank 4"));
+            let none = || Err(Decline::invalid("'past_key' and 'past_value' must have rank 4"));
             let (keys, values) = (Heads::<T>::of(cx, keys, none)?, Heads::<T>::of(cx, values, none)?);
             past = Some(keys.length);
             (k, v) = (k.after(cx, keys)?, v.after(cx, values)?);
         }
-        _ => return Err(Decline::invalid("past_key and past_value must both be present and have rank 4")),
+        _ => return Err(Decline::invalid("'past_key' and 'past_value' must both be present and have rank 4")),
     }
     let fits = q.batch == k.batch
         && k.batch == v.batch
@@ -181,11 +187,13 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         && q.size == k.size
         && q.heads.checked_rem(k.heads) == Some(0);
     if !fits {
-        return Err(Decline::invalid("the dims of Q, K and V do not match"));
+        return Err(Decline::invalid("the dims of 'Q', 'K' and 'V' do not match"));
     }
     // Without keys all is 0, as the products are that the standard makes it of. Without a size there is no scale.
     if q.size == 0 {
-        return Err(Decline::unsupported("attention by nothing"));
+        return Err(Decline::unsupported(
+            "the head size of 'Q' and 'K' is 0, for which the default scale is undefined",
+        ));
     }
 
     let scores = [q.batch, q.heads, q.length, k.length];
@@ -206,13 +214,15 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
     let terms = [most_q * most_k * q.size as f64, most_v * k.length as f64];
     if !terms.into_iter().all(|term| term <= most) {
-        return Err(Decline::unsupported("kernels overflow during the computation"));
+        return Err(Decline::unsupported("intermediate results overflow in the kernels of runtimes"));
     }
     let root = root_scale(cx, dtype, q.size)?;
     // A score is off by as much as the rounding of its terms, and a weight by that as a share.
     let precise = if dtype == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     if most_q * most_k * q.size as f64 * root * root > precise {
-        return Err(Decline::unsupported("rounding decides which keys a query attends to"));
+        return Err(Decline::unsupported(
+            "two scores are so close that rounding determines which key has the larger weight",
+        ));
     }
     let scale = T::of(root);
     for values in [&mut q.values, &mut k.values] {
@@ -266,7 +276,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         }
     }
     if rule.mode == 2 && shown.iter().any(|score: &T| score.to_f64() <= rule.lowest) {
-        return Err(Decline::unsupported("runtimes differ on the value of a masked score"));
+        return Err(Decline::unsupported("the node outputs masked scores, for which runtimes return different values"));
     }
     let mut outputs: Vec<Data> = vec![T::write(dtype, shape, result)?.into(), present.0.into(), present.1.into()];
     if keeps {

@@ -39,8 +39,8 @@ struct Sizes {
 pub(super) fn head_count(site: &Site<'_>, name: &str) -> Result<i64, Refusal> {
     match site.attr_int(name)? {
         Some(heads) if heads > 0 => Ok(heads),
-        Some(heads) => Err(Refusal::invalid(format!("{name} is {heads}"))),
-        None => Err(Refusal::invalid(format!("operands of rank 3 need {name}"))),
+        Some(heads) => Err(Refusal::invalid(format!("'{name}' is {heads}, which is not valid"))),
+        None => Err(Refusal::invalid(format!("operands of rank 3 require attribute '{name}'"))),
     }
 }
 
@@ -56,7 +56,9 @@ fn sizes(cx: &InferCx<'_>, operand: usize, attribute: &str) -> Result<Sizes, Ref
         Some([batch, length, hidden]) => {
             let heads = head_count(cx, attribute)?;
             if hidden.as_const().is_some_and(|hidden| hidden % heads != 0) {
-                return Err(Refusal::invalid(format!("operand {operand} does not divide into {heads} heads")));
+                return Err(Refusal::invalid(format!(
+                    "the last dim of operand {operand} is not a multiple of the number of heads ({heads})"
+                )));
             }
             let heads = Dim::constant(heads);
             Sizes {
@@ -66,7 +68,9 @@ fn sizes(cx: &InferCx<'_>, operand: usize, attribute: &str) -> Result<Sizes, Ref
                 length: Some(length.clone()),
             }
         }
-        Some(shape) => return Err(Refusal::invalid(format!("operand {operand} has rank {}", shape.len()))),
+        Some(shape) => {
+            return Err(Refusal::invalid(format!("operand {operand} has rank {} instead of 3 or 4", shape.len())));
+        }
     })
 }
 
@@ -78,7 +82,7 @@ pub(super) fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Ref
     };
     if let Some(other) = known().find(|dim| cx.scope().eq(first, dim).is_no()) {
         let (first, other) = (cx.scope().format(first), cx.scope().format(other));
-        return Err(Refusal::invalid(format!("sizes {first} and {other} should agree")));
+        return Err(Refusal::invalid(format!("two dims that must be equal are {first} and {other}")));
     }
     Ok(first.clone())
 }
@@ -87,23 +91,23 @@ pub(super) fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Ref
 fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal> {
     for name in ["left_window_size", "right_window_size"] {
         if let Some(size) = cx.attr_int(name)?.filter(|&size| size < -1) {
-            return Err(Refusal::invalid(format!("{name} is {size}")));
+            return Err(Refusal::invalid(format!("'{name}' is {size}, which is not valid")));
         }
     }
     let counts = ["q_num_heads", "kv_num_heads"];
     if rank == Some(4) && counts.iter().any(|name| cx.attribute(name).is_some()) {
         return Err(Refusal::invalid(
-            "the number of heads is an attribute, but the operands already have an axis for it",
+            "an attribute gives the number of heads, but the operands already have an axis of heads",
         ));
     }
     if cx.has_input(PAST_KEY) != cx.has_input(PAST_VALUE) {
-        return Err(Refusal::invalid("past_key and past_value go together"));
+        return Err(Refusal::invalid("one of 'past_key' and 'past_value' is present without the other one"));
     }
     if cx.has_output(PRESENT_KEY) != cx.has_output(PRESENT_VALUE) {
-        return Err(Refusal::invalid("present_key and present_value go together"));
+        return Err(Refusal::invalid("one of 'present_key' and 'present_value' is present without the other one"));
     }
     if cx.has_input(PAST_KEY) && cx.has_input(LENGTHS) {
-        return Err(Refusal::invalid("nonpad_kv_seqlen requires an external cache"));
+        return Err(Refusal::invalid("'nonpad_kv_seqlen' can only be used without 'past_key' and 'past_value'"));
     }
     Ok(())
 }
@@ -113,7 +117,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let value_dtype = cx.dtype(V).or(cx.dtype(PAST_VALUE));
     let ranks: Vec<usize> = [Q, K, V].iter().filter_map(|&operand| cx.rank(operand)).collect();
     if ranks.windows(2).any(|pair| matches!(pair, [a, b] if a != b)) {
-        return Err(Refusal::invalid("Q, K and V have different ranks"));
+        return Err(Refusal::invalid("'Q', 'K' and 'V' have different ranks"));
     }
     if cx.version >= 25 {
         check_attributes(cx, ranks.first().copied())?;
@@ -122,7 +126,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let cache = |operand| match cx.rank(operand) {
         None => Ok(Sizes::default()),
         Some(4) => sizes(cx, operand, ""),
-        Some(rank) => Err(Refusal::invalid(format!("operand {operand} has rank {rank}, not 4"))),
+        Some(rank) => Err(Refusal::invalid(format!("operand {operand} has rank {rank} instead of 4"))),
     };
     let (past_key, past_value) = (cache(PAST_KEY)?, cache(PAST_VALUE)?);
 
@@ -150,7 +154,9 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             // The sizes of all heads together: V's, where K and V have as many heads as Q, else so many times that.
             let (heads, kv_heads) = (head_count(cx, "q_num_heads")?, head_count(cx, "kv_num_heads")?);
             if heads % kv_heads != 0 {
-                return Err(Refusal::invalid(format!("{heads} heads of Q do not share {kv_heads} of K and V evenly")));
+                return Err(Refusal::invalid(format!(
+                    "the number of heads of 'Q' ({heads}) is not a multiple of the number of heads of 'K' and 'V' ({kv_heads})"
+                )));
             }
             let hidden = match cx.shape(V) {
                 Some([_, _, hidden]) => cx.scope().mul(hidden, &Dim::constant(heads / kv_heads)),

@@ -75,7 +75,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         return Err(Refusal::invalid(format!("the subgraph has {wanted} inputs, but the node passes {given}")));
     }
     if body.outputs().len() < run.initial.len() {
-        return Err(Refusal::invalid("the subgraph has fewer outputs than carried values"));
+        return Err(Refusal::invalid("the subgraph has fewer outputs than there are loop-carried values"));
     }
     let mut join = Join::carried(&scope, &stem, run.number.as_ref(), run.mark);
     let mut carried = run.initial.clone();

@@ -194,7 +194,8 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let mut running = cx.optional_tensor(1)?.map(|tensor| single(tensor, "condition")).transpose()? != Some(0);
     let conditional = cx.data(1).is_some();
     let carried = carried(cx.inputs()).iter().cloned().collect::<Option<Vec<Data>>>();
-    let mut carried = carried.ok_or_else(|| Decline::invalid("an initial value is missing"))?;
+    let mut carried =
+        carried.ok_or_else(|| Decline::invalid("the initial value of a loop-carried value is missing"))?;
     let given = cx.model.graph(body).inputs().len();
     let made = cx.model.graph(body).outputs().len();
     if given != carried.len() + 2 || made <= carried.len() {
@@ -221,11 +222,11 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let next = next.as_ref().and_then(Data::tensor).and_then(Tensor::bools);
         running = match next.as_deref() {
             Some([next]) => *next,
-            _ => return Err(Decline::invalid("the condition of the subgraph is not a single bool")),
+            _ => return Err(Decline::invalid("the condition output of the subgraph is not a single bool")),
         };
         if !running && !conditional && limit.is_none_or(|limit| number + 1 < limit) {
             return Err(Decline::unsupported(
-                "the condition becomes false, but its operand is missing: the standard ignores it, and runtimes stop",
+                "the subgraph returns a false condition, but operand 'cond' is missing: the standard ignores the condition, and runtimes end the loop",
             ));
         }
         carried.extend(outputs.by_ref().take(given - 2));

@@ -39,7 +39,9 @@ impl ScanLayout {
         let for_each_scan = |len: usize, name: &str| match len {
             0 => Ok(()),
             len if len == scans => Ok(()),
-            len => Err(Refusal::invalid(format!("'{name}' has {len} entries for {scans} scanned operands"))),
+            len => Err(Refusal::invalid(format!(
+                "attribute '{name}' has {len} elements, but there are {scans} scan inputs"
+            ))),
         };
         let directions = if batched { "directions" } else { "scan_input_directions" };
         let mut input_reversed = flags(directions)?;
@@ -101,7 +103,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         let mut shape = shape.to_vec();
         let at = if batched { 1 } else { axis_in(axis, shape.len())? };
         if at >= shape.len() {
-            return Err(Refusal::invalid(format!("operand {operand} has no axis for its sequence")));
+            return Err(Refusal::invalid(format!("operand {operand} has no axis to iterate over")));
         }
         lengths.push(shape.remove(at));
         if batched {
@@ -182,7 +184,7 @@ fn once(cx: &mut InferCx<'_>, layout: &ScanLayout, starts: Vec<Fact>, slices: Ve
     }
     let mut results = cx.infer_graph(layout.body, inputs)?;
     if results.len() < layout.states {
-        return Err(Refusal::invalid("the subgraph has fewer outputs than carried values"));
+        return Err(Refusal::invalid("the subgraph has fewer outputs than there are loop-carried values"));
     }
     for (scan, left) in results.iter_mut().skip(layout.states).enumerate() {
         let Some(element) = left.shape() else {
@@ -214,11 +216,15 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Ok(run(cx, &layout, states, &scans, &mut meter)?.into_iter().map(Data::Tensor).collect());
     }
     let first = scans.first().map(Tensor::shape).unwrap_or_default();
-    let (&[batch, length], _) = first.split_first_chunk().ok_or_else(|| Decline::invalid("no axis for a sequence"))?;
+    let (&[batch, length], _) =
+        first.split_first_chunk().ok_or_else(|| Decline::invalid("a scan input has no axis to iterate over"))?;
     if let Some(lengths) = cx.optional_tensor(0)? {
-        let lengths = lengths.to_i64s().ok_or_else(|| Decline::invalid("the sequence lengths are not integers"))?;
+        let lengths =
+            lengths.to_i64s().ok_or_else(|| Decline::invalid("the operand 'sequence_lens' has no integer type"))?;
         if lengths.iter().any(|&given| usize::try_from(given) != Ok(length)) {
-            return Err(Decline::unsupported("sequences of different lengths leave part of the outputs undefined"));
+            return Err(Decline::unsupported(
+                "the elements of 'sequence_lens' differ, so that part of the outputs is undefined",
+            ));
         }
     }
     let mut columns: Vec<Vec<Tensor>> = Vec::new();
@@ -233,7 +239,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
     }
     if columns.is_empty() {
-        return Err(Decline::unsupported("the result shapes of an empty batch are unknown"));
+        return Err(Decline::unsupported("the batch is empty, so that the shapes of the outputs are unknown"));
     }
     columns.iter().map(|column| Ok(Data::Tensor(stack(cx, column, 0)?))).collect()
 }
@@ -253,7 +259,7 @@ fn run(
         axes.push(axis);
         let size = tensor.shape().get(axis).copied();
         if length.is_some() && length != size {
-            return Err(Decline::invalid("the scanned operands have different lengths"));
+            return Err(Decline::invalid("the scan inputs have different lengths"));
         }
         length = size;
     }
@@ -281,7 +287,7 @@ fn run(
         let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?.into_iter();
         states.extend(outputs.by_ref().take(shapes.len()));
         if states.iter().zip(&shapes).any(|(state, shape)| state.shape() != shape.as_slice()) {
-            return Err(Decline::invalid("the shape of a state changes"));
+            return Err(Decline::invalid("the shape of a state variable changes between iterations"));
         }
         for (column, output) in left.iter_mut().zip(outputs) {
             column.push(output);

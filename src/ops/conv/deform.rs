@@ -51,7 +51,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let channels = x.shape()[1];
     let groups = usize::try_from(cx.attr_int("offset_group")?.unwrap_or(1)).unwrap_or(0);
     if groups == 0 || !channels.is_multiple_of(groups) {
-        return Err(Decline::invalid(format!("{channels} channels do not divide into {groups} offset groups")));
+        return Err(Decline::invalid(format!(
+            "the number of channels ({channels}) is not a multiple of attribute 'offset_group' ({groups})"
+        )));
     }
     let (taps, axes) = (layout.geometry.taps, layout.geometry.axes.len());
     let check = |operand: &Tensor, per_tap: usize| {
@@ -61,7 +63,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         if operand.shape().iter().map(|&dim| Some(dim)).eq(expected) {
             same_dtype(dtype, &[operand])
         } else {
-            Err(Decline::invalid(format!("offsets or a mask of dims {:?} do not fit", operand.shape())))
+            Err(Decline::invalid(format!(
+                "'offset' or 'mask' has shape {:?}, which does not fit the result",
+                operand.shape()
+            )))
         }
     };
     check(offset, axes)?;
@@ -88,7 +93,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             channels: channels / groups,
         };
         if sampler.offset.iter().any(|offset| !offset.to_f64().is_finite()) {
-            return Err(Decline::unsupported("an offset is not finite"));
+            return Err(Decline::unsupported("an element of 'offset' is not finite"));
         }
         let bias = bias.map(read::<T>).transpose()?;
         let values = sampler.convolve(&read::<T>(x)?, &read::<T>(w)?, bias.as_deref(), &layout.shape);
@@ -125,7 +130,7 @@ impl<T: Lane> Sampler<'_, T> {
             for start in (0..places).step_by(width) {
                 let columns = width.min(places - start);
                 let matrix = &mut matrix[..terms * columns];
-                threads::each_exact_piece_mut(matrix, columns, |(row, to)| {
+                threads::for_each_row(matrix, columns, |(row, to)| {
                     let (channel, tap) = (group * in_channels + row / taps, row % taps);
                     let elements = x.get((image * groups * in_channels + channel) * elements..).unwrap_or_default();
                     self.row(elements, image, channel, tap, start, to);

@@ -19,10 +19,7 @@ use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::{NumbersOf, Traits, convolution};
 use crate::ops::window::Window;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::{
-    Tensor,
-    threads::{self, ParallelIterator},
-};
+use crate::tensor::{Tensor, threads};
 
 pub(super) const CONV: Operator = Operator::new("Conv", &[1, 11, 22], infer, eval).with(
     Traits::NONE
@@ -49,10 +46,10 @@ pub(super) fn check_bias(cx: &InferCx<'_>, result: Option<&[Dim]>) -> Result<(),
     match (cx.shape(2), result) {
         (Some([entries]), Some([_, channels, ..])) if cx.scope().eq(entries, channels).is_no() => {
             let (entries, channels) = (cx.scope().format(entries), cx.scope().format(channels));
-            Err(Refusal::invalid(format!("a bias of {entries} entries for {channels} channels")))
+            Err(Refusal::invalid(format!("the bias has {entries} elements, but there are {channels} output channels")))
         }
         (None | Some([_]), _) => Ok(()),
-        (Some(bias), _) => Err(Refusal::invalid(format!("a bias of rank {}", bias.len()))),
+        (Some(bias), _) => Err(Refusal::invalid(format!("the bias has rank {} instead of 1", bias.len()))),
     }
 }
 
@@ -62,7 +59,7 @@ pub(super) fn check_bias(cx: &InferCx<'_>, result: Option<&[Dim]>) -> Result<(),
 /// There are both `pads` and `auto_pad`.
 pub(super) fn check_padding(window: &Window) -> Result<(), Refusal> {
     match window.is_disputed() {
-        true => Err(Refusal::invalid("both 'pads' and 'auto_pad' set the padding")),
+        true => Err(Refusal::invalid("both attributes 'pads' and 'auto_pad' define the padding")),
         false => Ok(()),
     }
 }
@@ -86,12 +83,16 @@ pub(in crate::ops) fn shape_of(
         && scope.eq(c, &scope.mul(per_group, &Dim::constant(groups))).is_no()
     {
         let (c, per_group) = (scope.format(c), scope.format(per_group));
-        return Err(Refusal::invalid(format!("{c} channels for {groups} groups of {per_group}")));
+        return Err(Refusal::invalid(format!(
+            "'X' has {c} channels, but 'W' requires {groups} groups of {per_group} channels"
+        )));
     }
     if let Some(m) = operands.w(0).and_then(Dim::as_const)
         && m % groups != 0
     {
-        return Err(Refusal::invalid(format!("{m} output channels do not divide into {groups} groups")));
+        return Err(Refusal::invalid(format!(
+            "the number of output channels ({m}) is not a multiple of attribute 'group' ({groups})"
+        )));
     }
     let mut dims = vec![
         operands.x(0).cloned().unwrap_or_else(|| cx.fresh_dim()),
@@ -106,7 +107,9 @@ pub(in crate::ops) fn shape_of(
         }
         if let Some(size) = size.filter(|size| window.never_fits(scope, axis, size, kernel)) {
             let (size, kernel) = (scope.format(size), scope.format(kernel));
-            return Err(Refusal::invalid(format!("a window of {kernel} taps does not fit into an axis of {size}")));
+            return Err(Refusal::invalid(format!(
+                "the kernel of size {kernel} is larger than the padded axis of size {size}"
+            )));
         }
         let places = size.and_then(|size| window.places(scope, axis, size, kernel));
         dims.push(places.unwrap_or_else(|| cx.fresh_dim()));
@@ -147,16 +150,18 @@ impl ConvLayout {
     pub fn new(cx: &EvalCx<'_>, x: &[usize], w: &[usize]) -> Result<ConvLayout, Decline> {
         let groups = group(cx)?;
         let ([batch, channels, sizes @ ..], [out_channels, per_group, kernel @ ..]) = (x, w) else {
-            return Err(Decline::invalid("a convolution needs operands of rank 3 or more"));
+            return Err(Decline::invalid("the rank of 'X' or 'W' is less than 3"));
         };
         if sizes.is_empty() || sizes.len() != kernel.len() {
-            return Err(Decline::invalid(format!("weights of dims {w:?} for an image of dims {x:?}")));
+            return Err(Decline::invalid(format!("'W' has shape {w:?}, which does not fit 'X' of shape {x:?}")));
         }
         check_kernel(cx, kernel)?;
         let axes = Window::read(cx, sizes.len())?.over(sizes, kernel)?;
         let geometry = Geometry::new(*batch, groups, *channels, *out_channels, axes)?;
         if geometry.in_channels != *per_group {
-            return Err(Decline::invalid(format!("{channels} channels for {groups} groups of {per_group}")));
+            return Err(Decline::invalid(format!(
+                "'X' has {channels} channels, but 'W' requires {groups} groups of {per_group} channels"
+            )));
         }
         let shape = [*batch, *out_channels].into_iter().chain(geometry.axes.iter().map(|axis| axis.places)).collect();
         Ok(ConvLayout { geometry, shape })
@@ -191,8 +196,7 @@ impl ConvLayout {
                 continue;
             }
             // Each thread makes parts of its own, from the bias on, that lie side by side in the result.
-            let made = |matrix: &mut Vec<T>, starts: &[usize]| {
-                let start = starts[0];
+            let made = |matrix: &mut Vec<T>, start: usize| {
                 let range = start..places.min(start + width);
                 let columns = range.len();
                 matrix.resize(terms * columns, T::default());
@@ -202,11 +206,10 @@ impl ConvLayout {
                 multiply_add(out_channels, terms, columns, weights, Matrix::dense(matrix, columns), &mut part);
                 part
             };
-            let parts: Vec<Vec<T>> = match starts.len() {
-                1 => vec![made(&mut Vec::new(), &starts)],
-                _ => threads::pieces(&starts, 1).map_init(Vec::new, made).collect(),
-            };
-            threads::each_exact_piece_mut(y, places, |(channel, row)| {
+            let mut parts: Vec<Vec<T>> = vec![Vec::new(); starts.len()];
+            let each = parts.iter_mut().zip(&starts);
+            threads::for_each_with(each, Vec::new, |matrix, (part, &start)| *part = made(matrix, start));
+            threads::for_each_row(y, places, |(channel, row)| {
                 for (to, part) in row.chunks_mut(width).zip(&parts) {
                     to.copy_from_slice(&part[channel * to.len()..][..to.len()]);
                 }
@@ -223,7 +226,7 @@ pub(super) fn check_kernel(cx: &EvalCx<'_>, kernel: &[usize]) -> Result<(), Decl
         |given: &[i64]| given.iter().map(|&dim| usize::try_from(dim).ok()).eq(kernel.iter().map(|&dim| Some(dim)));
     match given {
         Some(given) if !same(given) => {
-            Err(Decline::invalid("attribute 'kernel_shape' is not the shape of the weights"))
+            Err(Decline::invalid("attribute 'kernel_shape' differs from the spatial dims of 'W'"))
         }
         _ => Ok(()),
     }
@@ -234,7 +237,7 @@ pub(super) fn per_channel(tensor: &Tensor, channels: usize) -> Result<(), Declin
     if tensor.shape() == [channels] {
         Ok(())
     } else {
-        Err(Decline::invalid("a vector does not hold one number for each channel"))
+        Err(Decline::invalid("the bias, scale or zero point does not have one element per output channel"))
     }
 }
 

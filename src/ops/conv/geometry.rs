@@ -17,7 +17,7 @@ use crate::tensor::{Shape, product};
 pub(super) fn group(site: &Site<'_>) -> Result<i64, Refusal> {
     match site.attr_int("group")?.unwrap_or(1) {
         group if group >= 1 => Ok(group),
-        group => Err(Refusal::invalid(format!("attribute 'group' is {group}"))),
+        group => Err(Refusal::invalid(format!("attribute 'group' is {group}, which is not valid"))),
     }
 }
 
@@ -40,7 +40,7 @@ impl<'a> Operands<'a> {
         let (x, w) = (cx.shape(x), cx.shape(w));
         let attribute = cx.attr_ints("kernel_shape")?.filter(|kernel| !kernel.is_empty());
         let axes = |shape: &[Dim]| shape.len().checked_sub(2).filter(|&axes| axes > 0);
-        let too_flat = || Refusal::invalid("a convolution over no spatial axis");
+        let too_flat = || Refusal::invalid("the data of the convolution has no spatial axis");
         let count = match (x, w, attribute) {
             (Some(shape), ..) | (None, Some(shape), _) => axes(shape).ok_or_else(too_flat)?,
             (None, None, Some(kernel)) => kernel.len(),
@@ -49,7 +49,7 @@ impl<'a> Operands<'a> {
         if let Some(w) = w
             && w.len() != count + 2
         {
-            return Err(Refusal::invalid(format!("weights of rank {} for an image of rank {}", w.len(), count + 2)));
+            return Err(Refusal::invalid(format!("'W' has rank {}, but 'X' has rank {}", w.len(), count + 2)));
         }
         let given = read_numbers(cx, "kernel_shape", count, 1)?;
         let given: Option<Vec<Dim>> = given.map(|kernel| kernel.into_iter().map(Dim::constant).collect());
@@ -58,7 +58,7 @@ impl<'a> Operands<'a> {
                 let of_weights = w.get(2..).unwrap_or_default();
                 let differs = |(a, b): (&Dim, &Dim)| cx.scope().eq(a, b).is_no();
                 if given.iter().flatten().zip(of_weights).any(differs) {
-                    return Err(Refusal::invalid("attribute 'kernel_shape' is not the shape of the weights"));
+                    return Err(Refusal::invalid("attribute 'kernel_shape' differs from the spatial dims of 'W'"));
                 }
                 given.unwrap_or_else(|| of_weights.to_vec())
             }
@@ -126,16 +126,18 @@ impl Geometry {
         let groups = usize::try_from(groups).unwrap_or(usize::MAX);
         if !in_channels.is_multiple_of(groups) || !out_channels.is_multiple_of(groups) {
             let channels = format!("{in_channels} and {out_channels} channels");
-            return Err(Decline::invalid(format!("{channels} do not divide into {groups} groups")));
+            return Err(Decline::invalid(format!(
+                "the number of channels ({channels}) is not a multiple of attribute 'group' ({groups})"
+            )));
         }
         let all = |of: fn(&AxisWindows) -> usize| -> Result<usize, Decline> {
             let dims: Vec<usize> = axes.iter().map(of).collect();
-            product(&dims).ok_or_else(|| Decline::OverBudget("the windows are not addressable".into()))
+            product(&dims).ok_or_else(|| Decline::OverBudget("the windows exceed the address space".into()))
         };
         let (elements, places, taps) = (all(|axis| axis.size)?, all(|axis| axis.places)?, all(|axis| axis.kernel)?);
         let (in_channels, out_channels) = (in_channels / groups, out_channels / groups);
         if in_channels.checked_mul(taps).is_none() || out_channels.checked_mul(taps).is_none() {
-            return Err(Decline::OverBudget("the kernel is not addressable".into()));
+            return Err(Decline::OverBudget("the kernel exceeds the address space".into()));
         }
         Ok(Geometry { batch, groups, in_channels, out_channels, axes, elements, places, taps })
     }
@@ -192,7 +194,7 @@ impl Geometry {
     pub fn unfold<T: Ring>(&self, image: &[T], range: Range<usize>, matrix: &mut [T]) {
         let width = range.len().max(1);
         let step = self.axes.last().map_or(1, |axis| axis.stride);
-        threads::each_exact_piece_mut(matrix, width, |(at, row)| {
+        threads::for_each_row(matrix, width, |(at, row)| {
             let channel = image.get(at / self.taps.max(1) * self.elements..).unwrap_or_default();
             row.fill(T::default());
             self.runs(&self.tap_index(at % self.taps.max(1)), range.clone(), |places, element| {

@@ -50,7 +50,7 @@ fn eval_qlinear(cx: &mut EvalCx<'_>) -> EvalResult {
     let (layout, sums) = sums(cx, (x, Some(cx.tensor(2)?)), (w, Some(cx.tensor(5)?)), bias)?;
     let requantize = Requantize::new(cx.tensor(6)?, cx.tensor(7)?)?;
     let (x_scale, w_scale) = (read::<f32>(cx.tensor(1)?)?, read::<f32>(cx.tensor(4)?)?);
-    let &[x_scale] = &*x_scale else { return Err(Decline::invalid("the image has more than one scale")) };
+    let &[x_scale] = &*x_scale else { return Err(Decline::invalid("'x_scale' has more than one element")) };
     let channels = w.shape().first().copied().unwrap_or(0);
     if w_scale.len() != 1 {
         per_channel(cx.tensor(4)?, channels)?;
@@ -78,7 +78,7 @@ fn sums(
     if let Some(zero) = x_zero
         && zero.len() != 1
     {
-        return Err(Decline::invalid("the image has more than one zero point"));
+        return Err(Decline::invalid("'x_zero_point' has more than one element"));
     }
     if let Some(zero) = w_zero
         && zero.len() != 1
@@ -102,7 +102,7 @@ fn sums(
 /// The operand's numbers less their zero points, one for all or one for each of `channels` parts, wrapped to 32 bits.
 fn shifted<'a>(operand: &'a Tensor, zero: Option<&Tensor>, channels: usize) -> Result<Cow<'a, [u32]>, Decline> {
     if !matches!(operand.dtype(), DType::Int8 | DType::Uint8) {
-        return Err(Decline::invalid(format!("an operand of type {}", operand.dtype())));
+        return Err(Decline::invalid(format!("the type of an operand is {}", operand.dtype())));
     }
     let mut values = read::<u32>(operand)?;
     let Some(zero) = zero else { return Ok(values) };

@@ -22,7 +22,7 @@ use crate::ops::linear::{Matrix, multiply_add, stays_finite};
 use crate::ops::traits::{Traits, transposed_convolution};
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 
 pub(super) const CONV_TRANSPOSE: Operator = Operator::new("ConvTranspose", &[1, 11, 22], infer, eval)
     .with(Traits::NONE.fused_with_next().bilinear().macs(transposed_convolution));
@@ -139,12 +139,14 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
         && scope.eq(c, of_weights).is_no()
     {
         let (c, of_weights) = (scope.format(c), scope.format(of_weights));
-        return Err(Refusal::invalid(format!("an image of {c} channels, weights for {of_weights}")));
+        return Err(Refusal::invalid(format!("'X' has {c} channels, but 'W' has {of_weights}")));
     }
     if let Some(c) = operands.w(0).or(operands.x(1)).and_then(Dim::as_const)
         && c % groups != 0
     {
-        return Err(Refusal::invalid(format!("{c} channels do not divide into {groups} groups")));
+        return Err(Refusal::invalid(format!(
+            "the number of channels ({c}) is not a multiple of attribute 'group' ({groups})"
+        )));
     }
     let channels = operands.w(1).map(|m| scope.mul(m, &Dim::constant(groups)));
     let bias = cx.shape(2).and_then(|shape| shape.first()).cloned();
@@ -169,20 +171,25 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let dtype = x.dtype();
     same_dtype(dtype, &[w])?;
     let ([batch, channels, sizes @ ..], [in_channels, per_group, kernel @ ..]) = (x.shape(), w.shape()) else {
-        return Err(Decline::invalid("a convolution needs operands of rank 3 or more"));
+        return Err(Decline::invalid("the rank of 'X' or 'W' is less than 3"));
     };
     if sizes.is_empty() || sizes.len() != kernel.len() || channels != in_channels {
-        return Err(Decline::invalid(format!("weights of dims {:?} for an image of dims {:?}", w.shape(), x.shape())));
+        return Err(Decline::invalid(format!(
+            "'W' has shape {:?}, which does not fit 'X' of shape {:?}",
+            w.shape(),
+            x.shape()
+        )));
     }
     check_kernel(cx, kernel)?;
     let groups = group(cx)?;
     let out_channels = usize::try_from(groups).ok().and_then(|groups| per_group.checked_mul(groups));
-    let out_channels = out_channels.ok_or_else(|| Decline::OverBudget("too many channels".into()))?;
+    let out_channels =
+        out_channels.ok_or_else(|| Decline::OverBudget("the number of output channels is too large".into()))?;
     let transpose = Transpose::read(cx, sizes.len())?;
     let axes = sizes.iter().zip(kernel).enumerate().map(|(at, (&size, &kernel))| {
         let axis = transpose.axis(cx.version, at, size, kernel);
         axis.ok_or_else(|| {
-            Decline::unsupported(format!("{kernel} taps for an axis of {size}: no size, or a disputed one"))
+            Decline::unsupported(format!("the kernel has size {kernel} and the axis has size {size}: the size of the result is negative, or differs between runtimes"))
         })
     });
     let geometry = Geometry::new(*batch, groups, *channels, out_channels, axes.collect::<Result<Vec<_>, _>>()?)?;
@@ -216,7 +223,7 @@ fn scatter<T: Ring>(geometry: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>) -
     const PART: usize = 1 << 20;
     #[allow(clippy::disallowed_methods, reason = "the size of a block")]
     let rows = (PART / places.max(1)).clamp(1, taps.max(1));
-    threads::exact_pieces_mut(&mut y, elements).enumerate().for_each(|(at, channel)| {
+    threads::for_each(y.chunks_exact_mut(elements).enumerate(), |(at, channel)| {
         let (image_group, m) = (at / out_channels, at % out_channels);
         let image = x.get(image_group * in_channels * places..).unwrap_or_default();
         // Column `t` of row `c` is `w[group, c, m, t]`; the product wants it transposed.

@@ -134,7 +134,7 @@ fn evaluate_selu(cx: &mut EvalCx<'_>) -> EvalResult {
 fn evaluate_celu(cx: &mut EvalCx<'_>) -> EvalResult {
     let alpha = parameter(cx, "alpha", 1.0)?;
     if alpha == 0.0 || alpha.is_nan() {
-        return Err(Decline::unsupported("Celu is not defined for this alpha"));
+        return Err(Decline::unsupported("attribute 'alpha' is 0 or NaN, for which Celu is not defined"));
     }
     // Of `max(0, x) + min(0, α·(e^(x/α) − 1))` one term is 0, whatever the sign of α.
     floats(cx, move |x| if x >= 0.0 { x } else { alpha * libm::expm1(x / alpha) })
@@ -144,7 +144,7 @@ fn approximates(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("approximate")? {
         None | Some("none") => Ok(false),
         Some("tanh") => Ok(true),
-        Some(other) => Err(Refusal::invalid(format!("attribute 'approximate' is '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'approximate' is '{other}', which is not valid"))),
     }
 }
 
@@ -177,7 +177,7 @@ fn infer_prelu(cx: &mut InferCx<'_>) -> InferResult {
 fn evaluate_prelu(cx: &mut EvalCx<'_>) -> EvalResult {
     let (x, slope) = (cx.tensor(0)?, cx.tensor(1)?);
     if x.dtype() != slope.dtype() {
-        return Err(Decline::invalid("the slopes are of another type"));
+        return Err(Decline::invalid("the type of 'slope' differs from the type of 'X'"));
     }
     let placed = match slope.len() {
         1 => Vec::new(),
@@ -186,9 +186,11 @@ fn evaluate_prelu(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => placed_shape(x.rank(), slope.shape(), Some(i64::from(x.rank() > 1)), 1)?,
     };
     let way = Broadcast::new([x.shape(), &placed]);
-    let way = way.ok_or_else(|| Decline::invalid("the slopes do not broadcast to the shape of the operand"))?;
+    let way = way.ok_or_else(|| Decline::invalid("'slope' does not broadcast to the shape of 'X'"))?;
     if way.shape() != x.shape() {
-        return Err(Decline::unsupported("the operand broadcasts to the shape of the slopes"));
+        return Err(Decline::unsupported(
+            "'slope' has a larger shape than 'X', to which runtimes do not broadcast 'X'",
+        ));
     }
     let dtype = x.dtype();
     charge(cx, dtype, x.shape(), 1)?;
@@ -247,7 +249,7 @@ fn evaluate_shrink(cx: &mut EvalCx<'_>) -> EvalResult {
         })?
     }, else => return Err(wrong_dtype(x.dtype())));
     if failed.into_inner() {
-        return Err(Decline::unsupported("a converted integer is out of range"));
+        return Err(Decline::unsupported("the result for an element is out of range of the integer type"));
     }
     single(result)
 }

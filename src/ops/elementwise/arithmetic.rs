@@ -365,7 +365,7 @@ fn combined_in<O: Operation, T: Lane>(
         #[allow(clippy::disallowed_methods, reason = "a number of bytes")]
         let least = T::from_i64(i64::MIN >> (64 - 8 * size_of::<T>().clamp(1, 8)));
         if minus_one < T::zero() && b.contains(minus_one) && a.contains(least) {
-            return Err(Decline::unsupported("the smallest integer may be divided by −1"));
+            return Err(Decline::unsupported("the smallest integer is divided by −1, which overflows"));
         }
     }
     zip_later(later, dtype, way, (a, b), O::apply::<T>)
@@ -383,7 +383,9 @@ fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
         // Runtimes leave a truncated remainder to `fmod`, which has 53 bits.
         let wide = |i| Ok::<bool, Decline>(truncated && !cx.tensor(i)?.to_i64s().is_some_and(|values| exact(&values)));
         if wide(0)? || wide(1)? {
-            return Err(Decline::unsupported("runtimes differ on remainders of more than 53 bits"));
+            return Err(Decline::unsupported(
+                "runtimes compute different remainders of integers with more than 53 bits",
+            ));
         }
         return if truncated { evaluate::<Remainder>(cx) } else { evaluate::<Modulo>(cx) };
     }
@@ -399,7 +401,7 @@ fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
             .to_f64s()
             .is_some_and(|values| values.iter().all(|value| *value != 0.0 || value.is_sign_positive()));
     if !zeros_agree {
-        return Err(Decline::unsupported("the sign of a zero result is not defined"));
+        return Err(Decline::unsupported("the standard does not define the sign of a result that is zero"));
     }
     evaluate::<Remainder>(cx)
 }
@@ -448,7 +450,7 @@ fn evaluate_pow(cx: &mut EvalCx<'_>) -> EvalResult {
     let exponents = exponent.to_f64s().ok_or_else(|| wrong_dtype(exponent.dtype()))?;
     if exponent.dtype().is_integer() && exponents.iter().any(|exponent| exponent.abs() >= (1u64 << 53) as f64) {
         // Not every one of them is exact, and whether it is odd counts.
-        return Err(Decline::unsupported("an exponent is too large"));
+        return Err(Decline::unsupported("an integer exponent has more than 53 bits"));
     }
     let exponents = Reader::at_hand(&exponents);
     single(match dtype {
@@ -487,7 +489,9 @@ fn integer_powers<T: Number>(
         }
     });
     if failed.into_inner() {
-        return Err(Decline::unsupported("a power of an integer has more than 53 bits, or a negative exponent"));
+        return Err(Decline::unsupported(
+            "a power of integers has more than 53 bits or a negative exponent, for which runtimes disagree",
+        ));
     }
     Ok(powers)
 }

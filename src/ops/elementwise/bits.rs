@@ -61,7 +61,7 @@ fn operands<'c>(cx: &'c EvalCx<'_>) -> Result<(&'c Tensor, &'c Tensor, Broadcast
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     if a.dtype() != b.dtype() || !a.dtype().is_integer() || a.dtype().is_packed() {
         return Err(Decline::invalid(format!(
-            "{} and {} are not two operands of one integer type",
+            "the operands have types {} and {} instead of one integer type",
             a.dtype(),
             b.dtype()
         )));
@@ -127,7 +127,10 @@ fn to_the_left(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("direction")? {
         Some("LEFT") => Ok(true),
         Some("RIGHT") => Ok(false),
-        other => Err(Refusal::invalid(format!("attribute 'direction' is '{}'", other.unwrap_or_default()))),
+        other => Err(Refusal::invalid(format!(
+            "attribute 'direction' is '{}', which is not valid",
+            other.unwrap_or_default()
+        ))),
     }
 }
 
@@ -203,7 +206,7 @@ fn bit_cast_target(site: &Site<'_>, from: Option<DType>) -> Result<DType, Refusa
     let to = site.attr_dtype("to")?.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
     if to == DType::String || from.is_some_and(|from| from.bits() != to.bits()) {
         return Err(Refusal::invalid(format!(
-            "{} is not of the width of {to}",
+            "the types {} and {to} have different numbers of bits",
             from.map_or("the operand", DType::name)
         )));
     }
@@ -215,7 +218,7 @@ fn evaluate_bit_cast(cx: &mut EvalCx<'_>) -> EvalResult {
     let to = bit_cast_target(cx, Some(x.dtype()))?;
     let truths = x.dtype() == DType::Bool || to == DType::Bool;
     if truths && x.bytes().iter().any(|&byte| byte > 1) {
-        return Err(Decline::unsupported("a byte is neither false nor true"));
+        return Err(Decline::unsupported("a byte of the operand is neither 0 (false) nor 1 (true)"));
     }
     single(reread(x, to)?)
 }

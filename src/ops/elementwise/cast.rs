@@ -72,15 +72,14 @@ fn target(site: &Site<'_>) -> Result<DType, Refusal> {
         _ => site.attr_dtype("to")?,
     };
     let dtype = named.ok_or_else(|| Refusal::invalid("attribute 'to' is missing"))?;
-    if dtype.is_complex() { Err(Refusal::invalid(format!("casts to {dtype} are not evaluated"))) } else { Ok(dtype) }
+    if dtype.is_complex() { Err(Refusal::invalid(format!("a cast to {dtype} is not supported"))) } else { Ok(dtype) }
 }
 
 fn rounding(site: &Site<'_>) -> Result<Rounding, Refusal> {
     let mode = match site.attr_str("round_mode")? {
         None => RoundMode::Up,
-        Some(name) => {
-            RoundMode::from_name(name).ok_or_else(|| Refusal::invalid(format!("attribute 'round_mode' is '{name}'")))?
-        }
+        Some(name) => RoundMode::from_name(name)
+            .ok_or_else(|| Refusal::invalid(format!("attribute 'round_mode' is '{name}', which is not valid")))?,
     };
     Ok(Rounding { saturate: site.attr_flag("saturate", true)?, mode })
 }
@@ -95,7 +94,7 @@ fn infer_to(cx: &InferCx<'_>, to: DType) -> InferResult {
     let result = Fact::tensor(Some(to), operand.shape().map(<[_]>::to_vec));
     let Some(from) = operand.dtype() else { return Ok(vec![result]) };
     if from.is_complex() {
-        return Err(Refusal::invalid(format!("{from} is not cast")));
+        return Err(Refusal::invalid(format!("a cast from {from} is not supported")));
     }
     let elements = Elements::new(cx.scope(), to);
     Ok(vec![with_mapped(result, operand, |element| elements.cast(element, from))])

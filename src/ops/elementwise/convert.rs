@@ -338,7 +338,7 @@ impl<'a> BlockReader<'a> {
             }
         });
         if failed.into_inner() {
-            return Err(Decline::unsupported("the conversion of an element to the target type is not defined"));
+            return Err(Decline::unsupported("an element has no defined value in the target type"));
         }
         Ok(values)
     }
@@ -425,7 +425,7 @@ fn write<S: Copy, T: Element>(block: &[S], out: &mut [T], each: &impl Fn(S) -> O
 }
 
 fn undecided(text: &str) -> Decline {
-    Decline::unsupported(format!("the conversion of '{text}' is not defined"))
+    Decline::unsupported(format!("the string '{text}' has no defined value in the target type"))
 }
 
 /// Numbers as strings.

@@ -190,7 +190,7 @@ fn evaluate_sign(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     let narrow = matches!(x.dtype(), DType::Float16 | DType::Bfloat16);
     if narrow && x.to_f64s().is_some_and(|values| values.iter().any(|value| value.is_nan())) {
-        return Err(Decline::unsupported("runtimes differ on the sign of NaN"));
+        return Err(Decline::unsupported("runtimes return NaN with different signs"));
     }
     numbers::<Sign>(cx)
 }

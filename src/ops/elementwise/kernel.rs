@@ -4,6 +4,8 @@
 //! the end. A payload that is not aligned for its type, as one in a mapped file need not be, or that is narrower than what it
 //! is computed in, is read block by block. Large results are computed in parallel pieces; no element depends on another, so
 //! the pieces do not show.
+//!
+//! Only the loops over a block ([`map_block`], [`zip_block`]) are compiled for each function; the code around them is compiled for each type.
 
 use std::ops::Range;
 
@@ -12,7 +14,7 @@ use half::{bf16, f16};
 
 use crate::ops::broadcast::Broadcast;
 use crate::ops::{Decline, EvalCx, EvalResult};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor, product};
 
 /// Elements one task computes.
@@ -53,7 +55,7 @@ pub(super) use lanes;
 
 /// The decline for an element type the standard does not allow here.
 pub(super) fn wrong_dtype(dtype: DType) -> Decline {
-    Decline::invalid(format!("{dtype} is not an element type of this operator"))
+    Decline::invalid(format!("the operator does not accept the element type {dtype}"))
 }
 
 /// Types the standard allows in arithmetic: numbers of a byte and more.
@@ -251,7 +253,7 @@ fn rounded<T: Element>(len: usize, fill: Fill<'_, f32>, round: impl Fn(&[f32], &
 pub(super) fn computed<T: Element>(len: usize, fill: Fill<'_, T>) -> Vec<T> {
     let mut result = vec![T::zeroed(); len];
     if len.saturating_mul(size_of::<T>()) > PARALLEL_BYTES {
-        threads::pieces_mut(&mut result, PIECE).enumerate().for_each(|(piece, out)| fill(piece * PIECE, out));
+        threads::for_each(result.chunks_mut(PIECE).enumerate(), |(piece, out)| fill(piece * PIECE, out));
     } else {
         fill(0, &mut result);
     }
@@ -332,30 +334,55 @@ impl<'a, T: Element> Reader<'a, T> {
     }
 }
 
+/// Computes a block of a result, given the elements of the operand.
+pub(super) type OfBlock<'f, T, O> = &'f (dyn Fn(&[T], &mut [O]) + Sync + 'f);
+
+/// Computes a block of a result, given the elements of two operands: one for each of the result, or one that repeats.
+pub(super) type OfBlocks<'f, A, B, O> = &'f (dyn Fn(&[A], &[B], &mut [O]) + Sync + 'f);
+
+/// The function of each element of a block.
+pub(super) fn map_block<T: Copy, O>(x: &[T], out: &mut [O], function: &impl Fn(T) -> O) {
+    out.iter_mut().zip(x).for_each(|(out, &x)| *out = function(x));
+}
+
+/// The function of each pair of elements of two blocks, either of which may be one element that repeats.
+pub(super) fn zip_block<A: Copy, B: Copy, O>(a: &[A], b: &[B], out: &mut [O], function: &impl Fn(A, B) -> O) {
+    match (a, b) {
+        (&[a], b) if b.len() == out.len() => out.iter_mut().zip(b).for_each(|(out, &b)| *out = function(a, b)),
+        (a, &[b]) if a.len() == out.len() => out.iter_mut().zip(a).for_each(|(out, &a)| *out = function(a, b)),
+        _ => out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = function(a, b)),
+    }
+}
+
 /// A function of each element, into a piece of the result.
 pub(super) fn map_piece<T: Element, O: Element>(
     x: &Reader<'_, T>,
     start: usize,
     out: &mut [O],
-    function: &impl Fn(T) -> O,
+    function: OfBlock<'_, T, O>,
 ) {
     let mut buffer = [T::zeroed(); BLOCK];
     for (block, out) in out.chunks_mut(BLOCK).enumerate() {
         let start = start + block * BLOCK;
-        let x = x.lend(start..start + out.len(), &mut buffer);
-        out.iter_mut().zip(x).for_each(|(out, &x)| *out = function(x));
+        function(x.lend(start..start + out.len(), &mut buffer), out);
     }
 }
 
 /// A function of each of `len` elements.
 pub(super) fn map<T: Element, O: Element>(x: &Reader<'_, T>, len: usize, function: impl Fn(T) -> O + Sync) -> Vec<O> {
+    let function = |x: &[T], out: &mut [O]| map_block(x, out, &function);
     computed(len, &|start, out| map_piece(x, start, out, &function))
 }
 
 /// A tensor of the same shape, whose elements are a function of this one's.
 pub(super) fn map_to<T: Lane>(dtype: DType, x: &Tensor, function: impl Fn(T) -> T + Sync) -> Result<Tensor, Decline> {
+    map_blocks_to(dtype, x, &|x, out| map_block(x, out, &function))
+}
+
+/// As [`map_to`], block by block.
+pub(super) fn map_blocks_to<T: Lane>(dtype: DType, x: &Tensor, function: OfBlock<'_, T, T>) -> Result<Tensor, Decline> {
     let reader = Reader::of(x)?;
-    T::compute(dtype, x.shape(), &|start, out| map_piece(&reader, start, out, &function))
+    T::compute(dtype, x.shape(), &|start, out| map_piece(&reader, start, out, function))
 }
 
 /// A function of each pair of elements, into a piece of the result.
@@ -364,7 +391,7 @@ pub(super) fn zip_piece<A: Element, B: Element, O: Element>(
     (a, b): (&Reader<'_, A>, &Reader<'_, B>),
     start: usize,
     out: &mut [O],
-    function: &impl Fn(A, B) -> O,
+    function: OfBlocks<'_, A, B, O>,
 ) {
     let (mut a_buffer, mut b_buffer) = ([A::zeroed(); BLOCK], [B::zeroed(); BLOCK]);
     way.runs(start..start + out.len(), |run, [of_a, of_b]| {
@@ -375,12 +402,7 @@ pub(super) fn zip_piece<A: Element, B: Element, O: Element>(
                 true => of.start + block * BLOCK..of.start + block * BLOCK + out.len(),
                 false => of.clone(),
             };
-            let (a, b) = (a.lend(part(&of_a, a_moves), &mut a_buffer), b.lend(part(&of_b, b_moves), &mut b_buffer));
-            match (a, b) {
-                (&[a], b) if !a_moves => out.iter_mut().zip(b).for_each(|(out, &b)| *out = function(a, b)),
-                (a, &[b]) if !b_moves => out.iter_mut().zip(a).for_each(|(out, &a)| *out = function(a, b)),
-                _ => out.iter_mut().zip(a).zip(b).for_each(|((out, &a), &b)| *out = function(a, b)),
-            }
+            function(a.lend(part(&of_a, a_moves), &mut a_buffer), b.lend(part(&of_b, b_moves), &mut b_buffer), out);
         }
     });
 }
@@ -392,6 +414,7 @@ pub(super) fn zip<A: Element, B: Element, O: Element>(
     b: &Reader<'_, B>,
     function: impl Fn(A, B) -> O + Sync,
 ) -> Vec<O> {
+    let function = |a: &[A], b: &[B], out: &mut [O]| zip_block(a, b, out, &function);
     computed(way.len(), &|start, out| zip_piece(way, (a, b), start, out, &function))
 }
 
@@ -455,7 +478,18 @@ pub(super) fn zip_to<A: Element, B: Element, T: Lane>(
     b: &Reader<'_, B>,
     function: impl Fn(A, B) -> T + Sync,
 ) -> Result<Tensor, Decline> {
-    T::compute(dtype, way.shape(), &|start, out| zip_piece(way, (a, b), start, out, &function))
+    zip_blocks_to(dtype, way, a, b, &|a, b, out| zip_block(a, b, out, &function))
+}
+
+/// As [`zip_to`], block by block.
+pub(super) fn zip_blocks_to<A: Element, B: Element, T: Lane>(
+    dtype: DType,
+    way: &Broadcast<2>,
+    a: &Reader<'_, A>,
+    b: &Reader<'_, B>,
+    function: OfBlocks<'_, A, B, T>,
+) -> Result<Tensor, Decline> {
+    T::compute(dtype, way.shape(), &|start, out| zip_piece(way, (a, b), start, out, function))
 }
 
 /// A function of each element of a floating-point tensor, computed in binary64 and rounded: to the 16-bit types by way of

@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::convert::{Rounding, convert};
-use super::kernel::{Lane, Reader, map_piece, map_to, wrong_dtype, zip_piece, zip_to};
+use super::kernel::{
+    Lane, Reader, map_block, map_blocks_to, map_piece, wrong_dtype, zip_block, zip_blocks_to, zip_piece,
+};
 use crate::ops::Decline;
 use crate::ops::broadcast::Broadcast;
 use crate::tensor::{DType, Recipe, Tensor};
@@ -17,18 +19,7 @@ pub(super) trait Held: Send + Sync + UnwindSafe + RefUnwindSafe + 'static {}
 impl<F: Send + Sync + UnwindSafe + RefUnwindSafe + 'static> Held for F {}
 
 /// Computes the elements from a number on.
-type Fill<T> = Box<dyn HeldFill<T>>;
-
-/// A [`Held`] function that fills.
-trait HeldFill<T>: Held {
-    fn fill(&self, first: usize, out: &mut [T]);
-}
-
-impl<T, F: Fn(usize, &mut [T]) + Held> HeldFill<T> for F {
-    fn fill(&self, first: usize, out: &mut [T]) {
-        self(first, out);
-    }
-}
+type Fill<T> = Box<dyn Fn(usize, &mut [T]) + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 /// Elements that are computed in `T` and stored as `dtype`.
 struct Computed<T> {
@@ -45,11 +36,11 @@ impl<T: Lane> Recipe for Computed<T> {
     fn fill(&self, first: usize, out: &mut [u8]) {
         let in_place = self.dtype == T::DTYPE && cfg!(target_endian = "little");
         if in_place && let Ok(elements) = bytemuck::try_cast_slice_mut(out) {
-            return self.fill.fill(first, elements);
+            return (self.fill)(first, elements);
         }
         let width = self.dtype.byte_len(1).unwrap_or(1).max(1);
         let mut wide = vec![T::zeroed(); out.len() / width];
-        self.fill.fill(first, &mut wide);
+        (self.fill)(first, &mut wide);
         T::store(self.dtype, &wide, out);
         if cfg!(target_endian = "big") {
             out.chunks_exact_mut(width).for_each(<[u8]>::reverse);
@@ -83,15 +74,21 @@ impl<'a> Part<'a> {
     }
 }
 
-/// As [`map_to`], computed when it is read if `later`.
+/// As [`map_to`](super::kernel::map_to), computed when it is read if `later`.
 pub(super) fn map_later<T: Lane>(
     later: bool,
     dtype: DType,
     x: &Tensor,
     function: impl Fn(T) -> T + Held,
 ) -> Result<Tensor, Decline> {
+    map_blocks_later(later, dtype, x, Box::new(move |x, out| map_block(x, out, &function)))
+}
+
+type HeldMap<T> = Box<dyn Fn(&[T], &mut [T]) + Send + Sync + UnwindSafe + RefUnwindSafe>;
+
+fn map_blocks_later<T: Lane>(later: bool, dtype: DType, x: &Tensor, function: HeldMap<T>) -> Result<Tensor, Decline> {
     if !later {
-        return map_to(dtype, x, function);
+        return map_blocks_to(dtype, x, &*function);
     }
     let whole = x.for_recipe();
     // What is read has to be of a type that is read in `T`.
@@ -100,13 +97,13 @@ pub(super) fn map_later<T: Lane>(
     let fill = move |first: usize, out: &mut [T]| {
         let part = Part::of(&whole, || first..first.saturating_add(out.len()));
         if let Ok(reader) = part.reader() {
-            map_piece(&reader, first, out, &function);
+            map_piece(&reader, first, out, &*function);
         }
     };
     deferred(dtype, x.shape(), depth, Box::new(fill))
 }
 
-/// As [`zip_to`], computed when it is read if `later`.
+/// As [`zip_to`](super::kernel::zip_to), computed when it is read if `later`.
 pub(super) fn zip_later<T: Lane>(
     later: bool,
     dtype: DType,
@@ -114,8 +111,20 @@ pub(super) fn zip_later<T: Lane>(
     (a, b): (&Tensor, &Tensor),
     function: impl Fn(T, T) -> T + Held,
 ) -> Result<Tensor, Decline> {
+    zip_blocks_later(later, dtype, way, (a, b), Box::new(move |a, b, out| zip_block(a, b, out, &function)))
+}
+
+type HeldZip<T> = Box<dyn Fn(&[T], &[T], &mut [T]) + Send + Sync + UnwindSafe + RefUnwindSafe>;
+
+fn zip_blocks_later<T: Lane>(
+    later: bool,
+    dtype: DType,
+    way: &Broadcast<2>,
+    (a, b): (&Tensor, &Tensor),
+    function: HeldZip<T>,
+) -> Result<Tensor, Decline> {
     if !later {
-        return zip_to(dtype, way, &Reader::of(a)?, &Reader::of(b)?, function);
+        return zip_blocks_to(dtype, way, &Reader::of(a)?, &Reader::of(b)?, &*function);
     }
     Reader::<T>::over(a.dtype(), &[], 0)?;
     Reader::<T>::over(b.dtype(), &[], 0)?;
@@ -126,7 +135,7 @@ pub(super) fn zip_later<T: Lane>(
         let a = Part::of(&a, || way.reach(range.clone(), 0));
         let b = Part::of(&b, || way.reach(range.clone(), 1));
         if let (Ok(a), Ok(b)) = (a.reader(), b.reader()) {
-            zip_piece(&way, (&a, &b), first, out, &function);
+            zip_piece(&way, (&a, &b), first, out, &*function);
         }
     };
     deferred(dtype, &shape, depth, Box::new(fill))

@@ -104,7 +104,7 @@ fn equal_shapes<'d>(scope: &Scope, shapes: impl Iterator<Item = &'d [Dim]>) -> R
             continue;
         };
         if known.len() != shape.len() || known.iter().zip(shape).any(|(a, b)| scope.eq(a, b).is_no()) {
-            return Err(Refusal::invalid("the operands' shapes differ, and they are not broadcast here"));
+            return Err(Refusal::invalid("the operands' shapes differ, and this operator version does not broadcast"));
         }
         for (known, dim) in known.iter_mut().zip(shape) {
             if dim.as_const().is_some() {

@@ -43,11 +43,13 @@ fn infer_multinomial(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.attr_dtype("dtype")?.unwrap_or(DType::Int32);
     let samples = cx.attr_int("sample_size")?.unwrap_or(1);
     if samples < 0 {
-        return Err(Refusal::invalid(format!("attribute 'sample_size' is {samples}")));
+        return Err(Refusal::invalid(format!("attribute 'sample_size' is {samples}, which is not valid")));
     }
     let batch = match operand.shape() {
         Some([batch, _]) => batch.clone(),
-        Some(shape) => return Err(Refusal::invalid(format!("the operand has {} axes, not 2", shape.len()))),
+        Some(shape) => {
+            return Err(Refusal::invalid(format!("the rank of the operand is {} instead of 2", shape.len())));
+        }
         None => cx.fresh_dim(),
     };
     Ok(vec![Fact::tensor(Some(dtype), Some(vec![batch, Dim::constant(samples)]))])

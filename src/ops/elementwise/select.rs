@@ -190,7 +190,7 @@ fn operand_bounds<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> Result<[Option<T>; 
     let bound = |i: usize| -> Result<Option<T>, Decline> {
         let Some(tensor) = cx.optional_tensor(i)? else { return Ok(None) };
         if tensor.dtype() != dtype || tensor.len() != 1 {
-            return Err(Decline::invalid("a bound is not one element of the operand's type"));
+            return Err(Decline::invalid("'min' or 'max' is not a single element of the type of the data"));
         }
         Ok(Reader::<T>::of(tensor)?.first())
     };
@@ -199,12 +199,14 @@ fn operand_bounds<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> Result<[Option<T>; 
 
 fn clipped<T: Lane>(x: &Tensor, low: Option<T>, high: Option<T>) -> Result<Tensor, Decline> {
     if [low, high].into_iter().flatten().any(|bound| bound.partial_cmp(&bound).is_none()) {
-        return Err(Decline::unsupported("a bound is NaN"));
+        return Err(Decline::unsupported("'min' or 'max' is NaN"));
     }
     let reader = Reader::<T>::of(x)?;
     let open = |bound: Option<T>, infinity: f64| bound.is_none() && reader.any(|x| x.to_f64() == infinity);
     if T::FLOAT && (open(low, f64::NEG_INFINITY) || open(high, f64::INFINITY)) {
-        return Err(Decline::unsupported("runtimes differ on infinities without a bound"));
+        return Err(Decline::unsupported(
+            "the data contains an infinity, and the bound ('min' or 'max') on that side is absent, for which runtimes return different values",
+        ));
     }
     let raise = |x: T| low.filter(|&low| x < low).unwrap_or(x);
     let lower = |x: T| high.filter(|&high| x > high).unwrap_or(x);

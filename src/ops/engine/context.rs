@@ -222,7 +222,7 @@ impl<'a> InferCx<'a> {
             Some(rank) if !ranks.contains(&rank) => {
                 let (least, most) = ranks.into_inner();
                 let wanted = if least == most { most.to_string() } else { format!("{least} to {most}") };
-                Err(Refusal::invalid(format!("'{name}' has {rank} axes and should have {wanted}")))
+                Err(Refusal::invalid(format!("the rank of '{name}' is {rank} instead of {wanted}")))
             }
             _ => Ok(()),
         }
@@ -303,7 +303,7 @@ impl<'a> EvalCx<'a> {
         self.data(i)
             .ok_or_else(|| Decline::invalid(format!("operand {i} is missing")))?
             .tensor()
-            .ok_or_else(|| Decline::invalid(format!("operand {i} is no tensor")))
+            .ok_or_else(|| Decline::invalid(format!("operand {i} is not a tensor")))
     }
 
     /// Operand `i` as a tensor, if it is given.
@@ -319,7 +319,7 @@ impl<'a> EvalCx<'a> {
     /// # Errors
     /// The operand is left out or has other elements.
     pub fn ints(&self, i: usize) -> Result<Vec<i64>, Decline> {
-        self.tensor(i)?.to_i64s().ok_or_else(|| Decline::invalid(format!("operand {i} should hold integers")))
+        self.tensor(i)?.to_i64s().ok_or_else(|| Decline::invalid(format!("operand {i} has no integer type")))
     }
 
     /// What may be spent. Take from it before allocating a result or starting heavy work.
@@ -336,7 +336,9 @@ impl<'a> EvalCx<'a> {
         let mut beside = shape.iter().filter(|&&dim| dim > 0);
         let all = beside.try_fold(1usize, |all, &dim| all.checked_mul(dim));
         if shape.contains(&0) && all.is_none_or(|all| all > MOST_BESIDE_NOTHING) {
-            return Err(Decline::OverBudget("dims next to a 0 are too large".into()));
+            return Err(Decline::OverBudget(
+                "the result has a dim of 0, and the product of the other dims overflows".into(),
+            ));
         }
         let bytes = crate::tensor::product(shape).and_then(|count| match dtype {
             DType::String => count.checked_mul(size_of::<bytes::Bytes>()),

@@ -47,10 +47,10 @@ fn fact(
         match dim {
             Some(dim) if scope.ge(&dim, &Dim::constant(0)).is_yes() => Ok(dim),
             Some(_) => Err(Refusal::unsupported(format!(
-                "inference of {custom:?} returns the size '{text}', which may be negative; max(0, …) cannot"
+                "inference of {custom:?} returns the size '{text}', which may be negative; return max(0, …) instead"
             ))),
             None => Err(Refusal::unsupported(format!(
-                "inference of {custom:?} returns the size '{text}', which is not an expression in the dims of its operands"
+                "inference of {custom:?} returns the size '{text}', which is not an expression in the dims of the operands"
             ))),
         }
     };
@@ -62,7 +62,7 @@ fn fact(
 pub(super) fn evaluate(custom: &CustomOperator, site: &Site<'_>, inputs: &[Option<Data>]) -> EvalResult {
     let operand = |(at, data): (usize, &Option<Data>)| {
         let Some(data) = data else { return Ok(None) };
-        let tensor = data.tensor().ok_or_else(|| Decline::unsupported(format!("operand {at} is no tensor")))?;
+        let tensor = data.tensor().ok_or_else(|| Decline::unsupported(format!("operand {at} is not a tensor")))?;
         Ok(Some(CustomOperand {
             dtype: Some(tensor.dtype()),
             shape: Some(tensor.shape().iter().map(usize::to_string).collect()),
@@ -73,7 +73,7 @@ pub(super) fn evaluate(custom: &CustomOperator, site: &Site<'_>, inputs: &[Optio
     let operands = inputs.iter().enumerate().map(operand).collect::<Result<Vec<_>, Decline>>()?;
     let results = custom
         .evaluate(&node(site, operands))
-        .ok_or_else(|| Decline::unsupported(format!("{} is not evaluated", site.node.operator())))?
+        .ok_or_else(|| Decline::unsupported(format!("this program cannot evaluate {}", site.node.operator())))?
         .map_err(Decline::unsupported)?;
     let wanted = site.node.outputs().len();
     if results.len() < wanted {

@@ -119,7 +119,7 @@ fn evaluator<'m>(model: &'m Model, node: &Node) -> Result<Evaluator<'m>, Decline
     };
     match operator.eval.filter(|_| operator.deterministic) {
         Some(eval) => Ok(Evaluator::Operator(eval, version)),
-        None => Err(Decline::unsupported(format!("{} is not evaluated", node.operator()))),
+        None => Err(Decline::unsupported(format!("this program cannot evaluate {}", node.operator()))),
     }
 }
 
@@ -222,7 +222,7 @@ fn call(
     depth: usize,
 ) -> EvalResult {
     let given = inputs.into_iter().collect::<Option<Vec<_>>>();
-    let given = given.ok_or_else(|| Decline::unsupported("a function is called without one of its operands"))?;
+    let given = given.ok_or_else(|| Decline::unsupported("a call of a function omits an operand"))?;
     let bindings = bindings_of(function, caller);
     let inner = Environment { outer: &|_| None, bindings: &bindings, ..*environment };
     evaluate_body(&inner, function.body, given, budget, caller.slice_rule, depth + 1)

@@ -1,8 +1,10 @@
 //! How inference and evaluation end when they do not end well, and what evaluation may spend.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use crate::ir::{Data, Fact};
+use rustc_hash::FxHashMap;
+
+use crate::ir::{Data, Fact, NodeId};
 use crate::tensor::TensorError;
 
 /// Why inference states nothing about a node.
@@ -107,8 +109,8 @@ pub type EvalResult = Result<Vec<Data>, Decline>;
 ///
 /// An attempt is the evaluation of a node, or a rule at a node. Each has a small allowance that no other attempt can use, so that attempts of
 /// ordinary size never depend on one another. Larger ones take the rest from a reserve that all attempts share; it grows with the bytes of the
-/// model's constants. An attempt without a result gives its memory back. Its work remains charged, because only that bounds the time for a
-/// hostile file.
+/// model's constants. An attempt without a result gives its memory back, and its work up to an amount for each node, so that the work of all such
+/// attempts is at most proportional to the number of nodes.
 #[derive(Debug)]
 pub struct Budget {
     /// Bytes one result may have.
@@ -126,12 +128,15 @@ pub struct Budget {
     is_over: Cell<bool>,
     /// The limit that has refused something in the present attempt.
     cut: Cell<Option<&'static str>>,
+    /// The work of attempts without a result that was given back, for each node.
+    refunded: RefCell<FxHashMap<NodeId, u64>>,
 }
 
 /// The state of a budget at the beginning of an attempt.
 #[derive(Debug)]
 pub struct Attempt {
     bytes: u64,
+    work: u64,
     later: Option<usize>,
     is_over: bool,
 }
@@ -147,6 +152,9 @@ const CONSTANT_WORK: &str = "constant-work";
 const OWN_BYTES: u64 = 4 << 10;
 const OWN_WORK: u64 = 1 << 20;
 
+/// The most work that is given back for one node. Without it, 100,000 nodes that each read one large constant in vain, in every round, take hours.
+const REFUNDED_WORK: u64 = 4 * OWN_WORK;
+
 impl Budget {
     /// A budget with these limits per node and in the reserve.
     pub fn new(node_bytes: usize, total_bytes: usize, node_work: u64, total_work: u64) -> Self {
@@ -160,6 +168,7 @@ impl Budget {
             later: None,
             is_over: Cell::new(false),
             cut: Cell::new(None),
+            refunded: RefCell::default(),
         }
     }
 
@@ -170,14 +179,24 @@ impl Budget {
         self.cut.set(None);
         Attempt {
             bytes: self.bytes.get(),
+            work: self.work.get(),
             later: self.later.as_ref().map(|(later, _)| later.get()),
             is_over: self.is_over.get(),
         }
     }
 
-    /// Gives back the memory of an attempt without a result. Returns the name of the limit that stopped the attempt, if one did.
-    pub fn refund(&self, attempt: Attempt) -> Option<&'static str> {
+    /// Gives back the memory of an attempt at a node that had no result, and its work up to a limit for the node. Returns the name of the limit
+    /// that stopped the attempt, if one did.
+    pub fn refund(&self, node: NodeId, attempt: Attempt) -> Option<&'static str> {
         self.bytes.set(attempt.bytes);
+        let spent = attempt.work.saturating_sub(self.work.get());
+        if spent > 0 {
+            let mut refunded = self.refunded.borrow_mut();
+            let before = refunded.entry(node).or_default();
+            let back = spent.min(REFUNDED_WORK.saturating_sub(*before));
+            *before = before.saturating_add(back);
+            self.work.set(self.work.get().saturating_add(back));
+        }
         if let (Some((later, _)), Some(before)) = (&self.later, attempt.later) {
             later.set(before);
         }
@@ -321,14 +340,36 @@ mod tests {
             budget.begin();
             assert!(budget.take_bytes(OWN_BYTES as usize).is_ok() && budget.take_work(OWN_WORK).is_ok());
         }
+        let [node, ..] = nodes();
         let attempt = budget.begin();
         assert!(budget.take_bytes(OWN_BYTES as usize + 100).is_ok() && budget.take_work(OWN_WORK + 60).is_ok());
-        assert_eq!(budget.refund(attempt), None);
-        // Memory is given back, work is not.
+        assert_eq!(budget.refund(node, attempt), None);
         let attempt = budget.begin();
-        assert!(budget.take_bytes(OWN_BYTES as usize + 100).is_ok() && budget.take_work(OWN_WORK + 60).is_err());
-        assert_eq!(budget.refund(attempt), Some(CONSTANT_WORK));
-        assert!(budget.take_work(OWN_WORK + 40).is_ok() && budget.take_bytes(OWN_BYTES as usize + 101).is_err());
+        assert!(budget.take_bytes(OWN_BYTES as usize + 100).is_ok() && budget.take_work(OWN_WORK + 101).is_err());
+        assert_eq!(budget.refund(node, attempt), Some(CONSTANT_WORK));
+        assert!(budget.take_work(OWN_WORK + 100).is_ok() && budget.take_bytes(OWN_BYTES as usize + 101).is_err());
+    }
+
+    #[test]
+    fn work_in_vain_is_given_back_up_to_a_limit_for_each_node() {
+        let budget = Budget::new(0, 0, u64::MAX, REFUNDED_WORK + 10);
+        let [first, second, third] = nodes();
+        let spend = |node: NodeId, work: u64| {
+            let attempt = budget.begin();
+            let has_enough = budget.take_work(OWN_WORK + work).is_ok();
+            budget.refund(node, attempt);
+            has_enough
+        };
+        assert!(spend(first, REFUNDED_WORK) && spend(second, REFUNDED_WORK), "each node has its own limit");
+        assert!(spend(first, 10), "the reserve pays for more");
+        assert!(!spend(third, REFUNDED_WORK + 1) && spend(third, REFUNDED_WORK));
+    }
+
+    fn nodes() -> [NodeId; 3] {
+        let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float x) => (float y) { a = Relu (x) b = Relu (a) y = Relu (b) }";
+        let model = crate::ir::text::parse(source).expect("the model parses");
+        let nodes: Vec<NodeId> = model.graph(model.main()).nodes().collect();
+        nodes.try_into().expect("it has three nodes")
     }
 
     #[test]

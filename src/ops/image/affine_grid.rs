@@ -23,10 +23,13 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let rows = theta.and_then(|theta| theta.get(1)).and_then(Dim::as_const).and_then(|rows| usize::try_from(rows).ok());
     let Some(axes) = from_size.or(rows) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     if !(2..=3).contains(&axes) || rows.is_some_and(|rows| rows != axes) {
-        return Err(Refusal::invalid(format!("matrices of {} rows for {axes} axes", rows.unwrap_or(axes))));
+        return Err(Refusal::invalid(format!(
+            "'theta' has {} rows, but 'size' has {axes} spatial dims",
+            rows.unwrap_or(axes)
+        )));
     }
     if theta.is_some_and(|theta| theta.len() != 3) {
-        return Err(Refusal::invalid("the matrices are not a tensor of rank 3"));
+        return Err(Refusal::invalid("the rank of 'theta' is not 3"));
     }
     let sizes = size.elements().filter(|sizes| sizes.len() == axes + 2);
     let sizes = sizes.unwrap_or_else(|| vec![Scalar::Unknown; axes + 2]);
@@ -37,7 +40,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     shape.extend((2..axes + 2).map(|at| asked(at).unwrap_or_else(|| cx.fresh_dim())));
     shape.push(Dim::constant(axes as i64));
     if shape.iter().any(|dim| dim.as_const().is_some_and(|dim| dim < 0)) {
-        return Err(Refusal::invalid("a size is negative"));
+        return Err(Refusal::invalid("an element of 'size' is negative"));
     }
     Ok(vec![Fact::tensor(dtype, Some(shape))])
 }
@@ -46,17 +49,20 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let theta = cx.tensor(0)?;
     let align_corners = cx.attr_flag("align_corners", false)?;
     let size: Option<Vec<usize>> = cx.ints(1)?.into_iter().map(|size| usize::try_from(size).ok()).collect();
-    let size = size.ok_or_else(|| Decline::invalid("a size is negative"))?;
+    let size = size.ok_or_else(|| Decline::invalid("an element of 'size' is negative"))?;
     let (batch, dims) = match size.as_slice() {
         [batch, _, dims @ ..] if (2..=3).contains(&dims.len()) => (*batch, dims),
-        _ => return Err(Decline::invalid(format!("a grid of size {size:?} is invalid"))),
+        _ => return Err(Decline::invalid(format!("the operand 'size' is {size:?}, which is not the shape of a grid"))),
     };
     let axes = dims.len();
     if theta.shape() != [batch, axes, axes + 1] {
-        return Err(Decline::invalid(format!("matrices of dims {:?} for a grid of size {size:?}", theta.shape())));
+        return Err(Decline::invalid(format!(
+            "'theta' has shape {:?}, which does not fit 'size' ({size:?})",
+            theta.shape()
+        )));
     }
     if align_corners && dims.contains(&1) {
-        return Err(Decline::unsupported("runtimes disagree on the coordinate of a single point"));
+        return Err(Decline::unsupported("a size is 1, for which runtimes compute different coordinates"));
     }
     let shape: Vec<usize> = [batch].into_iter().chain(dims.iter().copied()).chain([axes]).collect();
     cx.claim(theta.dtype(), &shape)?;

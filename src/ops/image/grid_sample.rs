@@ -12,7 +12,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 pub(super) const GRID_SAMPLE: Operator = Operator::new("GridSample", &[16, 20, 22], infer, eval);
@@ -22,18 +22,20 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let (data, grid) = (cx.shape(0), cx.required(1)?.shape());
     let rank = match (data, grid) {
         (Some(data), Some(grid)) if data.len() != grid.len() => {
-            return Err(Refusal::invalid(format!("a grid of rank {} for data of rank {}", grid.len(), data.len())));
+            return Err(Refusal::invalid(format!("'grid' has rank {}, but 'X' has rank {}", grid.len(), data.len())));
         }
         (Some(shape), _) | (_, Some(shape)) => shape.len(),
         (None, None) => return Ok(vec![Fact::tensor(dtype, None)]),
     };
     if rank < 3 || (cx.version < 20 && rank != 4) {
-        return Err(Refusal::invalid(format!("data of rank {rank} has no grid")));
+        return Err(Refusal::invalid(format!("the rank of 'X' is {rank}, which is less than 3")));
     }
     if let Some(points) = grid.and_then(|grid| grid.last()).and_then(Dim::as_const)
         && usize::try_from(points).ok() != rank.checked_sub(2)
     {
-        return Err(Refusal::invalid(format!("points of {points} coordinates in data of rank {rank}")));
+        return Err(Refusal::invalid(format!(
+            "the last dim of 'grid' is {points}, which does not fit 'X' of rank {rank}"
+        )));
     }
     let at = |shape: Option<&[Dim]>, axis: usize| shape.and_then(|shape| shape.get(axis)).cloned();
     let batch = [at(data, 0), at(grid, 0)].into_iter().flatten();
@@ -65,7 +67,7 @@ fn mode(site: &Site<'_>) -> Result<Mode, Refusal> {
         None | Some("linear" | "bilinear") => Ok(Mode::Linear),
         Some("nearest") => Ok(Mode::Nearest),
         Some("cubic" | "bicubic") => Ok(Mode::Cubic),
-        Some(other) => Err(Refusal::invalid(format!("mode is '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'mode' is '{other}', which is not supported"))),
     }
 }
 
@@ -74,7 +76,7 @@ fn padding(site: &Site<'_>) -> Result<Padding, Refusal> {
         None | Some("zeros") => Ok(Padding::Zeros),
         Some("border") => Ok(Padding::Border),
         Some("reflection") => Ok(Padding::Reflection),
-        Some(other) => Err(Refusal::invalid(format!("padding_mode is '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'padding_mode' is '{other}', which is not defined"))),
     }
 }
 
@@ -192,14 +194,19 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let align_corners = cx.attr_flag("align_corners", false)?;
     let (batch, channels, dims) = match data.shape() {
         [batch, channels, dims @ ..] if !dims.is_empty() => (*batch, *channels, dims),
-        shape => return Err(Decline::invalid(format!("data of dims {shape:?} has no grid"))),
+        shape => return Err(Decline::invalid(format!("'X' has shape {shape:?}, which has no spatial axis"))),
     };
     let out = match grid.shape() {
         [first, out @ .., last] if *first == batch && *last == dims.len() && out.len() == dims.len() => out,
-        shape => return Err(Decline::invalid(format!("a grid of dims {shape:?} for data of dims {:?}", data.shape()))),
+        shape => {
+            return Err(Decline::invalid(format!(
+                "'grid' has shape {shape:?}, which does not fit 'X' of shape {:?}",
+                data.shape()
+            )));
+        }
     };
     if dims.len() > 6 {
-        return Err(Decline::unsupported("a grid of this rank"));
+        return Err(Decline::unsupported("the rank of 'grid' is not supported"));
     }
     let shape: Vec<usize> = [batch, channels].into_iter().chain(out.iter().copied()).collect();
     cx.claim(data.dtype(), &shape)?;
@@ -211,7 +218,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let axes: Vec<Axis> = dims.iter().map(|&dim| Axis { dim, align_corners, padding }).collect();
     if padding == Padding::Reflection && align_corners && dims.contains(&1) {
-        return Err(Decline::unsupported("a single element is not reflected"));
+        return Err(Decline::unsupported("a dim is 1, for which reflection is not defined"));
     }
     let points = points(cx, grid, &axes, mode)?;
     let per_point = match mode {
@@ -224,15 +231,15 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let layout = Layout { batch, channels, size: product(dims).unwrap_or(0), points: product(out).unwrap_or(0) };
     if mode == Mode::Nearest {
         let picked =
-            threads::exact_pieces(&points, axes.len()).map(|point| taps(&axes, mode, point).first().and_then(|t| t.0));
-        return Ok(vec![nearest(data, &shape, &layout, &picked.collect::<Vec<_>>())?.into()]);
+            threads::map(points.chunks_exact(axes.len()), |point| taps(&axes, mode, point).first().and_then(|t| t.0));
+        return Ok(vec![nearest(data, &shape, &layout, &picked)?.into()]);
     }
     in_lane!(data.dtype(), T => {
         let values = read::<T>(data)?;
         // What weights are off by is a share of the largest element.
         let most = if data.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
         if !values.iter().all(|value| value.to_f64().abs() <= most) {
-            return Err(Decline::unsupported("runtimes disagree on sums with infinities or NaN"));
+            return Err(Decline::unsupported("the data contains infinities or NaN, for which runtimes interpolate different values"));
         }
         let sums = layout.sums(&values, &axes, mode, &points);
         Ok(vec![<T as Ring>::write(data.dtype(), &shape, sums)?.into()])
@@ -244,23 +251,27 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
     cx.claim(DType::Complex128, grid.shape())?;
     let single = grid.dtype() != DType::Double;
     let floats = matches!(grid.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
-    let given =
-        grid.to_f64s().filter(|_| floats).ok_or_else(|| Decline::invalid("the grid is not a tensor of floats"))?;
+    let given = grid
+        .to_f64s()
+        .filter(|_| floats)
+        .ok_or_else(|| Decline::invalid("the operand 'grid' is not of a float type"))?;
     let mut points = Vec::with_capacity(given.len());
     for point in given.chunks_exact(axes.len()) {
         for (&axis, &x) in axes.iter().zip(point.iter().rev()) {
             let exact = axis.denormalized(x);
             if !exact.is_finite() || exact.abs() > 1e6 {
-                return Err(Decline::unsupported("a point of the grid is far out"));
+                return Err(Decline::unsupported("a coordinate of 'grid' is too far outside of the data"));
             }
             let whole = if mode == Mode::Nearest { exact.round_ties_even() } else { exact };
             // Runtimes compute in the precision of the grid; an element is chosen where that does not matter.
             if mode == Mode::Nearest && single && axis.denormalized_single(x as f32).round_ties_even() != whole as f32 {
-                return Err(Decline::unsupported("rounding decides which element is the nearest"));
+                return Err(Decline::unsupported("rounding determines which element is the nearest one"));
             }
             let point = axis.brought_back(whole);
             if mode == Mode::Cubic && axis.padding == Padding::Border && point != whole {
-                return Err(Decline::unsupported("runtimes disagree on whether points are clamped to the border"));
+                return Err(Decline::unsupported(
+                    "a coordinate of 'grid' lies outside of the data. If 'mode' is 'cubic' and 'padding_mode' is 'border', runtimes clamp the coordinate differently",
+                ));
             }
             points.push(point);
         }
@@ -288,17 +299,14 @@ impl Layout {
         const PART: usize = 1 << 12;
         for (to, (from, points)) in blocks.zip(instances) {
             for (part, points) in points.chunks(PART * axes.len()).enumerate() {
-                let taps: Vec<Taps> =
-                    threads::exact_pieces(points, axes.len()).map(|point| taps(axes, mode, point)).collect();
-                threads::exact_pieces_mut(to, self.points).zip(threads::exact_pieces(from, self.size)).for_each(
-                    |(to, channel)| {
-                        for (to, taps) in to.iter_mut().skip(part * PART).zip(&taps) {
-                            let value =
-                                |&(at, weight): &(Option<usize>, f64)| Some(channel.get(at?)?.to_f64() * weight);
-                            *to = T::of(taps.iter().filter_map(value).sum());
-                        }
-                    },
-                );
+                let taps: Vec<Taps> = threads::map(points.chunks_exact(axes.len()), |point| taps(axes, mode, point));
+                let channels = to.chunks_exact_mut(self.points).zip(from.chunks_exact(self.size));
+                threads::for_each(channels, |(to, channel)| {
+                    for (to, taps) in to.iter_mut().skip(part * PART).zip(&taps) {
+                        let value = |&(at, weight): &(Option<usize>, f64)| Some(channel.get(at?)?.to_f64() * weight);
+                        *to = T::of(taps.iter().filter_map(value).sum());
+                    }
+                });
             }
         }
         result
@@ -333,7 +341,7 @@ fn nearest(data: &Tensor, shape: &[usize], layout: &Layout, picked: &[Option<usi
         Some(4) => cells::<4>(data, layout, picked),
         Some(8) => cells::<8>(data, layout, picked),
         Some(16) => cells::<16>(data, layout, picked),
-        _ => return Err(Decline::unsupported(format!("no evaluation for elements of type {}", data.dtype()))),
+        _ => return Err(Decline::unsupported(format!("the element type {} is not supported", data.dtype()))),
     };
     Ok(Tensor::from_bytes(data.dtype(), shape, bytes.into())?)
 }

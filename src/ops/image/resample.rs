@@ -2,7 +2,7 @@
 
 use crate::ops::lane::Lane;
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 /// A tensor seen along one axis: `outer` times, `dim` rows of `inner` elements.
@@ -25,7 +25,7 @@ impl Along {
 /// The result is over budget. All places are within the axis.
 pub(super) fn pick(cx: &EvalCx<'_>, tensor: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor, Decline> {
     let mut shape = tensor.shape().to_vec();
-    let along = Along::of(&shape, axis).ok_or_else(|| Decline::invalid("there is no such axis"))?;
+    let along = Along::of(&shape, axis).ok_or_else(|| Decline::invalid("an axis is out of range"))?;
     if let Some(dim) = shape.get_mut(axis) {
         *dim = places.len();
     }
@@ -129,7 +129,7 @@ impl Filter {
     pub(super) fn new(cx: &EvalCx<'_>, design: Design, dim: usize, coordinates: &[f64]) -> Result<Filter, Decline> {
         let before = (-design.bump.support() * design.stretch).floor() + 1.0;
         let taps = 2.0 - 2.0 * before;
-        let too_wide = || Decline::OverBudget("a filter is too wide".into());
+        let too_wide = || Decline::OverBudget("the interpolation filter is too wide".into());
         let taps = if taps <= 1e9 { taps as usize } else { return Err(too_wide()) };
         let len = taps.checked_mul(coordinates.len()).ok_or_else(too_wide)?;
         cx.claim(DType::Complex128, &[len])?;
@@ -153,7 +153,7 @@ impl Filter {
             let sum: f64 = own.iter().sum();
             // Keys' weights add up to 1; the others are made to.
             if sum.abs() < 1e-6 || !sum.is_finite() {
-                return Err(Decline::unsupported("a sample has no elements"));
+                return Err(Decline::unsupported("the interpolation weights of an element add up to 0"));
             }
             own.iter_mut().for_each(|weight| *weight /= sum);
         }
@@ -177,12 +177,12 @@ impl Filter {
         shape: &[usize],
         axis: usize,
     ) -> Result<Vec<T>, Decline> {
-        let along = Along::of(shape, axis).ok_or_else(|| Decline::invalid("there is no such axis"))?;
+        let along = Along::of(shape, axis).ok_or_else(|| Decline::invalid("an axis is out of range"))?;
         let len = self.places.len() / self.taps.max(1);
         let block = len.checked_mul(along.inner);
         let size = block.and_then(|block| block.checked_mul(along.outer));
         let (block, size) =
-            block.zip(size).ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))?;
+            block.zip(size).ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))?;
         cx.budget().take_work((size as u64).saturating_mul(self.taps as u64))?;
         let mut result = vec![T::default(); size];
         let source = along.dim * along.inner;
@@ -190,17 +190,15 @@ impl Filter {
             return Ok(result);
         }
         let weights: Vec<T> = self.weights.iter().map(|&weight| T::of(weight)).collect();
-        threads::exact_pieces_mut(&mut result, block).zip(threads::exact_pieces(data, source)).for_each(
-            |(to, from)| {
-                let each = self.places.chunks_exact(self.taps).zip(weights.chunks_exact(self.taps));
-                for (row, (places, weights)) in to.chunks_exact_mut(along.inner).zip(each) {
-                    for (&place, &weight) in places.iter().zip(weights) {
-                        let from = from.get(place * along.inner..).unwrap_or_default();
-                        row.iter_mut().zip(from).for_each(|(sum, &value)| *sum = sum.accumulate(weight, value));
-                    }
+        threads::for_each(result.chunks_exact_mut(block).zip(data.chunks_exact(source)), |(to, from)| {
+            let each = self.places.chunks_exact(self.taps).zip(weights.chunks_exact(self.taps));
+            for (row, (places, weights)) in to.chunks_exact_mut(along.inner).zip(each) {
+                for (&place, &weight) in places.iter().zip(weights) {
+                    let from = from.get(place * along.inner..).unwrap_or_default();
+                    row.iter_mut().zip(from).for_each(|(sum, &value)| *sum = sum.accumulate(weight, value));
                 }
-            },
-        );
+            }
+        });
         Ok(result)
     }
 }

@@ -89,21 +89,27 @@ fn interpolation(site: &Site<'_>) -> Result<Interpolation, Refusal> {
     let exclude_outside = modern && site.attr_flag("exclude_outside", false)?;
     match mode {
         "nearest" if !modern => Ok(Interpolation::Nearest(Nearest::ByScale)),
-        "nearest" if antialias => Err(Refusal::unsupported("the nearest element is not antialiased")),
+        "nearest" if antialias => Err(Refusal::unsupported(
+            "attribute 'antialias' is 1, but attribute 'mode' is 'nearest', for which antialiasing is not defined",
+        )),
         "nearest" => Ok(Interpolation::Nearest(match site.attr_str("nearest_mode")? {
             None | Some("round_prefer_floor") => Nearest::PreferFloor,
             Some("round_prefer_ceil") => Nearest::PreferCeil,
             Some("floor") => Nearest::Floor,
             Some("ceil") => Nearest::Ceil,
-            Some(other) => return Err(Refusal::invalid(format!("nearest_mode is '{other}'"))),
+            Some(other) => {
+                return Err(Refusal::invalid(format!("attribute 'nearest_mode' is '{other}', which is not defined")));
+            }
         })),
         "linear" => Ok(Interpolation::Weighted { bump: Bump::Linear, antialias, exclude_outside }),
         "cubic" if modern => {
             let a = f64::from(site.attr_float("cubic_coeff_a")?.unwrap_or(-0.75));
             Ok(Interpolation::Weighted { bump: Bump::Cubic(a), antialias, exclude_outside })
         }
-        "bilinear" if site.version < 7 => Err(Refusal::unsupported("Upsample-1 does not define its coordinates")),
-        other => Err(Refusal::invalid(format!("mode is '{other}'"))),
+        "bilinear" if site.version < 7 => {
+            Err(Refusal::unsupported("version 1 of Upsample does not define the coordinates of the interpolation"))
+        }
+        other => Err(Refusal::invalid(format!("attribute 'mode' is '{other}', which is not supported"))),
     }
 }
 
@@ -119,7 +125,11 @@ fn coordinates(site: &Site<'_>) -> Result<Coordinates, Refusal> {
         Some("asymmetric") => Coordinates::Asymmetric,
         Some("tf_half_pixel_for_nn") => Coordinates::HalfPixelForNearest,
         Some("tf_crop_and_resize") => Coordinates::CropAndResize,
-        Some(other) => return Err(Refusal::invalid(format!("coordinate_transformation_mode is '{other}'"))),
+        Some(other) => {
+            return Err(Refusal::invalid(format!(
+                "attribute 'coordinate_transformation_mode' is '{other}', which is not supported"
+            )));
+        }
     })
 }
 
@@ -321,20 +331,24 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::invalid("an empty axis cannot be resized to a non-empty one"));
     }
     if extents.iter().any(|extent| coordinates.needs_exact_size(extent) && !extent.is_exact()) {
-        return Err(Decline::unsupported("runtimes disagree on the coordinates of a size that was rounded"));
+        return Err(Decline::unsupported(
+            "a dim of the result is rounded, and runtimes compute coordinates from the rounded or the exact size",
+        ));
     }
     // Kernels compute coordinates in binary32, and make indices of them.
     const FAR: f64 = 64.0;
     let is_far = |extent: &Extent| !extent.region.iter().all(|end| end.abs() <= FAR);
     if matches!(coordinates, Coordinates::CropAndResize) && extents.iter().any(is_far) {
-        return Err(Decline::unsupported("a region lies far beyond the data"));
+        return Err(Decline::unsupported("'roi' lies far outside of the data"));
     }
     let unchanged = extents.iter().all(|extent| extent.input == extent.output);
     if unchanged && extents.iter().any(|extent| extent.scale[0] != extent.scale[1]) {
-        return Err(Decline::unsupported("runtimes copy data if no size changes"));
+        return Err(Decline::unsupported("no dim changes: runtimes copy the data, although the standard interpolates"));
     }
     if extents.iter().any(|extent| coordinates.is_skipped(extent)) {
-        return Err(Decline::unsupported("runtimes copy an axis that keeps its size"));
+        return Err(Decline::unsupported(
+            "a dim does not change: runtimes copy this axis, although the standard interpolates",
+        ));
     }
     let mut places = Vec::with_capacity(extents.len());
     let mut beyond = Beyond { shape: shape.clone(), axes: Vec::with_capacity(extents.len()) };
@@ -349,7 +363,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let along: Vec<Coordinate> =
             (0..extent.output).map(|place| Coordinate::new(coordinates, extent, place)).collect();
         if along.iter().any(|place| !place.coordinate.is_finite()) {
-            return Err(Decline::unsupported("a coordinate is not finite"));
+            return Err(Decline::unsupported("the coordinate of an element is not finite"));
         }
         let last = extent.input as f64 - 1.0;
         let outside = |place: &Coordinate| match coordinates {
@@ -360,7 +374,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let outside: Option<Vec<bool>> = along.iter().map(outside).collect();
         beyond
             .axes
-            .push(outside.ok_or_else(|| Decline::unsupported("rounding decides which samples lie outside the data"))?);
+            .push(outside.ok_or_else(|| {
+                Decline::unsupported("rounding determines which coordinates lie outside of the data")
+            })?);
         places.push(Some(along));
     }
     let result = match interpolation {
@@ -392,7 +408,8 @@ fn nearest_elements(
     for (axis, (extent, places)) in extents.iter().zip(places).enumerate() {
         let Some(places) = places else { continue };
         let indices: Option<Vec<usize>> = places.iter().map(|place| nearest.index(place, extent)).collect();
-        let indices = indices.ok_or_else(|| Decline::unsupported("rounding decides which element is the nearest"))?;
+        let indices =
+            indices.ok_or_else(|| Decline::unsupported("rounding determines which element is the nearest one"))?;
         if indices.len() != extent.input || indices.iter().enumerate().any(|(own, &index)| own != index) {
             result = pick(cx, &result, axis, &indices)?;
         }
@@ -403,11 +420,11 @@ fn nearest_elements(
     let value = f64::from(cx.attr_float("extrapolation_value")?.unwrap_or(0.0));
     dispatch_numeric!(data.dtype(), T => {
         let fill = <T as Number>::from_f64(value);
-        let fill = fill.ok_or_else(|| Decline::unsupported("the extrapolation value does not fit"))?;
+        let fill = fill.ok_or_else(|| Decline::unsupported("'extrapolation_value' is out of range of the element type"))?;
         let mut elements = result.elements::<T>().map(|elements| elements.into_owned()).unwrap_or_default();
         fill_beyond(&mut elements, beyond, fill);
         Ok(Tensor::from_vec(result.shape(), elements)?)
-    }, else => Err(Decline::unsupported(format!("{} is not extrapolated", data.dtype()))))
+    }, else => Err(Decline::unsupported(format!("extrapolation is not supported for the element type {}", data.dtype()))))
 }
 
 fn weighted_sums<T: Lane>(
@@ -422,7 +439,9 @@ fn weighted_sums<T: Lane>(
     // What weights are off by is a share of the largest element.
     let most = if T::DTYPE == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     if !values.iter().all(|value| value.to_f64().abs() <= most) {
-        return Err(Decline::unsupported("runtimes disagree on sums with infinities or NaN"));
+        return Err(Decline::unsupported(
+            "the data contains infinities or NaN, for which runtimes interpolate different values",
+        ));
     }
     let mut current = data.shape().to_vec();
     // Axes that shrink go first, so that the others have less to do. The order is that of the sizes alone.

@@ -20,7 +20,7 @@ pub(super) const ROI_ALIGN: Operator = Operator::new("RoiAlign", &[10, 16, 22], 
 fn output_size(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     let size = |name: &str| match site.attr_int(name)?.unwrap_or(1) {
         size if size > 0 => Ok(size),
-        size => Err(Refusal::invalid(format!("attribute '{name}' is {size}"))),
+        size => Err(Refusal::invalid(format!("attribute '{name}' is {size}, which is not valid"))),
     };
     Ok([size("output_height")?, size("output_width")?])
 }
@@ -30,7 +30,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let [height, width] = output_size(cx)?;
     for (operand, rank) in [(0, 4), (1, 2), (2, 1)] {
         if cx.rank(operand).is_some_and(|found| found != rank) {
-            return Err(Refusal::invalid(format!("operand {operand} is not of rank {rank}")));
+            return Err(Refusal::invalid(format!("the rank of operand {operand} is not {rank}")));
         }
     }
     let dim = |operand: usize, axis: usize| cx.shape(operand).and_then(|shape| shape.get(axis)).cloned();
@@ -55,12 +55,18 @@ impl Pooling {
             _ if site.version < 16 => false,
             None | Some("half_pixel") => true,
             Some("output_half_pixel") => false,
-            Some(other) => return Err(Refusal::invalid(format!("coordinate_transformation_mode is '{other}'"))),
+            Some(other) => {
+                return Err(Refusal::invalid(format!(
+                    "attribute 'coordinate_transformation_mode' is '{other}', which is not supported"
+                )));
+            }
         };
         let largest = match site.attr_str("mode")? {
             None | Some("avg") => false,
             Some("max") => true,
-            Some(other) => return Err(Refusal::invalid(format!("mode is '{other}'"))),
+            Some(other) => {
+                return Err(Refusal::invalid(format!("attribute 'mode' is '{other}', which is not supported")));
+            }
         };
         Ok(Pooling {
             half_pixel,
@@ -94,11 +100,11 @@ impl Span {
         let length = if pooling.half_pixel { length } else { length.max(1.0) };
         let bin = round(length / output as f64);
         if !start.is_finite() || !bin.is_finite() {
-            return Err(Decline::unsupported("a region is not finite"));
+            return Err(Decline::unsupported("'rois' contains a coordinate that is not finite"));
         }
         let samples = if pooling.sampling_ratio > 0 { pooling.sampling_ratio as f64 } else { bin.ceil() };
         if samples > 1e6 {
-            return Err(Decline::OverBudget("a region needs too many samples".into()));
+            return Err(Decline::OverBudget("a region of 'rois' needs too many samples".into()));
         }
         Ok(Span { start, bin, samples: samples.max(0.0) as usize })
     }
@@ -128,10 +134,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let dtype = image.dtype();
     same_dtype(dtype, &[regions])?;
     let [batch, channels, height, width] = *image.shape() else {
-        return Err(Decline::invalid(format!("an image of dims {:?}", image.shape())));
+        return Err(Decline::invalid(format!("'X' has shape {:?} instead of rank 4", image.shape())));
     };
     if regions.shape() != [indices.len(), 4] || cx.tensor(2)?.rank() != 1 {
-        return Err(Decline::invalid(format!("regions of dims {:?} in {} images", regions.shape(), indices.len())));
+        return Err(Decline::invalid(format!(
+            "'rois' has shape {:?}, which does not fit 'batch_indices' of length {}",
+            regions.shape(),
+            indices.len()
+        )));
     }
     let [rows, columns] = output_size(cx)?.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     let shape = [indices.len(), channels, rows, columns];
@@ -140,19 +150,19 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         return Ok(vec![Tensor::zeros(dtype, &shape)?.into()]);
     }
     if image.is_empty() {
-        return Err(Decline::invalid("the image of a region is empty"));
+        return Err(Decline::invalid("a spatial dim of 'X' is 0"));
     }
     in_lane!(dtype, T => {
         let round: Round = |x| T::of(x).to_f64();
         let (values, regions) = (read::<T>(image)?, read::<T>(regions)?);
         if values.iter().any(|value| !value.to_f64().is_finite()) {
-            return Err(Decline::unsupported("runtimes disagree on samples of infinities and NaN"));
+            return Err(Decline::unsupported("'X' contains infinities or NaN, for which runtimes return different values"));
         }
         let mut result = Vec::with_capacity(crate::tensor::product(&shape).unwrap_or(0));
         let size = height * width;
         for (region, &index) in regions.chunks_exact(4).zip(&indices) {
             let index = usize::try_from(index).ok().filter(|&index| index < batch);
-            let index = index.ok_or_else(|| Decline::invalid("the batch index of a region is out of range"))?;
+            let index = index.ok_or_else(|| Decline::invalid("an element of 'batch_indices' is out of range"))?;
             let edge = |at: usize| region.get(at).map_or(0.0, |edge| edge.to_f64());
             let across = Span::new(&pooling, round, edge(0), edge(2), columns)?;
             let down = Span::new(&pooling, round, edge(1), edge(3), rows)?;

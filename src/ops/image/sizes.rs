@@ -60,7 +60,9 @@ impl Policy {
             None | Some("stretch") => Ok(Policy::Stretch),
             Some("not_larger") => Ok(Policy::NotLarger),
             Some("not_smaller") => Ok(Policy::NotSmaller),
-            Some(other) => Err(Refusal::invalid(format!("keep_aspect_ratio_policy is '{other}'"))),
+            Some(other) => Err(Refusal::invalid(format!(
+                "attribute 'keep_aspect_ratio_policy' is '{other}', which is not defined"
+            ))),
         }
     }
 
@@ -99,7 +101,7 @@ pub(super) fn resized_axes(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, R
     sorted.sort_unstable();
     sorted.dedup();
     if sorted.len() != axes.len() {
-        return Err(Refusal::unsupported("an axis is listed twice"));
+        return Err(Refusal::unsupported("'axes' contains an axis twice"));
     }
     Ok(axes)
 }
@@ -136,10 +138,10 @@ impl Asked {
             known.unwrap_or_else(|| vec![Scalar::Unknown; len])
         };
         Ok(match (len(scales), len(sizes)) {
-            (Some(0), Some(0)) => return Err(Refusal::invalid("both scales and sizes are missing")),
+            (Some(0), Some(0)) => return Err(Refusal::invalid("both 'scales' and 'sizes' are missing")),
             (Some(0), Some(count)) => Asked::Sizes(elements(sizes, count)),
             (Some(count), Some(0)) => Asked::Scales(elements(scales, count)),
-            (Some(_), Some(_)) => return Err(Refusal::invalid("there are both scales and sizes")),
+            (Some(_), Some(_)) => return Err(Refusal::invalid("both 'scales' and 'sizes' are present")),
             (Some(0), None) | (None, Some(0)) => Asked::Unknown(None),
             (count, other) => Asked::Unknown(count.or(other)),
         })
@@ -175,7 +177,10 @@ fn shape(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     if let Some(count) = asked.len()
         && count != axes.len()
     {
-        return Err(Refusal::invalid(format!("{count} numbers for {} axes", axes.len())));
+        return Err(Refusal::invalid(format!(
+            "'scales' or 'sizes' has {count} elements, but there are {} axes",
+            axes.len()
+        )));
     }
     let mut shape = data.to_vec();
     let mut set = |axis: usize, dim: Dim| {
@@ -223,7 +228,7 @@ fn shape(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
 fn stretched(cx: &InferCx<'_>, size: &Scalar) -> Result<Dim, Refusal> {
     match size {
         Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
-            Err(Refusal::invalid("a size is negative"))
+            Err(Refusal::invalid("an element of 'sizes' is negative"))
         }
         Scalar::Int(size) => Ok(size.clone()),
         _ => Ok(cx.fresh_dim()),
@@ -257,7 +262,9 @@ fn whole_axes(cx: &InferCx<'_>, axes: usize) -> Vec<bool> {
 
 fn check_scale(scale: &Scalar) -> Result<(), Refusal> {
     match scale {
-        Scalar::Float(scale) if scale.is_nan() || *scale <= 0.0 => Err(Refusal::invalid(format!("a scale is {scale}"))),
+        Scalar::Float(scale) if scale.is_nan() || *scale <= 0.0 => {
+            Err(Refusal::invalid(format!("an element of 'scales' is {scale}")))
+        }
         _ => Ok(()),
     }
 }
@@ -362,22 +369,27 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
                 (extent.output, extent.scale) = (output, scale);
                 Ok(())
             }
-            _ => Err(Decline::unsupported("a size is out of range, or depends on the precision of a scale")),
+            _ => {
+                Err(Decline::unsupported("a dim of the result is out of range, or depends on the rounding of a scale"))
+            }
         }
     };
     let given = |place: Option<usize>| -> Result<Option<&Tensor>, Decline> {
         let operand = place.map(|place| cx.optional_tensor(place)).transpose()?.flatten();
         Ok(operand.filter(|operand| !operand.is_empty()))
     };
-    let wrong_count = || Decline::invalid("the number of scales or sizes differs from the number of axes");
+    let wrong_count = || Decline::invalid("'scales' or 'sizes' has not one element per axis");
     let scales = match (attribute_scales(cx)?, given(places.scales)?) {
         (Some(scales), _) => Some(scales),
         (None, operand) => match operand.map(Tensor::elements::<f32>) {
-            Some(scales) => Some(scales.ok_or_else(|| Decline::invalid("the scales are not floats"))?.into_owned()),
+            Some(scales) => {
+                Some(scales.ok_or_else(|| Decline::invalid("the operand 'scales' is not of type float"))?.into_owned())
+            }
             None => None,
         },
     };
-    let sizes = given(places.sizes)?.map(|sizes| sizes.to_i64s().ok_or_else(|| Decline::invalid("no sizes")));
+    let sizes = given(places.sizes)?
+        .map(|sizes| sizes.to_i64s().ok_or_else(|| Decline::invalid("the operand 'sizes' is empty")));
     let dim = |axis: usize| shape.get(axis).and_then(|&dim| i64::try_from(dim).ok()).ok_or_else(wrong_count);
     match (&scales, sizes.transpose()?) {
         (Some(scales), None) if scales.len() == axes.len() => {
@@ -395,25 +407,26 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
                 }
             }
             _ if ignores_policy(cx)? => {
-                return Err(Decline::unsupported("runtimes ignore negative axes"));
+                return Err(Decline::unsupported("'axes' contains a negative axis, which runtimes ignore"));
             }
             policy => {
                 let pairs = axes.iter().zip(&sizes).map(|(&axis, &size)| Ok((size, dim(axis)?)));
                 let common = policy.common(&pairs.collect::<Result<Vec<_>, Decline>>()?);
-                let common = common.ok_or_else(|| Decline::invalid("an empty tensor has no aspect ratio"))?;
+                let common =
+                    common.ok_or_else(|| Decline::invalid("the data is empty, and has no aspect ratio to keep"))?;
                 for &axis in &axes {
                     resize(axis, fitted(dim(axis)?, common), [common.0 as f64, common.1 as f64])?;
                 }
             }
         },
         (Some(_), Some(_)) | (None, None) => {
-            return Err(Decline::invalid("exactly one of scales and sizes must be present"));
+            return Err(Decline::invalid("exactly one of 'scales' and 'sizes' must be present"));
         }
         _ => return Err(wrong_count()),
     }
     if crops {
         let region = given(places.roi)?.and_then(Tensor::to_f64s).filter(|region| region.len() == axes.len() * 2);
-        let region = region.ok_or_else(|| Decline::invalid("the region of interest is missing"))?;
+        let region = region.ok_or_else(|| Decline::invalid("the operand 'roi' is missing"))?;
         let (starts, ends) = region.split_at(axes.len());
         for (&axis, (&start, &end)) in axes.iter().zip(starts.iter().zip(ends)) {
             if let Some(extent) = extents.get_mut(axis) {
@@ -424,7 +437,9 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
         // size changes.
         let unchanged = extents.iter().all(|extent| extent.input == extent.output);
         if (scales.is_some() || unchanged) && !extents.iter().all(Extent::is_whole) {
-            return Err(Decline::unsupported("runtimes do not crop here"));
+            return Err(Decline::unsupported(
+                "'roi' does not cover the whole data, and runtimes ignore 'roi' if 'scales' is present or no dim changes",
+            ));
         }
     }
     Ok(extents)

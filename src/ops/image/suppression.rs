@@ -19,7 +19,7 @@ pub(super) const NON_MAX_SUPPRESSION: Operator = Operator::new("NonMaxSuppressio
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let (boxes, scores) = (cx.required(0)?.shape(), cx.required(1)?.shape());
     if [boxes, scores].into_iter().flatten().any(|shape| shape.len() != 3) {
-        return Err(Refusal::invalid("boxes and scores are tensors of rank 3"));
+        return Err(Refusal::invalid("the rank of 'boxes' or 'scores' is not 3"));
     }
     let scope = cx.scope();
     let at = |shape: Option<&[Dim]>, axis: usize| shape.and_then(|shape| shape.get(axis)).cloned();
@@ -95,7 +95,7 @@ fn single<T: Copy>(values: Option<Vec<T>>) -> Result<Option<T>, Decline> {
     match values.as_deref() {
         None | Some([]) => Ok(None),
         Some([value]) => Ok(Some(*value)),
-        Some(_) => Err(Decline::invalid("a threshold is not a single number")),
+        Some(_) => Err(Decline::invalid("'iou_threshold' or 'score_threshold' is not a single number")),
     }
 }
 
@@ -103,27 +103,35 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (boxes, scores) = (cx.tensor(0)?, cx.tensor(1)?);
     let by_center = cx.attr_flag("center_point_box", false)?;
     let ([batches, count, 4], [batch, classes, scored]) = (boxes.shape(), scores.shape()) else {
-        return Err(Decline::invalid(format!("boxes of dims {:?}, scores of {:?}", boxes.shape(), scores.shape())));
+        return Err(Decline::invalid(format!(
+            "'boxes' has shape {:?}, which does not fit 'scores' of shape {:?}",
+            boxes.shape(),
+            scores.shape()
+        )));
     };
     if batches != batch || count != scored {
-        return Err(Decline::invalid(format!("boxes of dims {:?}, scores of {:?}", boxes.shape(), scores.shape())));
+        return Err(Decline::invalid(format!(
+            "'boxes' has shape {:?}, which does not fit 'scores' of shape {:?}",
+            boxes.shape(),
+            scores.shape()
+        )));
     }
     let limit = single(cx.data(2).map(|_| cx.ints(2)).transpose()?)?.unwrap_or(0).max(0);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(*count);
     let threshold = |i: usize| -> Result<Option<f32>, Decline> {
-        let no_float = || Decline::invalid("a threshold is not a float");
+        let no_float = || Decline::invalid("'iou_threshold' or 'score_threshold' is not a float");
         let values = cx.optional_tensor(i)?.map(|tensor| tensor.elements::<f32>().ok_or_else(no_float)).transpose()?;
         single(values.map(|values| values.into_owned()))
     };
     let (overlap, score) = (threshold(3)?.unwrap_or(0.0), threshold(4)?);
     if !(0.0..=1.0).contains(&overlap) {
-        return Err(Decline::invalid(format!("iou_threshold is {overlap}")));
+        return Err(Decline::invalid(format!("'iou_threshold' is {overlap}, which is not valid")));
     }
-    let no_floats = || Decline::invalid("boxes and scores are tensors of floats");
+    let no_floats = || Decline::invalid("'boxes' or 'scores' is not of type float");
     let (boxes, scores) = (boxes.elements::<f32>(), scores.elements::<f32>());
     let (boxes, scores) = boxes.zip(scores).ok_or_else(no_floats)?;
     if boxes.iter().chain(scores.iter()).any(|number| number.is_nan()) || score.is_some_and(f32::is_nan) {
-        return Err(Decline::unsupported("NaN has no order"));
+        return Err(Decline::unsupported("'boxes' or 'scores' contains NaN, which has no order"));
     }
     // Every box is compared with those taken before it.
     let each = (*count as u64).saturating_mul((limit as u64).saturating_add(16));

@@ -19,10 +19,10 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0);
     let Some(shape) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     let [batch @ .., rows, columns] = shape else {
-        return Err(Refusal::invalid(format!("the determinant of a tensor of rank {}", shape.len())));
+        return Err(Refusal::invalid(format!("the rank of 'X' is {}, which is less than 2", shape.len())));
     };
     if cx.scope().eq(rows, columns).is_no() {
-        return Err(Refusal::invalid("the determinant of a matrix that is not square"));
+        return Err(Refusal::invalid("the matrix is not square"));
     }
     Ok(vec![Fact::tensor(dtype, Some(batch.to_vec()))])
 }
@@ -31,7 +31,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     let (batch, n) = match x.shape() {
         [batch @ .., rows, columns] if rows == columns => (batch, *rows),
-        _ => return Err(Decline::invalid(format!("the determinant of a tensor of dims {:?}", x.shape()))),
+        _ => {
+            return Err(Decline::invalid(format!(
+                "'X' has shape {:?}, which is not that of square matrices",
+                x.shape()
+            )));
+        }
     };
     cx.claim(x.dtype(), batch)?;
     cx.budget().take_work((x.len() as u64).saturating_mul(n as u64))?;

@@ -136,7 +136,9 @@ fn shape_of(cx: &InferCx<'_>, equation: &Equation) -> Result<Option<Vec<Dim>>, R
         letters.extend(term.after.iter().copied().zip(after));
         if term.ellipsis {
             if ellipses.first().is_some_and(|first| first.len() != count) {
-                return Err(Refusal::invalid("the ellipsis stands for different numbers of axes"));
+                return Err(Refusal::invalid(
+                    "the ellipsis of the equation stands for different numbers of axes of the operands",
+                ));
             }
             ellipses.push(ellipsis);
         }
@@ -195,7 +197,10 @@ fn one_dim<'d>(cx: &InferCx<'_>, letter: u8, mut dims: impl Iterator<Item = &'d 
     dims.try_fold(first, |known, dim| {
         broadcast_dims(cx.scope(), &known, dim).map_err(|_| {
             let (known, dim) = (cx.scope().format(&known), cx.scope().format(dim));
-            Refusal::invalid(format!("'{}' names dims of {known} and of {dim}", char::from(letter)))
+            Refusal::invalid(format!(
+                "the subscript '{}' stands for axes of different sizes: {known} and {dim}",
+                char::from(letter)
+            ))
         })
     })
 }
@@ -255,7 +260,9 @@ impl Sizes {
                 let known = letters[usize::from(letter) % 128].get_or_insert(dim);
                 if *known != dim {
                     let (letter, known) = (char::from(letter), *known);
-                    return Err(Decline::invalid(format!("'{letter}' names dims of {known} and of {dim}")));
+                    return Err(Decline::invalid(format!(
+                        "the subscript '{letter}' stands for axes of different sizes: {known} and {dim}"
+                    )));
                 }
             }
             if term.ellipsis {
@@ -263,10 +270,14 @@ impl Sizes {
             }
         }
         if ellipses.windows(2).any(|pair| pair[0].len() != pair[1].len()) {
-            return Err(Decline::invalid("the ellipsis stands for different numbers of axes"));
+            return Err(Decline::invalid(
+                "the ellipsis of the equation stands for different numbers of axes of the operands",
+            ));
         }
         let ellipsis = broadcast_static(&ellipses);
-        let ellipsis = ellipsis.ok_or_else(|| Decline::invalid("the axes of the ellipsis do not broadcast"))?;
+        let ellipsis = ellipsis.ok_or_else(|| {
+            Decline::invalid("the operands' axes under the ellipsis of the equation do not broadcast")
+        })?;
         Ok(Sizes { letters, ellipsis })
     }
 

@@ -43,7 +43,7 @@ fn oriented<T: Clone>(shape: &[T], transpose: bool) -> Result<(T, T), Refusal> {
     match shape {
         [rows, columns] if transpose => Ok((columns.clone(), rows.clone())),
         [rows, columns] => Ok((rows.clone(), columns.clone())),
-        _ => Err(Refusal::invalid(format!("an operand of Gemm has rank {}, not 2", shape.len()))),
+        _ => Err(Refusal::invalid(format!("an operand of Gemm has rank {} instead of 2", shape.len()))),
     }
 }
 
@@ -56,7 +56,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         let scope = cx.scope();
         let differs = |(dim, c): (&Dim, &Dim)| scope.eq(c, &Dim::constant(1)).is_no() && scope.eq(dim, c).is_no();
         if c.len() > shape.len() || shape.iter().rev().zip(c.iter().rev()).any(differs) {
-            return Err(Refusal::invalid("C does not broadcast to the shape of the product"));
+            return Err(Refusal::invalid("'C' does not broadcast to the shape of the product"));
         }
     }
     Ok(vec![Fact::tensor(dtype, Some(shape))])
@@ -74,7 +74,7 @@ pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, [a, b, c]: [usize; 3]) -> Resul
         && cx.scope().eq(left, right).is_no()
     {
         let (left, right) = (cx.scope().format(left), cx.scope().format(right));
-        return Err(Refusal::invalid(format!("A has {left} columns, B {right} rows")));
+        return Err(Refusal::invalid(format!("'A' has {left} columns, but 'B' has {right} rows")));
     }
     // Where an operand says nothing, `C` does if it is not stretched.
     let from_c = |axis: usize| {
@@ -95,7 +95,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (m, k) = oriented(a.shape(), gemm.transpose_a)?;
     let (rows, n) = oriented(b.shape(), gemm.transpose_b)?;
     if rows != k {
-        return Err(Decline::invalid(format!("A has {k} columns, B {rows} rows")));
+        return Err(Decline::invalid(format!("'A' has {k} columns, but 'B' has {rows} rows")));
     }
     cx.claim(dtype, &[m, n])?;
     cx.budget().take_work([m, k.max(1), n].iter().fold(1, |work: u64, &dim| work.saturating_mul(dim as u64)))?;
@@ -106,7 +106,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             DType::Double => scaled.real::<f64>()?,
             DType::Int32 | DType::Uint32 => scaled.whole::<u32>(|value| value as u32)?,
             DType::Int64 | DType::Uint64 => scaled.whole::<u64>(|value| value as u64)?,
-            other => return Err(Decline::unsupported(format!("no evaluation for elements of type {other}"))),
+            other => return Err(Decline::unsupported(format!("the element type {other} is not supported"))),
         }
         .into(),
     ])
@@ -123,15 +123,15 @@ fn stretched<'a>(
     n: usize,
 ) -> Result<Stretched<'a>, Decline> {
     let Some(c) = c else {
-        return if cx.version >= 11 { Ok(None) } else { Err(Decline::invalid("operand 2 is missing")) };
+        return if cx.version >= 11 { Ok(None) } else { Err(Decline::invalid("the operand 'C' is missing")) };
     };
     same_dtype(dtype, &[c])?;
     if cx.version < 7 && !cx.attr_flag("broadcast", false)? && c.shape() != [m, n] {
-        return Err(Decline::invalid("C has another shape than A·B, and broadcast is not set"));
+        return Err(Decline::invalid("'C' does not have the shape of A·B, and attribute 'broadcast' is not set"));
     }
     match Broadcast::new([&[m, n], c.shape()]) {
         Some(way) if way.shape() == [m, n] => Ok(Some((c, way))),
-        _ => Err(Decline::invalid(format!("C of dims {:?} does not broadcast to [{m}, {n}]", c.shape()))),
+        _ => Err(Decline::invalid(format!("'C' has shape {:?}, which does not broadcast to [{m}, {n}]", c.shape()))),
     }
 }
 
@@ -177,7 +177,7 @@ impl Scaled<'_> {
         let mut y = self.product::<T>()?;
         let c = self.c.as_ref().map(|(c, _)| read::<T>(c)).transpose()?;
         if self.gemm.beta == 0.0 && c.iter().flat_map(|c| c.iter()).any(|c| !c.to_f64().is_finite()) {
-            return Err(Decline::unsupported("runtimes do not read C when beta is 0, but C is not finite"));
+            return Err(Decline::unsupported("'beta' is 0 and 'C' contains infinities or NaN, which runtimes ignore"));
         }
         // A factor is applied to the operands, or to the product, or to both sums as one.
         let [alpha, beta] = [self.gemm.alpha, self.gemm.beta].map(|factor| Tensor::scalar(factor.abs().max(1.0)));
@@ -196,7 +196,11 @@ impl Scaled<'_> {
         // Whole numbers of this size are exact in binary32 and fit every type.
         let whole = |factor: f32| {
             let small = factor.fract() == 0.0 && factor.abs() < 16_777_216.0;
-            if small { Ok(of(factor as i64)) } else { Err(Decline::unsupported("integers scaled by a fraction")) }
+            if small {
+                Ok(of(factor as i64))
+            } else {
+                Err(Decline::unsupported("'alpha' or 'beta' is not an integer, but the operands are integers"))
+            }
         };
         let (alpha, beta) = (whole(self.gemm.alpha)?, whole(self.gemm.beta)?);
         let mut y = self.product::<T>()?;

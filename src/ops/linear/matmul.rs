@@ -119,7 +119,7 @@ fn scalar() -> Refusal {
 }
 
 fn contraction(left: &str, right: &str) -> Refusal {
-    Refusal::invalid(format!("the left matrix has {left} columns, the right one {right} rows"))
+    Refusal::invalid(format!("'A' has {left} columns, but 'B' has {right} rows"))
 }
 
 /// The axes of one operand: those in front of the matrix, the one that stays (none for vectors), the one summed over.

@@ -8,7 +8,7 @@
 use crate::ops::Decline;
 use crate::ops::lane::{Lane, Ring, in_lane, read};
 use crate::ops::vector::{has_wide_vectors, vectorized};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
 /// Terms of one partial sum.
@@ -95,7 +95,7 @@ pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tens
     if bound <= most {
         Ok(result)
     } else {
-        Err(Decline::unsupported("runtimes disagree about a product that overflows"))
+        Err(Decline::unsupported("the product overflows, for which runtimes return different values"))
     }
 }
 
@@ -140,7 +140,11 @@ fn is_bounded(terms: usize, operands: &[&Tensor], room: f64) -> Result<(), Decli
     }
     let is_double = operands.iter().all(|tensor| tensor.dtype() == DType::Double);
     let most = if is_double { f64::MAX } else { f64::from(f32::MAX) } / room;
-    if bound <= most { Ok(()) } else { Err(Decline::unsupported("kernels overflow during the computation")) }
+    if bound <= most {
+        Ok(())
+    } else {
+        Err(Decline::unsupported("intermediate results overflow in the kernels of runtimes"))
+    }
 }
 
 /// Whether all of some numbers are finite. It looks at all of them, so that it can look at several at once.
@@ -198,10 +202,11 @@ fn by_blocks<T: Ring, const N: usize>(
                 pack_rows(a, i0, height, k0, depth, &mut packed_a);
                 multiply_block::<T, N>(depth, &packed_a, panels, n, j0, width, c);
             };
+            let blocks = c.chunks_mut(rows * n).enumerate();
             if many {
-                threads::pieces_mut(c, rows * n).enumerate().for_each(block);
+                threads::for_each(blocks, block);
             } else {
-                c.chunks_mut(rows * n).enumerate().for_each(block);
+                blocks.for_each(block);
             }
         }
     }

@@ -59,7 +59,8 @@ fn eval_qlinear_matmul(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let way = Broadcast::new([&layout.shape, &aligned(a_scale, true), &aligned(b_scale, false)]);
     let way = way.filter(|way| way.shape() == layout.shape);
-    let way = way.ok_or_else(|| Decline::unsupported("scales that are neither one number nor one by row or column"))?;
+    let way =
+        way.ok_or_else(|| Decline::unsupported("a scale is neither a single number nor one number per row or column"))?;
     cx.claim(requantize.dtype(), &layout.shape)?;
     let mut codes = Vec::with_capacity(values.len());
     let mut fits = Ok(());
@@ -95,7 +96,7 @@ fn sums(
     (b, b_zero): (&Tensor, Option<&Tensor>),
 ) -> Result<Sums, Decline> {
     if let Some(other) = [a, b].iter().find(|operand| !matches!(operand.dtype(), DType::Int8 | DType::Uint8)) {
-        return Err(Decline::unsupported(format!("no evaluation for elements of type {}", other.dtype())));
+        return Err(Decline::unsupported(format!("the element type {} is not supported", other.dtype())));
     }
     let layout = MatMulLayout::new(a.shape(), b.shape())?;
     if !cx.environment.compares {
@@ -119,7 +120,7 @@ fn shifted<'a>(operand: &'a Tensor, zero: Option<&Tensor>, by_row: bool) -> Resu
     let one = if zero.len() == 1 { Broadcast::new([operand.shape(), &[]]) } else { None };
     let way = one.or_else(|| Broadcast::new([operand.shape(), &shape]));
     let way = way.filter(|way| way.shape() == operand.shape());
-    let way = way.ok_or_else(|| Decline::invalid("a zero point does not match its operand"))?;
+    let way = way.ok_or_else(|| Decline::invalid("the shape of a zero point does not fit the operand"))?;
     let zeros = read::<u32>(zero)?;
     let shifted = values.to_mut();
     way.runs(0..way.len(), |run, [_, from]| {

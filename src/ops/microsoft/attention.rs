@@ -52,7 +52,7 @@ fn merged(cx: &InferCx<'_>, weights: usize, bias: usize) -> Result<[Option<Dim>;
             [query, _, value] if query >= 0 && value >= 0 => {
                 Ok([Some(Dim::constant(query)), Some(Dim::constant(value))])
             }
-            _ => Err(Refusal::invalid("attribute 'qkv_hidden_sizes' holds other than three sizes")),
+            _ => Err(Refusal::invalid("attribute 'qkv_hidden_sizes' has not exactly three elements")),
         };
     }
     let third = dim(cx, weights, 1).or(dim(cx, bias, 0)).and_then(|all| part(cx, &all, 3));
@@ -69,7 +69,7 @@ fn infer_qattention(cx: &mut InferCx<'_>) -> InferResult {
 
 fn attention(cx: &InferCx<'_>, dtype: Option<DType>, past: usize) -> InferResult {
     if cx.rank(0).is_some_and(|rank| rank != 3) {
-        return Err(Refusal::invalid("the input is not of rank 3"));
+        return Err(Refusal::invalid("the rank of the input is not 3"));
     }
     let [query, value] = merged(cx, 1, 2)?;
     let (batch, length) = (or_fresh(cx, dim(cx, 0, 0)), or_fresh(cx, dim(cx, 0, 1)));
@@ -154,13 +154,13 @@ fn infer_multi_head(cx: &mut InferCx<'_>) -> InferResult {
     let size = match cx.shape(QUERY) {
         Some([_, _, hidden]) => part(cx, hidden, count),
         Some([_, _, _, _, size]) => Some(size.clone()),
-        Some(_) => return Err(Refusal::invalid("the query is neither of rank 3 nor of rank 5")),
+        Some(_) => return Err(Refusal::invalid("the rank of the query is neither 3 nor 5")),
         None => dim(cx, PAST_KEY, 3),
     };
     let value_size = match cx.shape(VALUE) {
         Some([_, _, hidden]) => part(cx, hidden, count),
         Some([_, _, _, size]) => Some(size.clone()),
-        Some(_) => return Err(Refusal::invalid("the value is neither of rank 3 nor of rank 4")),
+        Some(_) => return Err(Refusal::invalid("the rank of the value is neither 3 nor 4")),
         None if cx.has_input(VALUE) => dim(cx, PAST_VALUE, 3),
         None => size.clone(),
     };
@@ -238,7 +238,7 @@ fn grouped(cx: &InferCx<'_>) -> Result<(Fact, Option<Dim>), Refusal> {
     let dtype = cx.dtype(0);
     let all =
         if cx.has_input(1) { Some(count) } else { kv_count.checked_mul(2).and_then(|both| both.checked_add(count)) };
-    let all = all.ok_or_else(|| Refusal::invalid("there are too many heads"))?;
+    let all = all.ok_or_else(|| Refusal::invalid("attribute 'num_heads' is too large"))?;
     let Some(query) = cx.shape(0) else { return Ok((Fact::tensor(dtype, None), None)) };
     let Some((last, outer)) = query.split_last() else {
         return Err(Refusal::invalid("the query has rank 0"));
@@ -247,7 +247,9 @@ fn grouped(cx: &InferCx<'_>) -> Result<(Fact, Option<Dim>), Refusal> {
     let hidden = match (&size, cx.has_input(1)) {
         (_, true) => last.clone(),
         (Some(size), false) => cx.scope().mul(size, &Dim::constant(count)),
-        (None, false) => return Err(Refusal::invalid("the query does not divide into heads")),
+        (None, false) => {
+            return Err(Refusal::invalid("the hidden size of the query is not a multiple of the number of heads"));
+        }
     };
     let shape = outer.iter().cloned().chain([hidden]).collect();
     Ok((Fact::tensor(dtype, Some(shape)), size))

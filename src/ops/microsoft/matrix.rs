@@ -107,7 +107,9 @@ fn projected(cx: &InferCx<'_>, columns: Option<Dim>, summed: Option<Dim>) -> Res
         (Some([outer @ .., last]), summed) => {
             if let Some(summed) = summed.filter(|summed| cx.scope().eq(last, summed).is_no()) {
                 let (last, summed) = (cx.scope().format(last), cx.scope().format(&summed));
-                return Err(Refusal::invalid(format!("A has {last} columns, the packed matrix {summed} rows")));
+                return Err(Refusal::invalid(format!(
+                    "'A' has {last} columns, but the packed matrix has {summed} rows"
+                )));
             }
             Some(outer.iter().cloned().chain([or_fresh(cx, columns)]).collect())
         }
@@ -225,7 +227,7 @@ fn infer_causal_conv(cx: &mut InferCx<'_>) -> InferResult {
     let last = cx.attr_flag("channels_last", false)?;
     let dilation = cx.attr_int("dilation")?.unwrap_or(1);
     if dilation < 1 {
-        return Err(Refusal::invalid(format!("attribute 'dilation' is {dilation}")));
+        return Err(Refusal::invalid(format!("attribute 'dilation' is {dilation}, which is not valid")));
     }
     let taps = dim(cx, 1, 2).map(|taps| cx.scope().sub(&taps, &Dim::constant(1)));
     let length = taps.map(|taps| cx.scope().mul(&taps, &Dim::constant(dilation)));
@@ -233,7 +235,8 @@ fn infer_causal_conv(cx: &mut InferCx<'_>) -> InferResult {
         Some(shape) if (axes, window) == (1, 0) => {
             let at = if last { 1 } else { 2 };
             let mut state = shape.to_vec();
-            let place = state.get_mut(at).ok_or_else(|| Refusal::invalid("a convolution over no spatial axis"))?;
+            let place =
+                state.get_mut(at).ok_or_else(|| Refusal::invalid("the data of the convolution has no spatial axis"))?;
             *place = or_fresh(cx, length);
             Some(state)
         }
@@ -260,7 +263,7 @@ fn infer_nhwc_conv(cx: &mut InferCx<'_>) -> InferResult {
 fn channels_last(cx: &InferCx<'_>, channels: Option<Dim>) -> Result<Option<Vec<Dim>>, Refusal> {
     let Some(shape) = cx.shape(0) else { return Ok(None) };
     let [batch, sizes @ .., _] = shape else {
-        return Err(Refusal::invalid("a convolution over no spatial axis"));
+        return Err(Refusal::invalid("the data of the convolution has no spatial axis"));
     };
     let window = Window::read(cx, sizes.len())?;
     let kernel = read_numbers(cx, "kernel_shape", sizes.len(), 1)?;

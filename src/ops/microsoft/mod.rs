@@ -121,7 +121,7 @@ fn infer_first(cx: &mut InferCx<'_>) -> InferResult {
 /// An attribute that counts heads, if given.
 fn heads(cx: &InferCx<'_>, name: &str) -> Result<Option<i64>, Refusal> {
     match cx.attr_int(name)? {
-        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}"))),
+        Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}, which is not valid"))),
         heads => Ok(heads),
     }
 }
@@ -138,7 +138,7 @@ fn infer_attention_lstm(cx: &mut InferCx<'_>) -> InferResult {
     // The input of the cell is wider than X where attention is paid to a memory, so weights say nothing of X.
     let hidden = match cx.attr_int("hidden_size")? {
         Some(size @ 1..) => Dim::constant(size),
-        Some(size) => return Err(Refusal::invalid(format!("hidden_size is {size}"))),
+        Some(size) => return Err(Refusal::invalid(format!("attribute 'hidden_size' is {size}, which is not valid"))),
         None => or_fresh(cx, dim(cx, 2, 2)),
     };
     let directions = match cx.attr_str("direction")? {
@@ -284,7 +284,11 @@ fn infer_hyper_connection_pre_mix(cx: &mut InferCx<'_>) -> InferResult {
             let size = or_fresh(cx, part(cx, packed, branches));
             Some(outer.iter().cloned().chain([size]).collect())
         }
-        _ => return Err(Refusal::invalid("streams of too low a rank, or a negative number of branches")),
+        _ => {
+            return Err(Refusal::invalid(
+                "the rank of the operand with the residual streams is too low, or the number of branches is negative",
+            ));
+        }
     };
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
@@ -304,7 +308,9 @@ fn infer_unfold(cx: &mut InferCx<'_>) -> InferResult {
     let step = cx.attr_int("step")?.unwrap_or(1);
     let size = cx.attr_int("size")?.ok_or_else(|| Refusal::invalid("attribute 'size' is missing"))?;
     if step < 1 || size < 0 {
-        return Err(Refusal::invalid(format!("windows of {size}, {step} apart")));
+        return Err(Refusal::invalid(format!(
+            "attribute 'size' is {size} and attribute 'step' is {step}: 'size' must not be negative, and 'step' must be positive"
+        )));
     }
     let shape = match cx.shape(0) {
         None => None,
@@ -326,7 +332,7 @@ fn infer_unfold(cx: &mut InferCx<'_>) -> InferResult {
 /// A path through a matrix `[M, N]` or `[1, M, N]`: `[2, O]` with `max(M, N) ≤ O < M + N`.
 fn infer_dynamic_time_warping(cx: &mut InferCx<'_>) -> InferResult {
     if cx.rank(0).is_some_and(|rank| rank != 2 && rank != 3) {
-        return Err(Refusal::invalid("the operand is neither of rank 2 nor of rank 3"));
+        return Err(Refusal::invalid("the rank of the operand is neither 2 nor 3"));
     }
     let length = match cx.shape(0) {
         Some([.., rows, columns]) => {

@@ -42,7 +42,9 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 /// An operand of a rank that is all that is allowed.
 fn of_rank(cx: &InferCx<'_>, i: usize, rank: usize) -> Result<(), Refusal> {
     match cx.rank(i) {
-        Some(found) if found != rank => Err(Refusal::invalid(format!("operand {i} has rank {found}, not {rank}"))),
+        Some(found) if found != rank => {
+            Err(Refusal::invalid(format!("operand {i} has rank {found} instead of {rank}")))
+        }
         _ => Ok(()),
     }
 }
@@ -91,7 +93,12 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
             None => None,
             Some(depth) => {
                 let rest = usize::try_from(depth).ok().and_then(|depth| data.get(depth..));
-                let rest = rest.ok_or_else(|| Refusal::invalid(format!("{depth} indices for {} axes", data.len())))?;
+                let rest = rest.ok_or_else(|| {
+                    Refusal::invalid(format!(
+                        "the last axis of the indices has size {depth}, but the data has only {} axes",
+                        data.len()
+                    ))
+                })?;
                 Some(outer.iter().chain(rest).cloned().collect())
             }
         },
@@ -125,7 +132,7 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     let (rank, scope) = (shape.len(), cx.scope());
     let pads = cx.ints(1);
     if pads.as_ref().is_some_and(|pads| pads.len() != rank.saturating_mul(2)) {
-        return Err(Refusal::invalid(format!("the number of pads is not twice the rank {rank}")));
+        return Err(Refusal::invalid(format!("the number of elements of 'pads' is not twice the rank {rank}")));
     }
     let padded = |(axis, size): (usize, &Dim)| {
         let ends = pads.as_ref().and_then(|pads| pads.get(axis).zip(pads.get(axis.saturating_add(rank))));

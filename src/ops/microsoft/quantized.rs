@@ -131,7 +131,7 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
         return Ok(vec![Fact::tensor(dtype, None)]);
     };
     if operands.iter().flatten().any(|shape| shape.len() != rank) {
-        return Err(Refusal::invalid("operands of different ranks are joined"));
+        return Err(Refusal::invalid("the operands of the concatenation have different ranks"));
     }
     let axis = cx.attr_int("axis")?.ok_or_else(|| Refusal::invalid("attribute 'axis' is missing"))?;
     let axis = axis_in(axis, rank)?;
@@ -190,7 +190,7 @@ fn infer_gather_block_quantized(cx: &mut InferCx<'_>) -> InferResult {
     let bits = cx.attr_int("bits")?.unwrap_or(4);
     let numbers = match (packed, bits) {
         (DType::Uint8, 2 | 4 | 8) => 8 / bits,
-        (DType::Uint8, _) => return Err(Refusal::invalid(format!("attribute 'bits' is {bits}"))),
+        (DType::Uint8, _) => return Err(Refusal::invalid(format!("attribute 'bits' is {bits}, which is not valid"))),
         _ => 1,
     };
     let mut data = data.to_vec();

@@ -69,7 +69,9 @@ fn infer_engram_gate(cx: &mut InferCx<'_>) -> InferResult {
 fn capacity(cx: &InferCx<'_>) -> Result<Dim, Refusal> {
     match cx.attr_int("state_update_capacity")?.unwrap_or(0) {
         capacity @ 0.. => Ok(Dim::constant(capacity)),
-        negative => Err(Refusal::invalid(format!("attribute 'state_update_capacity' is {negative}"))),
+        negative => {
+            Err(Refusal::invalid(format!("attribute 'state_update_capacity' is {negative}, which is not valid")))
+        }
     }
 }
 

@@ -23,7 +23,9 @@ pub(super) const TREE_ENSEMBLE: Operator = Operator::new("TreeEnsemble", &[5], i
 /// `n_targets`, if given.
 pub(super) fn targets(site: &Site<'_>) -> Result<Option<i64>, Refusal> {
     match site.attr_int("n_targets")? {
-        Some(targets) if targets <= 0 => Err(Refusal::invalid(format!("there are {targets} targets"))),
+        Some(targets) if targets <= 0 => {
+            Err(Refusal::invalid(format!("attribute 'n_targets' (or 'targets') is {targets}")))
+        }
         targets => Ok(targets),
     }
 }
@@ -37,7 +39,7 @@ fn check_attributes(cx: &InferCx<'_>, dtype: Option<DType>) -> Result<(), Refusa
         let (own, nodes) = (cx.attr_ints(name)?.map_or(0, <[_]>::len), splits.map_or(0, Tensor::len));
         if own != nodes {
             return Err(Refusal::invalid(format!(
-                "'{name}' lists {own} and 'nodes_splits' {nodes}: they must be as many"
+                "attribute '{name}' has {own} elements, but 'nodes_splits' has {nodes}: the lengths must be equal"
             )));
         }
     }
@@ -45,14 +47,14 @@ fn check_attributes(cx: &InferCx<'_>, dtype: Option<DType>) -> Result<(), Refusa
     let (targets, leaves) = (cx.attr_ints("leaf_targetids")?.map_or(0, <[_]>::len), weights.map_or(0, Tensor::len));
     if targets != leaves {
         return Err(Refusal::invalid(format!(
-            "'leaf_targetids' lists {targets} and 'leaf_weights' {leaves}: they must be as many"
+            "attribute 'leaf_targetids' has {targets} elements, but 'leaf_weights' has {leaves}: the lengths must be equal"
         )));
     }
     for (name, tensor) in [("nodes_splits", splits), ("leaf_weights", weights)] {
         let other = tensor.zip(dtype).filter(|(tensor, dtype)| tensor.dtype() != *dtype);
         if let Some((tensor, dtype)) = other {
             let own = tensor.dtype();
-            return Err(Refusal::invalid(format!("'{name}' is of type {own}, and the input of type {dtype}")));
+            return Err(Refusal::invalid(format!("attribute '{name}' has type {own}, but the input has type {dtype}")));
         }
     }
     Ok(())
@@ -68,7 +70,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
 
 /// The numbers of a TENSOR attribute; none if it is not given.
 fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
-    let no_numbers = || Decline::invalid(format!("attribute '{name}' holds no numbers"));
+    let no_numbers = || Decline::invalid(format!("attribute '{name}' has no numeric type"));
     site.attr_tensor(name)?.map_or_else(|| Ok(Vec::new()), |tensor| tensor.to_f64s().ok_or_else(no_numbers))
 }
 
@@ -76,7 +78,7 @@ fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
 const MEMBER: u8 = 6;
 
 fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
-    let broken = || Decline::invalid("the attributes do not describe trees");
+    let broken = || Decline::invalid("the 'nodes_…' attributes do not describe valid trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
     let (features, modes, values) =
         (ints("nodes_featureids")?, tensor(site, "nodes_modes")?, tensor(site, "nodes_splits")?);
@@ -97,7 +99,9 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
         let value = *values.get(at).ok_or_else(broken)?;
         // A node that tests for membership does not look at it.
         if value.is_nan() && mode as u8 != MEMBER {
-            return Err(Decline::unsupported("runtimes disagree on a comparison with NaN"));
+            return Err(Decline::unsupported(
+                "an element of 'nodes_splits' is NaN, for which runtimes compare differently",
+            ));
         }
         nodes.push(Node {
             feature: features.get(at).and_then(|&feature| usize::try_from(feature).ok()).ok_or_else(broken)?,
@@ -129,13 +133,15 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = targets(cx)?.and_then(|targets| usize::try_from(targets).ok());
-    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is missing"))?;
+    let count = count.ok_or_else(|| Decline::unsupported("attribute 'n_targets' is missing"))?;
     let aggregate = match cx.attr_int("aggregate_function")?.unwrap_or(1) {
         0 => Aggregate::Average,
         1 => Aggregate::Sum,
         2 => Aggregate::Min,
         3 => Aggregate::Max,
-        other => return Err(Decline::invalid(format!("aggregate_function is {other}"))),
+        other => {
+            return Err(Decline::invalid(format!("attribute 'aggregate_function' is {other}, which is not defined")));
+        }
     };
     let transform = Transform::numbered(cx.attr_int("post_transform")?.unwrap_or(0))?;
     let data = Observations::of(cx)?;

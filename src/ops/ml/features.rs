@@ -47,7 +47,7 @@ fn infer_extractor(cx: &mut InferCx<'_>) -> InferResult {
     let count = cx.required(1)?.shape().map(|indices| cx.scope().product(indices));
     let Some(data) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     let mut shape = match data {
-        [] => return Err(Refusal::invalid("a scalar has no features")),
+        [] => return Err(Refusal::invalid("the operand 'X' is a scalar, and has no axis of features")),
         [_] => vec![Dim::constant(1)],
         [outer @ .., _] => outer.to_vec(),
     };
@@ -64,13 +64,13 @@ fn extracted<E: Clone>(elements: &[E], features: usize, indices: &[usize]) -> Ve
 fn eval_extractor(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let (outer, features) = match data.shape() {
-        [] => return Err(Decline::invalid("a scalar has no features")),
+        [] => return Err(Decline::invalid("the operand 'X' is a scalar, and has no axis of features")),
         [features] => (&[1][..], *features),
         [outer @ .., features] => (outer, *features),
     };
     let indices = cx.ints(1)?.into_iter().map(|index| usize::try_from(index).ok().filter(|&index| index < features));
     let indices: Option<Vec<usize>> = indices.collect();
-    let indices = indices.ok_or_else(|| Decline::invalid("an index is out of range"))?;
+    let indices = indices.ok_or_else(|| Decline::invalid("an element of 'Y' is out of range"))?;
     let shape: Vec<usize> = outer.iter().copied().chain([indices.len()]).collect();
     cx.claim(data.dtype(), &shape)?;
     if let Some(strings) = data.strings() {
@@ -79,7 +79,7 @@ fn eval_extractor(cx: &mut EvalCx<'_>) -> EvalResult {
     dispatch_numeric!(data.dtype(), T => {
         let elements = data.elements::<T>().unwrap_or_default();
         Ok(vec![Tensor::from_vec(&shape, extracted(&elements, features, &indices))?.into()])
-    }, else => Err(Decline::invalid(format!("features of type {}", data.dtype()))))
+    }, else => Err(Decline::invalid(format!("the element type {} of 'X' is not supported", data.dtype()))))
 }
 
 fn eval_binarizer(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -87,27 +87,27 @@ fn eval_binarizer(cx: &mut EvalCx<'_>) -> EvalResult {
     let threshold = f64::from(cx.attr_float("threshold")?.unwrap_or(0.0));
     cx.claim(data.dtype(), data.shape())?;
     if numbers(cx, data)?.iter().any(|value| value.is_nan()) {
-        return Err(Decline::unsupported("runtimes disagree on whether NaN exceeds a threshold"));
+        return Err(Decline::unsupported("'X' contains NaN, which runtimes compare with 'threshold' differently"));
     }
     dispatch_numeric!(data.dtype(), T => {
         let elements = data.elements::<T>().unwrap_or_default();
         let above = |&value: &T| if Number::to_f64(value) > threshold { <T as Number>::one() } else { <T as Number>::zero() };
         Ok(vec![Tensor::from_vec(data.shape(), elements.iter().map(above).collect())?.into()])
-    }, else => Err(Decline::invalid(format!("elements of type {} are no numbers", data.dtype()))))
+    }, else => Err(Decline::invalid(format!("'X' has type {}, which is not numeric", data.dtype()))))
 }
 
 fn infer_vectorizer(cx: &mut InferCx<'_>) -> InferResult {
     let widths = cx.attr_ints("inputdimensions")?.unwrap_or_default();
     let sum = widths.iter().try_fold(0i64, |sum, &width| sum.checked_add(width).filter(|_| width >= 0));
     if widths.len() > cx.input_count() || sum.is_none() {
-        return Err(Refusal::invalid("'inputdimensions' does not match the operands"));
+        return Err(Refusal::invalid("attribute 'inputdimensions' does not fit the operands"));
     }
     let mut rows: Option<Dim> = None;
     for operand in 0..cx.input_count() {
         let found = match cx.shape(operand) {
             Some([_]) => Dim::constant(1),
             Some([rows, _]) => rows.clone(),
-            Some(_) => return Err(Refusal::invalid("an operand is neither of rank 1 nor of rank 2")),
+            Some(_) => return Err(Refusal::invalid("the rank of an operand is neither 1 nor 2")),
             None => continue,
         };
         rows = match rows {
@@ -121,7 +121,7 @@ fn infer_vectorizer(cx: &mut InferCx<'_>) -> InferResult {
 }
 
 fn eval_vectorizer(cx: &mut EvalCx<'_>) -> EvalResult {
-    let broken = || Decline::invalid("'inputdimensions' does not match the operands");
+    let broken = || Decline::invalid("attribute 'inputdimensions' does not fit the operands");
     let widths = cx.attr_ints("inputdimensions")?.unwrap_or_default();
     let widths = widths.iter().map(|&width| usize::try_from(width).ok()).collect::<Option<Vec<usize>>>();
     let widths = widths.filter(|widths| widths.len() == cx.input_count()).ok_or_else(broken)?;
@@ -131,14 +131,14 @@ fn eval_vectorizer(cx: &mut EvalCx<'_>) -> EvalResult {
         let found = match *cx.tensor(operand)?.shape() {
             [_] => 1,
             [rows, _] => rows,
-            _ => return Err(Decline::invalid("an operand is neither of rank 1 nor of rank 2")),
+            _ => return Err(Decline::invalid("the rank of an operand is neither 1 nor 2")),
         };
         if rows.is_some_and(|rows| rows != found) {
             return Err(Decline::invalid("the operands have different numbers of rows"));
         }
         rows = Some(found);
     }
-    let rows = rows.ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let rows = rows.ok_or_else(|| Decline::invalid("the node has no operands"))?;
     let shape = [rows, columns];
     cx.claim(DType::Float, &shape)?;
     let mut result = vec![0f32; product(&shape).unwrap_or(0)];
@@ -166,7 +166,10 @@ impl<T: Copy> PerFeature<T> {
         if values.len() == 1 || (values.len() == features && features > 0) {
             Ok(PerFeature(values))
         } else {
-            Err(Decline::invalid(format!("{} numbers for {features} features", values.len())))
+            Err(Decline::invalid(format!(
+                "an attribute has {} elements, but 'X' has {features} features",
+                values.len()
+            )))
         }
     }
 
@@ -178,9 +181,13 @@ impl<T: Copy> PerFeature<T> {
 
 fn eval_imputer(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
-    let features = *data.shape().last().ok_or_else(|| Decline::invalid("a scalar has no features"))?;
+    let features = *data
+        .shape()
+        .last()
+        .ok_or_else(|| Decline::invalid("the operand 'X' is a scalar, and has no axis of features"))?;
     cx.claim(data.dtype(), data.shape())?;
-    let beyond = || Decline::invalid("an imputed value does not fit the elements");
+    let beyond =
+        || Decline::invalid("an element of 'imputed_value_floats' or 'imputed_value_int64s' has another type than 'X'");
     fn imputed<T: Element>(data: &Tensor, values: Vec<T>, features: usize, replaced: impl Fn(T) -> bool) -> EvalResult {
         let values = PerFeature::new(values, features)?;
         let elements = data.elements::<T>().unwrap_or_default();
@@ -208,7 +215,7 @@ fn eval_imputer(cx: &mut EvalCx<'_>) -> EvalResult {
             let values: Option<Vec<i32>> = ints.iter().map(|&value| i32::try_from(value).ok()).collect();
             imputed::<i32>(data, values.ok_or_else(beyond)?, features, |x| i64::from(x) == whole)
         }
-        other => Err(Decline::invalid(format!("elements of type {other} are not imputed"))),
+        other => Err(Decline::invalid(format!("the element type {other} of 'X' is not supported"))),
     }
 }
 
@@ -217,7 +224,9 @@ fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
     let norm = cx.attr_str("norm")?.unwrap_or("MAX");
     cx.claim(DType::Float, cx.tensor(0)?.shape())?;
     if data.values.iter().any(|value| !value.is_finite()) {
-        return Err(Decline::unsupported("runtimes disagree on rows that are not finite"));
+        return Err(Decline::unsupported(
+            "a row of 'X' contains infinities or NaN, for which runtimes return different values",
+        ));
     }
     for row in data.values.chunks_exact_mut(data.features.max(1)) {
         let magnitude = row.iter().fold(0f64, |most, x| most.max(x.abs()));
@@ -225,13 +234,15 @@ fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
             "MAX" => {
                 let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 if most != magnitude {
-                    return Err(Decline::unsupported("runtimes disagree on whether the maximum is that of magnitudes"));
+                    return Err(Decline::unsupported(
+                        "attribute 'norm' is 'MAX' and 'X' contains negative elements: some runtimes divide by the maximum, and others by the maximal magnitude",
+                    ));
                 }
                 most
             }
             "L1" => row.iter().map(|x| x.abs()).sum(),
             "L2" => row.iter().map(|x| x * x).sum::<f64>().sqrt(),
-            other => return Err(Decline::invalid(format!("norm is '{other}'"))),
+            other => return Err(Decline::invalid(format!("attribute 'norm' is '{other}', which is not defined"))),
         };
         if divisor != 0.0 {
             row.iter_mut().for_each(|x| *x /= divisor);
@@ -244,9 +255,9 @@ fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
 fn categories(site: &Site<'_>) -> Result<usize, Refusal> {
     let (ints, strings) = (site.attr_ints("cats_int64s")?, site.attr_strings("cats_strings")?);
     match (ints.map_or(0, <[_]>::len), strings.map_or(0, <[_]>::len)) {
-        (0, 0) => Err(Refusal::invalid("there are no categories")),
+        (0, 0) => Err(Refusal::invalid("both 'cats_int64s' and 'cats_strings' are missing")),
         (count, 0) | (0, count) => Ok(count),
-        _ => Err(Refusal::invalid("there are both integer and string categories")),
+        _ => Err(Refusal::invalid("both 'cats_int64s' and 'cats_strings' are present")),
     }
 }
 
@@ -260,7 +271,7 @@ fn infer_one_hot(cx: &mut InferCx<'_>) -> InferResult {
 fn positions<I: Eq + std::hash::Hash>(categories: &[I], elements: &[I]) -> Result<Vec<Option<usize>>, Decline> {
     let places: FxHashMap<&I, usize> = categories.iter().enumerate().map(|(at, category)| (category, at)).collect();
     if places.len() < categories.len() {
-        return Err(Decline::unsupported("a category is listed twice"));
+        return Err(Decline::unsupported("'cats_int64s' or 'cats_strings' contains a category twice"));
     }
     Ok(elements.iter().map(|element| places.get(element).copied()).collect())
 }
@@ -274,7 +285,7 @@ fn eval_one_hot(cx: &mut EvalCx<'_>) -> EvalResult {
     let found = match (data.strings(), cx.attr_strings("cats_strings")?.unwrap_or_default()) {
         (Some(strings), categories) if !categories.is_empty() => positions::<Bytes>(categories, strings)?,
         (None, []) => {
-            let beyond = || Decline::unsupported("an element is not an integer");
+            let beyond = || Decline::unsupported("an element of 'X' is not an integer");
             let whole = |x: &f64| <i64 as Number>::from_f64(*x);
             let elements = match data.to_i64s() {
                 Some(elements) => elements,
@@ -282,10 +293,10 @@ fn eval_one_hot(cx: &mut EvalCx<'_>) -> EvalResult {
             };
             positions(cx.attr_ints("cats_int64s")?.unwrap_or_default(), &elements)?
         }
-        _ => return Err(Decline::invalid("the categories are of another type than the elements")),
+        _ => return Err(Decline::invalid("the categories and 'X' have different types")),
     };
     if !cx.attr_flag("zeros", true)? && found.contains(&None) {
-        return Err(Decline::invalid("an element has no category"));
+        return Err(Decline::invalid("an element of 'X' is not a category, and attribute 'zeros' is 0"));
     }
     let mut rows = vec![0f32; product(&shape).unwrap_or(0)];
     for (row, found) in rows.chunks_exact_mut(count).zip(found) {
@@ -298,10 +309,17 @@ fn eval_one_hot(cx: &mut EvalCx<'_>) -> EvalResult {
 
 fn eval_scaler(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
-    let features = *data.shape().last().ok_or_else(|| Decline::invalid("a scalar has no features"))?;
+    let features = *data
+        .shape()
+        .last()
+        .ok_or_else(|| Decline::invalid("the operand 'X' is a scalar, and has no axis of features"))?;
     let (scale, offset) = (super::floats(cx, "scale")?, super::floats(cx, "offset")?);
     if scale.len() != offset.len() {
-        return Err(Decline::invalid(format!("{} scales and {} offsets", scale.len(), offset.len())));
+        return Err(Decline::invalid(format!(
+            "'scale' has {} elements and 'offset' has {}, which does not fit 'X'",
+            scale.len(),
+            offset.len()
+        )));
     }
     let scale = PerFeature::new(scale.into_owned(), features)?;
     let offset = PerFeature::new(offset.into_owned(), features)?;

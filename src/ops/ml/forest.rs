@@ -38,7 +38,9 @@ impl Node {
     fn passes(&self, x: f64) -> Result<bool, Decline> {
         if x.is_nan() {
             return match (&self.test, self.missing_passes) {
-                (Test::NotEqual(_), false) => Err(Decline::unsupported("runtimes disagree whether NaN differs")),
+                (Test::NotEqual(_), false) => Err(Decline::unsupported(
+                    "a node of mode 'BRANCH_NEQ' tests an element of 'X' that is NaN, for which runtimes take different branches",
+                )),
                 (_, passes) => Ok(passes),
             };
         }
@@ -83,17 +85,24 @@ impl Forest {
         for _ in 0..=self.nodes.len() {
             match next {
                 Next::Leaf(leaf) => {
-                    let votes = self.leaves.get(leaf).ok_or_else(|| Decline::invalid("a leaf is missing"))?;
+                    let votes = self
+                        .leaves
+                        .get(leaf)
+                        .ok_or_else(|| Decline::invalid("an attribute refers to a leaf that does not exist"))?;
                     return Ok(votes);
                 }
                 Next::Node(at) => {
-                    let node = self.nodes.get(at).ok_or_else(|| Decline::invalid("a node is missing"))?;
-                    let x = row.get(node.feature).ok_or_else(|| Decline::invalid("a feature is missing"))?;
+                    let node = self.nodes.get(at).ok_or_else(|| {
+                        Decline::invalid("an attribute refers to a node of a tree that does not exist")
+                    })?;
+                    let x = row
+                        .get(node.feature)
+                        .ok_or_else(|| Decline::invalid("a node of a tree tests a feature that 'X' does not have"))?;
                     next = if node.passes(*x)? { node.pass } else { node.fail };
                 }
             }
         }
-        Err(Decline::invalid("a tree has a cycle"))
+        Err(Decline::invalid("the nodes of a tree form a cycle"))
     }
 
     /// For each observation and score, the votes of all trees together, `base` added; `None` where no tree votes.
@@ -114,7 +123,9 @@ impl Forest {
             let mut own: Vec<Option<f64>> = vec![None; count];
             for &root in &self.roots {
                 for &(score, weight) in self.votes(root, row)? {
-                    let place = own.get_mut(score).ok_or_else(|| Decline::invalid("a vote has no score"))?;
+                    let place = own.get_mut(score).ok_or_else(|| {
+                        Decline::invalid("a leaf has the id of a class or target that does not exist")
+                    })?;
                     *place = Some(match (*place, aggregate) {
                         (None, _) => weight,
                         (Some(sum), Aggregate::Sum | Aggregate::Average) => sum + weight,
@@ -125,7 +136,9 @@ impl Forest {
             }
             for (at, voted) in own.into_iter().enumerate() {
                 if voted.is_none() && matches!(aggregate, Aggregate::Min | Aggregate::Max) {
-                    return Err(Decline::unsupported("the maximum of an empty set of votes is undefined"));
+                    return Err(Decline::unsupported(
+                        "attribute 'aggregate_function' is 'MIN' or 'MAX', but no leaf adds a weight to one of the targets",
+                    ));
                 }
                 let value = voted.unwrap_or(0.0) / if aggregate == Aggregate::Average { trees } else { 1.0 };
                 scores.push((value + base.get(at).copied().unwrap_or(0.0), voted.is_some()));

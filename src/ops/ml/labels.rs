@@ -27,7 +27,7 @@ fn swapped(dtype: DType) -> Result<DType, Refusal> {
     match dtype {
         DType::String => Ok(DType::Int64),
         DType::Int64 => Ok(DType::String),
-        other => Err(Refusal::invalid(format!("elements of type {other} are not mapped"))),
+        other => Err(Refusal::invalid(format!("'X' has type {other}, which is not supported"))),
     }
 }
 
@@ -50,13 +50,15 @@ fn infer_encoder(cx: &mut InferCx<'_>) -> InferResult {
     let shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
     let (keys, values) = (listed(cx, "keys")?, listed(cx, "values")?);
     are_parallel(keys.as_ref().map(Tensor::len), values.as_ref().map(Tensor::len), ["keys", "values"])?;
-    let values = values.ok_or_else(|| Refusal::invalid("the mapping has no values"))?;
+    let values = values.ok_or_else(|| {
+        Refusal::invalid("all of 'values_int64s', 'values_strings', 'values_floats' and 'values_tensor' are missing")
+    })?;
     if let Some(default) = cx.attr_tensor("default_tensor")?.filter(|_| cx.version >= 4) {
         let (own, of_values) = (default.dtype(), values.dtype());
         if own != of_values || default.len() != 1 {
             let count = default.len();
             return Err(Refusal::invalid(format!(
-                "'default_tensor' has {count} elements of type {own}; the values are of type {of_values}, and one is wanted"
+                "attribute 'default_tensor' has {count} elements of type {own} instead of one element of type {of_values}"
             )));
         }
     }
@@ -69,9 +71,9 @@ fn are_parallel(first: Option<usize>, second: Option<usize>, names: [&str; 2]) -
     match (first, second) {
         (Some(first), Some(second)) if first == second => Ok(()),
         (Some(first), Some(second)) => Err(Refusal::invalid(format!(
-            "'{left}' has {first} entries and '{right}' has {second}; they must be equal"
+            "attribute '{left}' has {first} elements, but '{right}' has {second}: the lengths must be equal"
         ))),
-        _ => Err(Refusal::invalid(format!("'{left}' and '{right}' are both needed"))),
+        _ => Err(Refusal::invalid(format!("one of the attributes '{left}' and '{right}' is missing"))),
     }
 }
 
@@ -93,7 +95,7 @@ fn listed(site: &Site<'_>, name: &str) -> Result<Option<Tensor>, Refusal> {
 fn default(site: &Site<'_>, dtype: DType) -> Result<Tensor, Decline> {
     if let Some(tensor) = site.attr_tensor("default_tensor")?.filter(|_| site.version >= 4) {
         if tensor.dtype() != dtype || tensor.len() != 1 {
-            return Err(Decline::invalid("'default_tensor' is not a single value"));
+            return Err(Decline::invalid("attribute 'default_tensor' has not one element"));
         }
         return Ok(tensor.reshape(&[])?);
     }
@@ -146,7 +148,9 @@ impl Key {
 fn mapped(cx: &EvalCx<'_>, list: &Tensor, values: &Tensor, default: &Tensor) -> EvalResult {
     let data = cx.tensor(0)?;
     if list.dtype() != data.dtype() || list.len() != values.len() || values.dtype() != default.dtype() {
-        return Err(Decline::invalid("the types of keys, values and elements do not match"));
+        return Err(Decline::invalid(
+            "the types of the 'keys_…' and 'values_…' attributes do not fit the types of 'X' and 'Y'",
+        ));
     }
     let cells = data.len().saturating_add(list.len());
     cx.claim(values.dtype(), data.shape())?;
@@ -158,12 +162,14 @@ fn mapped(cx: &EvalCx<'_>, list: &Tensor, values: &Tensor, default: &Tensor) -> 
         if let Some(before) = places.insert(key, at)
             && value_keys.get(before) != value_keys.get(at)
         {
-            return Err(Decline::unsupported("a key is listed with different values"));
+            return Err(Decline::unsupported("the 'keys_…' attribute contains a key twice, with different values"));
         }
     }
     let elements = keys(data)?;
     if cx.version == 2 && elements.iter().any(|element| element.is_ambiguous() && places.contains_key(element)) {
-        return Err(Decline::unsupported("runtimes disagree on comparisons of NaN and zeros"));
+        return Err(Decline::unsupported(
+            "'X' contains NaN or zeros of both signs, which version 2 of the operator does not compare uniquely with keys",
+        ));
     }
     let found: Vec<Option<usize>> = elements.iter().map(|element| places.get(element).copied()).collect();
     fn chosen<E: Clone>(values: &[E], default: &[E], found: &[Option<usize>]) -> Vec<E> {
@@ -199,7 +205,8 @@ fn eval_encoder(cx: &mut EvalCx<'_>) -> EvalResult {
         return map_either_way(cx, &Tensor::from_strings(&[strings.len()], strings.to_vec())?, &ints);
     }
     let (list, values) = (listed(cx, "keys")?, listed(cx, "values")?);
-    let (list, values) = list.zip(values).ok_or_else(|| Decline::invalid("there are no keys or no values"))?;
+    let (list, values) =
+        list.zip(values).ok_or_else(|| Decline::invalid("the 'keys_…' or 'values_…' attribute is missing"))?;
     let default = default(cx, values.dtype())?;
     mapped(cx, &list, &values, &default)
 }

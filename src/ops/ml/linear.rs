@@ -37,7 +37,7 @@ fn infer_classifier(cx: &mut InferCx<'_>) -> InferResult {
 fn infer_regressor(cx: &mut InferCx<'_>) -> InferResult {
     let targets = match cx.attr_int("targets")?.unwrap_or(1) {
         targets if targets > 0 => Dim::constant(targets),
-        targets => return Err(Refusal::invalid(format!("there are {targets} targets"))),
+        targets => return Err(Refusal::invalid(format!("attribute 'n_targets' (or 'targets') is {targets}"))),
     };
     let rows = observations(cx);
     Ok(vec![Fact::tensor(Some(DType::Float), Some(vec![rows, targets]))])
@@ -50,7 +50,9 @@ fn products(cx: &EvalCx<'_>, count: usize) -> Result<(usize, Vec<f64>), Decline>
     if Some(coefficients.len()) != count.checked_mul(data.features) || ![0, count].contains(&intercepts.len()) {
         let (found, intercepts) = (coefficients.len(), intercepts.len());
         // ONNX Runtime takes the first of too many.
-        return Err(Decline::unsupported(format!("{found} coefficients and {intercepts} intercepts for {count} rows")));
+        return Err(Decline::unsupported(format!(
+            "'coefficients' has {found} elements and 'intercepts' has {intercepts}, which does not fit {count} classes or targets"
+        )));
     }
     cx.claim(DType::Complex128, &[data.rows, count])?;
     cx.budget().take_work((data.rows as u64).saturating_mul(coefficients.len() as u64))?;
@@ -68,7 +70,7 @@ fn products(cx: &EvalCx<'_>, count: usize) -> Result<(usize, Vec<f64>), Decline>
 fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     let targets = usize::try_from(cx.attr_int("targets")?.unwrap_or(1)).unwrap_or(0);
     if targets == 0 {
-        return Err(Decline::invalid("there are no targets"));
+        return Err(Decline::invalid("attribute 'targets' is 0"));
     }
     let transform = Transform::of(cx)?;
     let (rows, mut results) = products(cx, targets)?;
@@ -80,7 +82,9 @@ fn eval_classifier(cx: &mut EvalCx<'_>) -> EvalResult {
     let (_, count) = classes(cx, "classlabels_ints")?;
     let transform = Transform::of(cx)?;
     if count < 2 || cx.attr_floats("intercepts")?.map_or(0, <[_]>::len) != count {
-        return Err(Decline::unsupported("runtimes disagree on fewer rows of coefficients than classes"));
+        return Err(Decline::unsupported(
+            "there are fewer rows of 'coefficients' than classes, for which runtimes return different scores",
+        ));
     }
     let (rows, mut scores) = products(cx, count)?;
     let chosen = scores.chunks_exact(count).map(best).collect::<Result<Vec<usize>, _>>()?;

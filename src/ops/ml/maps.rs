@@ -24,7 +24,7 @@ fn infer_cast(cx: &mut InferCx<'_>) -> InferResult {
         None | Some("TO_FLOAT") => DType::Float,
         Some("TO_STRING") => DType::String,
         Some("TO_INT64") => DType::Int64,
-        Some(other) => return Err(Refusal::invalid(format!("cast_to is '{other}'"))),
+        Some(other) => return Err(Refusal::invalid(format!("attribute 'cast_to' is '{other}', which is not defined"))),
     };
     Ok(vec![Fact::tensor(Some(dtype), None)])
 }

@@ -71,7 +71,7 @@ fn classes(site: &Site<'_>, ints: &str) -> Result<(DType, usize), Refusal> {
 /// The labels of these classes. `ints` is the attribute of integer classes.
 fn labels(site: &Site<'_>, ints: &str, chosen: &[usize]) -> Result<Tensor, Decline> {
     let shape = [chosen.len()];
-    let missing = || Decline::invalid("a class has no label");
+    let missing = || Decline::invalid("the number of class labels is less than the number of classes");
     let strings = site.attr_strings("classlabels_strings")?.unwrap_or_default();
     if !strings.is_empty() {
         let labels = chosen.iter().map(|&class| strings.get(class).cloned().ok_or_else(missing));
@@ -103,7 +103,7 @@ impl Observations {
         let (rows, features) = match *data.shape() {
             [rows, features] => (rows, features),
             [features] => (1, features),
-            _ => return Err(Decline::invalid(format!("observations of dims {:?}", data.shape()))),
+            _ => return Err(Decline::invalid(format!("'X' has shape {:?} instead of rank 1 or 2", data.shape()))),
         };
         Ok(Observations { rows, features, values: numbers(cx, data)? })
     }
@@ -121,7 +121,7 @@ impl Observations {
 fn numbers(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     cx.claim(DType::Double, tensor.shape())?;
     cx.budget().take_work(tensor.len() as u64)?;
-    tensor.to_f64s().ok_or_else(|| Decline::invalid(format!("elements of type {} are no numbers", tensor.dtype())))
+    tensor.to_f64s().ok_or_else(|| Decline::invalid(format!("'X' has type {}, which is not numeric", tensor.dtype())))
 }
 
 /// The numbers of FLOATS attribute `name`, or of the TENSOR attribute that may stand in for it.
@@ -134,7 +134,7 @@ fn floats<'s>(site: &Site<'s>, name: &str) -> Result<Cow<'s, [f64]>, Refusal> {
         Some(tensor) => tensor
             .to_f64s()
             .map(Cow::Owned)
-            .ok_or_else(|| Refusal::invalid(format!("attribute '{name}_as_tensor' holds no numbers"))),
+            .ok_or_else(|| Refusal::invalid(format!("attribute '{name}_as_tensor' has no numeric type"))),
     }
 }
 

@@ -19,7 +19,9 @@ impl Transform {
             Some("LOGISTIC") => Ok(Transform::Logistic),
             Some("SOFTMAX") => Ok(Transform::Softmax),
             Some("SOFTMAX_ZERO" | "PROBIT") => Ok(Transform::Other),
-            Some(other) => Err(Refusal::invalid(format!("post_transform is '{other}'"))),
+            Some(other) => {
+                Err(Refusal::invalid(format!("attribute 'post_transform' is '{other}', which is not defined")))
+            }
         }
     }
 
@@ -30,7 +32,7 @@ impl Transform {
             1 => Ok(Transform::Softmax),
             2 => Ok(Transform::Logistic),
             3 | 4 => Ok(Transform::Other),
-            other => Err(Refusal::invalid(format!("post_transform is {other}"))),
+            other => Err(Refusal::invalid(format!("attribute 'post_transform' is {other}, which is not defined"))),
         }
     }
 
@@ -41,10 +43,18 @@ impl Transform {
     pub(super) fn apply(self, scores: &mut [f64]) -> Result<(), Decline> {
         match self {
             Transform::None => return Ok(()),
-            Transform::Other => return Err(Decline::unsupported("the standard does not define this post_transform")),
-            _ if scores.len() < 2 => return Err(Decline::unsupported("runtimes disagree on transforming one score")),
+            Transform::Other => {
+                return Err(Decline::unsupported(
+                    "attribute 'post_transform' is 'SOFTMAX_ZERO' or 'PROBIT', which the standard does not define",
+                ));
+            }
+            _ if scores.len() < 2 => {
+                return Err(Decline::unsupported(
+                    "attribute 'post_transform' applies to a single score, for which runtimes return different values",
+                ));
+            }
             _ if scores.iter().any(|score| !score.is_finite()) => {
-                return Err(Decline::unsupported("a score is not finite"));
+                return Err(Decline::unsupported("a score is NaN or an infinity"));
             }
             Transform::Logistic => scores.iter_mut().for_each(|score| *score = 1.0 / (1.0 + libm::exp(-*score))),
             Transform::Softmax => {
@@ -63,11 +73,11 @@ impl Transform {
 /// # Errors
 /// Two are so close that rounding decides.
 pub(super) fn best(scores: &[f64]) -> Result<usize, Decline> {
-    let close = || Decline::unsupported("rounding decides which class is the best");
+    let close = || Decline::unsupported("two scores are so close that rounding determines the best class");
     let mut order: Vec<usize> = (0..scores.len()).collect();
     let score = |class: usize| scores.get(class).copied().unwrap_or(f64::NAN);
     order.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
-    let &first = order.first().ok_or_else(|| Decline::invalid("there are no classes"))?;
+    let &first = order.first().ok_or_else(|| Decline::invalid("the list of classes is empty"))?;
     let most = score(first);
     let margin = 1e-4 * most.abs().max(1e-3);
     if most.is_nan() || order.get(1).is_some_and(|&second| most - score(second) <= margin) {

@@ -51,14 +51,19 @@ impl Kernel {
     fn of(site: &Site<'_>) -> Result<Kernel, Decline> {
         let parameters = floats(site, "kernel_params")?;
         let parameter = |at: usize| {
-            parameters.get(at).copied().ok_or_else(|| Decline::invalid("'kernel_params' are not three numbers"))
+            parameters
+                .get(at)
+                .copied()
+                .ok_or_else(|| Decline::invalid("attribute 'kernel_params' has not three elements"))
         };
         Ok(match site.attr_str("kernel_type")?.unwrap_or("LINEAR") {
             "LINEAR" => Kernel::Linear,
             "POLY" => Kernel::Poly { gamma: parameter(0)?, coef0: parameter(1)?, degree: parameter(2)? },
             "SIGMOID" => Kernel::Sigmoid { gamma: parameter(0)?, coef0: parameter(1)? },
             "RBF" => Kernel::Rbf { gamma: parameter(0)? },
-            other => return Err(Decline::invalid(format!("kernel_type is '{other}'"))),
+            other => {
+                return Err(Decline::invalid(format!("attribute 'kernel_type' is '{other}', which is not defined")));
+            }
         })
     }
 
@@ -75,7 +80,9 @@ impl Kernel {
 
 fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     if Transform::of(cx)? != Transform::None {
-        return Err(Decline::unsupported("runtimes disagree on transforming one score"));
+        return Err(Decline::unsupported(
+            "attribute 'post_transform' applies to a single score, for which runtimes return different values",
+        ));
     }
     let data = Observations::of(cx)?;
     let (coefficients, vectors, rho) =
@@ -87,9 +94,11 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
         0 => coefficients.len() == data.features,
         _ => coefficients.len() == count && Some(vectors.len()) == count.checked_mul(data.features),
     };
-    let &[rho] = rho.as_ref() else { return Err(Decline::invalid("'rho' is not a single number")) };
+    let &[rho] = rho.as_ref() else { return Err(Decline::invalid("attribute 'rho' has not one element")) };
     if !fits || data.features == 0 {
-        return Err(Decline::invalid("the numbers of coefficients, support vectors and features do not match"));
+        return Err(Decline::invalid(
+            "the lengths of 'coefficients' and 'support_vectors' do not fit the number of features of 'X'",
+        ));
     }
     cx.claim(DType::Complex128, &[data.rows])?;
     cx.budget().take_work((data.rows as u64).saturating_mul(vectors.len().max(data.features) as u64))?;
@@ -105,7 +114,9 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
         match (one_class, sum) {
             (false, sum) => Ok(sum),
             (true, sum) if sum.abs() > 1e-4 => Ok(sum.signum()),
-            (true, _) => Err(Decline::unsupported("rounding decides the sign")),
+            (true, _) => {
+                Err(Decline::unsupported("the score is so close to 0 that rounding determines the sign of the score"))
+            }
         }
     };
     let scores = data.each().map(score).collect::<Result<Vec<f64>, _>>()?;

@@ -44,9 +44,11 @@ fn infer_regressor(cx: &mut InferCx<'_>) -> InferResult {
 /// The forest whose votes are listed under this prefix: `class` or `target`.
 fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     if site.tensor(0)?.dtype() == DType::Double && site.attribute("nodes_values").is_some() {
-        return Err(Decline::unsupported("runtimes disagree on comparing doubles with floats"));
+        return Err(Decline::unsupported(
+            "'X' is of type double and 'nodes_values' of type float, which runtimes compare differently",
+        ));
     }
-    let broken = || Decline::invalid("the attributes do not describe trees");
+    let broken = || Decline::invalid("the 'nodes_…' attributes do not describe valid trees");
     let ints = |name: &str| Ok::<_, Decline>(site.attr_ints(name)?.unwrap_or_default());
     let (trees, ids) = (ints("nodes_treeids")?, ints("nodes_nodeids")?);
     let (features, values) = (ints("nodes_featureids")?, floats(site, "nodes_values")?);
@@ -59,7 +61,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     let mut places: FxHashMap<(i64, i64), usize> = FxHashMap::default();
     for (at, (&tree, &id)) in trees.iter().zip(ids).enumerate() {
         if places.insert((tree, id), at).is_some() {
-            return Err(Decline::invalid("two nodes of a tree have the same id"));
+            return Err(Decline::invalid("'nodes_nodeids' contains an id twice for one tree"));
         }
     }
     let leaf = |at: usize| modes.get(at).is_some_and(|mode| mode.as_ref() == b"LEAF");
@@ -94,7 +96,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     for (at, &tree) in trees.iter().enumerate() {
         if seen.insert(tree) {
             if children.contains(&at) {
-                return Err(Decline::unsupported("the tree ensemble lists a child before the root of its tree"));
+                return Err(Decline::unsupported("the 'nodes_…' attributes list a child before the root of its tree"));
             }
             forest.roots.push(next(at));
         }
@@ -113,12 +115,16 @@ fn votes(
     let (trees, nodes, ids) = (ints("treeids")?, ints("nodeids")?, ints("ids")?);
     let weights = floats(site, &format!("{prefix}_weights"))?;
     if trees.len() != ids.len() || nodes.len() != ids.len() || weights.len() != ids.len() {
-        return Err(Decline::invalid("the number of votes per leaf is not one"));
+        return Err(Decline::invalid("the 'class_…' or 'target_…' attributes have different lengths"));
     }
     for (((tree, node), &id), &weight) in trees.iter().zip(nodes).zip(ids).zip(weights.iter()) {
         let leaf = places.get(&(*tree, *node)).and_then(|&at| leaves.get_mut(at));
         let vote = usize::try_from(id).ok().map(|id| (id, weight));
-        let (leaf, vote) = leaf.zip(vote).ok_or_else(|| Decline::invalid("a vote has no leaf or no score"))?;
+        let (leaf, vote) = leaf.zip(vote).ok_or_else(|| {
+            Decline::invalid(
+                "the 'class_…' or 'target_…' attributes refer to a leaf that does not exist, or to a negative id",
+            )
+        })?;
         leaf.push(vote);
     }
     Ok(())
@@ -130,26 +136,33 @@ fn base(site: &Site<'_>, count: usize) -> Result<Vec<f64>, Decline> {
     if base.is_empty() || base.len() == count {
         Ok(base.into_owned())
     } else {
-        Err(Decline::invalid(format!("{} base values for {count} scores", base.len())))
+        Err(Decline::invalid(format!(
+            "attribute 'base_values' has {} elements, but there are {count} scores",
+            base.len()
+        )))
     }
 }
 
 fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = targets(cx)?.and_then(|targets| usize::try_from(targets).ok());
-    let count = count.ok_or_else(|| Decline::unsupported("the number of targets is missing"))?;
+    let count = count.ok_or_else(|| Decline::unsupported("attribute 'n_targets' is missing"))?;
     let aggregate = match cx.attr_str("aggregate_function")? {
         None | Some("SUM") => Aggregate::Sum,
         Some("AVERAGE") => Aggregate::Average,
         Some("MIN") => Aggregate::Min,
         Some("MAX") => Aggregate::Max,
-        Some(other) => return Err(Decline::invalid(format!("aggregate_function is '{other}'"))),
+        Some(other) => {
+            return Err(Decline::invalid(format!("attribute 'aggregate_function' is '{other}', which is not defined")));
+        }
     };
     let transform = Transform::of(cx)?;
     let data = Observations::of(cx)?;
     let base = base(cx, count)?;
     let scores = forest(cx, "target")?.scores(cx, &data, count, aggregate, &base)?;
     if base.iter().any(|base| *base != 0.0) && scores.iter().any(|(_, voted)| !voted) {
-        return Err(Decline::unsupported("runtimes disagree on targets without votes"));
+        return Err(Decline::unsupported(
+            "no leaf adds a weight to one of the targets, and 'base_values' is not 0: runtimes return different scores",
+        ));
     }
     let mut scores: Vec<f64> = scores.into_iter().map(|(score, _)| score).collect();
     scores.chunks_exact_mut(count).try_for_each(|scores| transform.apply(scores))?;
@@ -159,7 +172,9 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
 fn eval_classifier(cx: &mut EvalCx<'_>) -> EvalResult {
     let (_, count) = classes(cx, "classlabels_int64s")?;
     if count < 3 {
-        return Err(Decline::unsupported("runtimes disagree on the scores of two classes"));
+        return Err(Decline::unsupported(
+            "there are fewer than three classes, for which runtimes return different scores",
+        ));
     }
     let transform = Transform::of(cx)?;
     let data = Observations::of(cx)?;
@@ -168,7 +183,9 @@ fn eval_classifier(cx: &mut EvalCx<'_>) -> EvalResult {
     for own in scores.chunks_exact(count) {
         let best = best(&own.iter().map(|(score, _)| *score).collect::<Vec<f64>>())?;
         if !own.get(best).is_some_and(|(_, voted)| *voted) {
-            return Err(Decline::unsupported("runtimes disagree on classes without votes"));
+            return Err(Decline::unsupported(
+                "no leaf adds a weight to the best class, for which runtimes return different classes",
+            ));
         }
         chosen.push(best);
     }

@@ -15,9 +15,13 @@ pub(super) type Kernel<'k> = &'k dyn Fn(&[Tensor]) -> Result<Tensor, Decline>;
 /// Runs a kernel that only moves elements on operands of any one element type: packed elements are spread out to a byte
 /// each, and strings are moved by their numbers.
 pub(super) fn moved(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Decline> {
-    let dtype = operands.first().map(|first| first.dtype()).ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let dtype =
+        operands.first().map(|first| first.dtype()).ok_or_else(|| Decline::invalid("the node has no operands"))?;
     if let Some(other) = operands.iter().find(|other| other.dtype() != dtype) {
-        return Err(Decline::invalid(format!("operands of {dtype} and {} meet", other.dtype())));
+        return Err(Decline::invalid(format!(
+            "the operands have different element types: {dtype} and {}",
+            other.dtype()
+        )));
     }
     if dtype == DType::String {
         return moved_strings(operands, kernel);
@@ -87,7 +91,7 @@ fn numbered(shapes: &[&[usize]]) -> Result<Vec<Tensor>, Decline> {
     for shape in shapes {
         let len = super::count(shape)?;
         let end = u32::try_from(len).ok().and_then(|len| next.checked_add(len));
-        let end = end.ok_or_else(|| Decline::OverBudget("there are too many elements to number".into()))?;
+        let end = end.ok_or_else(|| Decline::OverBudget("the number of elements is too large".into()))?;
         tensors.push(Tensor::from_vec(shape, (next..end).collect())?);
         next = end;
     }
@@ -99,7 +103,7 @@ pub(super) fn index_values(tensor: &Tensor) -> Result<Cow<'_, [i64]>, Decline> {
     if let Some(values) = tensor.elements::<i64>() {
         return Ok(values);
     }
-    tensor.to_i64s().map(Cow::Owned).ok_or_else(|| Decline::invalid("the indices should be integers"))
+    tensor.to_i64s().map(Cow::Owned).ok_or_else(|| Decline::invalid("the operand 'indices' has no integer type"))
 }
 
 fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
@@ -111,12 +115,12 @@ fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
 
 /// What cannot be: a kernel gave something its operands do not hold.
 fn lost() -> Decline {
-    Decline::unsupported("elements are missing")
+    Decline::unsupported("an operand has fewer elements than the shape of the operand requires")
 }
 
 /// The bytes of one element of a type whose elements are whole bytes.
 pub(super) fn width(tensor: &Tensor) -> Result<usize, Decline> {
-    tensor.dtype().byte_len(1).ok_or_else(|| Decline::unsupported("strings are not supported here"))
+    tensor.dtype().byte_len(1).ok_or_else(|| Decline::unsupported("the operator does not support strings"))
 }
 
 /// A tensor under construction, its elements taken one after another from tensors of the same type.
@@ -132,7 +136,8 @@ impl Builder {
     /// Room for `len` elements of the type of `like`.
     pub(super) fn new(like: &Tensor, len: usize) -> Result<Self, Decline> {
         let width = width(like)?;
-        let size = len.checked_mul(width).ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))?;
+        let size =
+            len.checked_mul(width).ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))?;
         Ok(Builder { dtype: like.dtype(), width, buffer: Buffer::zeroed(size)?, written: 0 })
     }
 

@@ -23,7 +23,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let Some(axes) = image.static_len().or(block.static_len()) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     let (batch, depth) = match data.shape() {
         Some([batch, depth, _]) => (batch.clone(), Some(depth)),
-        Some(shape) => return Err(Refusal::invalid(format!("the operand is of rank {} instead of 3", shape.len()))),
+        Some(shape) => return Err(Refusal::invalid(format!("the rank of the input is {} instead of 3", shape.len()))),
         None => (cx.fresh_dim(), None),
     };
     let scope: &Scope = cx.scope();
@@ -36,7 +36,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         channels = match (scope.quotient(depth, &area), depth.as_const().zip(area.as_const())) {
             (Some(channels), _) => Some(channels),
             (None, Some((depth, area))) => {
-                return Err(Refusal::invalid(format!("{depth} rows do not make blocks of {area} elements")));
+                return Err(Refusal::invalid(format!(
+                    "the second dim of the input ({depth}) is not a multiple of the block size ({area})"
+                )));
             }
             (None, None) => Some(scope.floor_div(depth, &area)),
         };
@@ -57,7 +59,9 @@ fn per_axis(site: &Site<'_>, name: &str, length: usize, default: usize) -> Resul
     match site.attr_ints(name)? {
         None => Ok(vec![default; length]),
         Some(given) if given.len() == length => sizes(given),
-        Some(given) => Err(Refusal::invalid(format!("'{name}' has {} elements instead of {length}", given.len()))),
+        Some(given) => {
+            Err(Refusal::invalid(format!("the operand '{name}' has {} elements instead of {length}", given.len())))
+        }
     }
 }
 
@@ -83,7 +87,10 @@ impl Axis {
 fn axes(site: &Site<'_>, image: &[usize], block: &[usize]) -> Result<Vec<Axis>, Refusal> {
     let rank = image.len();
     if block.len() != rank {
-        return Err(Refusal::invalid(format!("the image has {rank} axes and the blocks {}", block.len())));
+        return Err(Refusal::invalid(format!(
+            "'image_shape' has {rank} elements, but 'block_shape' has {}",
+            block.len()
+        )));
     }
     let strides = per_axis(site, "strides", rank, 1)?;
     let dilations = per_axis(site, "dilations", rank, 1)?;
@@ -95,7 +102,9 @@ fn axes(site: &Site<'_>, image: &[usize], block: &[usize]) -> Result<Vec<Axis>, 
         let padded = image.checked_add(pad).and_then(|sum| sum.checked_add(end));
         let room = padded.zip(extent).and_then(|(padded, extent)| padded.checked_sub(extent));
         let blocks = room.and_then(|room| room.checked_div(stride)?.checked_add(1)).filter(|_| dilation > 0);
-        let blocks = blocks.ok_or_else(|| Refusal::invalid(format!("no block of {block} fits an image of {image}")))?;
+        let blocks = blocks.ok_or_else(|| {
+            Refusal::invalid(format!("a block of size {block} does not fit an image of size {image}"))
+        })?;
         Ok(Axis { image, block, blocks, stride, dilation, pad })
     })
     .collect()
@@ -106,26 +115,29 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (image, block) = (sizes(&cx.ints(1)?)?, sizes(&cx.ints(2)?)?);
     let axes = axes(cx, &image, &block)?;
     let &[batch, depth, columns] = data.shape() else {
-        return Err(Decline::invalid(format!("the operand is of rank {} instead of 3", data.rank())));
+        return Err(Decline::invalid(format!("the rank of the input is {} instead of 3", data.rank())));
     };
     let area = count(&block)?;
     let blocks = count(&axes.iter().map(|axis| axis.blocks).collect::<Vec<_>>())?;
     let channels = depth.checked_div(area).filter(|channels| channels.checked_mul(area) == Some(depth));
     let channels = channels.filter(|_| blocks == columns);
     let channels = channels.ok_or_else(|| {
-        Decline::invalid(format!("dims {:?} are not those of {blocks} blocks of {area} elements", data.shape()))
+        Decline::invalid(format!(
+            "the input has shape {:?}, which does not hold {blocks} blocks of {area} elements",
+            data.shape()
+        ))
     })?;
     let shape = [[batch, channels].as_slice(), &image].concat();
     cx.claim(data.dtype(), &shape)?;
     cx.budget().take_work((data.len() as u64).saturating_mul(axes.len() as u64))?;
     let result = dispatch_numeric!(data.dtype(), T => summed::<T>(data, &axes, &shape)?, else => {
-        return Err(Decline::unsupported(format!("{} is not summed", data.dtype())));
+        return Err(Decline::unsupported(format!("the element type {} is not supported", data.dtype())));
     });
     Ok(vec![Data::Tensor(result)])
 }
 
 fn summed<T: Number>(data: &Tensor, axes: &[Axis], shape: &[usize]) -> Result<Tensor, Decline> {
-    let fails = || Decline::invalid("the position of an element is out of range");
+    let fails = || Decline::invalid("an element of a block lies outside of the image");
     let elements = data.elements::<T>().ok_or_else(fails)?;
     let len = count(shape)?;
     let mut result = vec![T::zero(); len];

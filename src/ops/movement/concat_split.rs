@@ -62,7 +62,7 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
     let shapes: Vec<&[Dim]> = operands.iter().filter_map(|fact| fact.shape()).collect();
     let Some(rank) = shapes.first().map(|shape| shape.len()) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     if let Some(other) = shapes.iter().find(|shape| shape.len() != rank) {
-        return Err(Refusal::invalid(format!("operands of rank {rank} and {} meet", other.len())));
+        return Err(Refusal::invalid(format!("the operands have different ranks: {rank} and {}", other.len())));
     }
     let axis = concat_axis(cx, rank)?;
     let mut dims = Vec::with_capacity(rank);
@@ -125,7 +125,7 @@ fn has_elements(scope: &Scope, shape: &[Dim]) -> bool {
 
 fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
     let operands = (0..cx.input_count()).map(|at| cx.tensor(at)).collect::<Result<Vec<_>, _>>()?;
-    let first = operands.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let first = operands.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
     let axis = concat_axis(cx, first.rank())?;
     Ok(vec![Data::Tensor(concat_within(cx, &operands, axis)?)])
 }
@@ -135,7 +135,7 @@ fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
 /// # Errors
 /// As those of [`concat`]; or there is no tensor, or the result is over budget.
 pub(in crate::ops) fn concat_within(cx: &EvalCx<'_>, tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
-    let first = tensors.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let first = tensors.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
     let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| tensor.shape()).collect();
     let shape = concatenated_shape(&shapes, axis)?;
     let is_one_type = tensors.iter().all(|tensor| tensor.dtype() == first.dtype());
@@ -151,7 +151,7 @@ pub(in crate::ops) fn concat_within(cx: &EvalCx<'_>, tensors: &[&Tensor], axis: 
 /// # Errors
 /// As those of [`concat`].
 pub fn concat_later(tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
-    let first = tensors.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let first = tensors.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
     let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| tensor.shape()).collect();
     let shape = concatenated_shape(&shapes, axis)?;
     if !Tensor::may_be_deferred(first.dtype(), &shape) {
@@ -175,10 +175,12 @@ fn concatenated_shape(shapes: &[&[usize]], axis: usize) -> Result<Vec<usize>, De
     for shape in shapes {
         let differ = shape.iter().zip(&result).enumerate().any(|(at, (a, b))| at != axis && a != b);
         if differ || shape.len() != result.len() {
-            return Err(Decline::invalid(format!("dims {shape:?} and {result:?} meet on axis {axis}")));
+            return Err(Decline::invalid(format!(
+                "the shapes {shape:?} and {result:?} differ on another axis than axis {axis}"
+            )));
         }
         let dim = shape.get(axis).copied().unwrap_or(0);
-        sum = sum.checked_add(dim).ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))?;
+        sum = sum.checked_add(dim).ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))?;
     }
     if let Some(dim) = result.get_mut(axis) {
         *dim = sum;
@@ -189,7 +191,7 @@ fn concatenated_shape(shapes: &[&[usize]], axis: usize) -> Result<Vec<usize>, De
 fn concatenated(operands: &[Tensor], axis: usize) -> Result<Tensor, Decline> {
     let shapes: Vec<&[usize]> = operands.iter().map(Tensor::shape).collect();
     let shape = concatenated_shape(&shapes, axis)?;
-    let first = operands.first().ok_or_else(|| Decline::invalid("there are no operands"))?;
+    let first = operands.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
     let len = count(&shape)?;
     let mut builder = Builder::new(first, len)?;
     if len > 0 {
@@ -225,16 +227,20 @@ fn number_of_parts(site: &Site<'_>) -> Result<(usize, bool), Refusal> {
         return Ok((outputs, false));
     }
     match site.attr_int("num_outputs")? {
-        None => Err(Refusal::invalid("both the sizes and 'num_outputs' are missing")),
+        None => Err(Refusal::invalid("both the operand 'split' and attribute 'num_outputs' are missing")),
         Some(number) if usize::try_from(number).ok() == Some(outputs) => Ok((outputs, true)),
-        Some(number) => Err(Refusal::invalid(format!("'num_outputs' is {number} but there are {outputs} results"))),
+        Some(number) => {
+            Err(Refusal::invalid(format!("attribute 'num_outputs' is {number}, but the node has {outputs} outputs")))
+        }
     }
 }
 
 /// Sizes and a number exclude each other.
 fn check_exclusive(site: &Site<'_>) -> Result<(), Refusal> {
     match site.attr_int("num_outputs")? {
-        Some(_) if site.version >= 18 => Err(Refusal::invalid("both sizes and 'num_outputs' are present")),
+        Some(_) if site.version >= 18 => {
+            Err(Refusal::invalid("both the operand 'split' and attribute 'num_outputs' are present"))
+        }
         _ => Ok(()),
     }
 }
@@ -245,10 +251,13 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     let scope = cx.scope();
     let parts = match parts_inferred(cx, cx.input(1))? {
         Parts::Sizes(sizes) if sizes.len() != outputs => {
-            return Err(Refusal::invalid(format!("there are {} sizes but {outputs} results", sizes.len())));
+            return Err(Refusal::invalid(format!(
+                "'split' has {} elements, but the node has {outputs} outputs",
+                sizes.len()
+            )));
         }
         Parts::Unknown(Some(sizes)) if sizes != outputs => {
-            return Err(Refusal::invalid(format!("there are {sizes} sizes but {outputs} results")));
+            return Err(Refusal::invalid(format!("'split' has {sizes} elements, but the node has {outputs} outputs")));
         }
         parts => parts,
     };
@@ -261,7 +270,10 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     let sizes = match parts {
         Parts::Sizes(sizes) => {
             if scope.eq(&scope.sum(&sizes), dim).is_no() {
-                return Err(Refusal::invalid(format!("the sizes do not add up to {}", scope.format(dim))));
+                return Err(Refusal::invalid(format!(
+                    "the sum of 'split' is not {}, the dim of the axis",
+                    scope.format(dim)
+                )));
             }
             sizes
         }
@@ -284,7 +296,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         };
         facts.push(follow(fact, &[data], &|operands| match operands {
             [data] => part(data, axis, start, len),
-            _ => Err(Decline::invalid("the operator needs one data operand")),
+            _ => Err(Decline::invalid("the data operand is not a single tensor")),
         }));
         start = start.saturating_add(len);
     }
@@ -306,7 +318,7 @@ fn parts_inferred(site: &Site<'_>, sizes: Option<&Fact>) -> Result<Parts<Dim>, R
                 // Sizes of Split-1 are of the data's type.
                 (None, Some(tensor)) => match whole(tensor) {
                     Some(sizes) => Parts::Sizes(sizes.into_iter().map(Dim::constant).collect()),
-                    None => return Err(Refusal::invalid("the sizes are not whole numbers")),
+                    None => return Err(Refusal::invalid("the operand 'split' has no integer type")),
                 },
                 (None, None) => Parts::Unknown(sizes.and_then(Fact::static_len)),
             }
@@ -322,7 +334,9 @@ fn equal_parts(scope: &Scope, dim: &Dim, number: usize, uneven: bool) -> Result<
     }
     if !uneven {
         return match dim.as_const() {
-            Some(dim) => Err(Refusal::invalid(format!("a dim of {dim} does not split into {number} equal parts"))),
+            Some(dim) => Err(Refusal::invalid(format!(
+                "the dim {dim} of the axis is not a multiple of the number of outputs ({number})"
+            ))),
             None => Ok(vec![scope.floor_div(dim, &parts); number]),
         };
     }
@@ -330,7 +344,10 @@ fn equal_parts(scope: &Scope, dim: &Dim, number: usize, uneven: bool) -> Result<
     let before = scope.mul(&size, &Dim::constant(i64::try_from(number.saturating_sub(1)).unwrap_or(i64::MAX)));
     let last = scope.sub(dim, &before);
     if last.as_const().is_some_and(|last| last < 0) {
-        return Err(Refusal::invalid(format!("{number} parts are too many for a dim of {}", scope.format(dim))));
+        return Err(Refusal::invalid(format!(
+            "the number of outputs ({number}) is too large for a dim of {}",
+            scope.format(dim)
+        )));
     }
     let mut sizes = vec![size; number.saturating_sub(1)];
     sizes.push(last);
@@ -363,7 +380,7 @@ fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
         Some(given) if cx.version < 13 => Some(given.to_vec()),
         _ if cx.has_input(1) && !(2..13).contains(&cx.version) => {
             check_exclusive(cx)?;
-            Some(whole(cx.tensor(1)?).ok_or_else(|| Decline::invalid("the sizes are not whole numbers"))?)
+            Some(whole(cx.tensor(1)?).ok_or_else(|| Decline::invalid("the operand 'split' has no integer type"))?)
         }
         _ => None,
     };
@@ -371,7 +388,7 @@ fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
         Some(given) => sizes(&given)?,
         None => {
             let (number, uneven) = number_of_parts(cx)?;
-            let fails = || Decline::invalid(format!("a dim of {dim} does not split into {number} parts"));
+            let fails = || Decline::invalid(format!("the dim {dim} of the axis cannot be split into {number} parts"));
             let size = if uneven { dim.div_ceil(number.max(1)) } else { dim / number.max(1) };
             let mut sizes = vec![size; number];
             if let Some(last) = sizes.last_mut() {
@@ -383,7 +400,9 @@ fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
     if sizes.len() != outputs || sum != Some(dim) {
-        return Err(Decline::invalid(format!("sizes {sizes:?} do not split a dim of {dim} into {outputs} parts")));
+        return Err(Decline::invalid(format!(
+            "'split' is {sizes:?}, which does not fit a dim of {dim} and {outputs} outputs"
+        )));
     }
     let mut results = Vec::with_capacity(outputs);
     let mut start = 0;

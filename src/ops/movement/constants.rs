@@ -70,15 +70,19 @@ fn given<'a>(site: &Site<'a>) -> Result<Given<'a>, Refusal> {
     }
     match (found.pop(), found.is_empty()) {
         (Some(given), true) => Ok(given),
-        (None, _) => Err(Refusal::invalid("Constant has none of its attributes")),
-        (Some(_), false) => Err(Refusal::invalid("Constant has more than one of its attributes")),
+        (None, _) => {
+            Err(Refusal::invalid("the node has none of the attributes 'value', 'value_float', 'value_int', …"))
+        }
+        (Some(_), false) => {
+            Err(Refusal::invalid("the node has more than one of the attributes 'value', 'value_float', 'value_int', …"))
+        }
     }
 }
 
 fn infer_constant(cx: &mut InferCx<'_>) -> InferResult {
     let opaque = |name: &&str| matches!(cx.attribute(name), Some(Attribute::Opaque(_)));
     if ["value", "sparse_value"].iter().any(opaque) {
-        return Err(Refusal::unsupported("the constant has an unknown type"));
+        return Err(Refusal::unsupported("the element type of the constant is unknown"));
     }
     Ok(vec![match given(cx)? {
         Given::Dense(tensor) => Fact::constant(tensor),
@@ -118,7 +122,7 @@ fn dense(sparse: &SparseTensor) -> Result<Tensor, Decline> {
     };
     let starts = tuples.map(position).collect::<Option<Vec<usize>>>().ok_or_else(outside)?;
     if starts.len() != sparse.values.len() {
-        return Err(Decline::invalid("the sparse tensor has another number of values than of indices"));
+        return Err(Decline::invalid("the numbers of values and indices of the sparse tensor differ"));
     }
     let zeros = Tensor::zeros(sparse.values.dtype(), &sparse.shape)?;
     moved(&[&zeros, &sparse.values], &|operands| match operands {
@@ -132,7 +136,7 @@ fn fill(site: &Site<'_>) -> Result<Tensor, Refusal> {
     match site.attr_tensor("value")? {
         None => Ok(Tensor::scalar(0f32)),
         Some(value) if value.len() == 1 => Ok(value.reshape(&[])?),
-        Some(value) => Err(Refusal::invalid(format!("'value' has {} elements instead of one", value.len()))),
+        Some(value) => Err(Refusal::invalid(format!("attribute 'value' has {} elements instead of 1", value.len()))),
     }
 }
 
@@ -140,17 +144,19 @@ fn infer_constant_of_shape(cx: &mut InferCx<'_>) -> InferResult {
     let fill = fill(cx)?;
     let shape = cx.required(0)?;
     if let Some(other) = shape.dtype().filter(|&dtype| dtype != DType::Int64) {
-        return Err(Refusal::invalid(format!("the shape is of type {other}, not int64")));
+        return Err(Refusal::invalid(format!("the shape operand has type {other} instead of int64")));
     }
     let rank = match shape.shape() {
         Some([length]) => length.as_const().and_then(|length| usize::try_from(length).ok()),
-        Some(dims) => return Err(Refusal::invalid(format!("the shape is a tensor of rank {}", dims.len()))),
+        Some(dims) => return Err(Refusal::invalid(format!("the shape operand has rank {} instead of 1", dims.len()))),
         None => None,
     };
     let elements = elements_of(shape);
     let Some(elements) = elements else { return Ok(vec![of_rank(cx, Some(fill.dtype()), rank)]) };
     let dims = elements.into_iter().map(|element| match element {
-        Scalar::Int(dim) if dim.as_const().is_some_and(|dim| dim < 0) => Err(Refusal::invalid("a size is negative")),
+        Scalar::Int(dim) if dim.as_const().is_some_and(|dim| dim < 0) => {
+            Err(Refusal::invalid("an element of the shape operand is negative"))
+        }
         Scalar::Int(dim) => Ok(dim),
         _ => Ok(cx.fresh_dim()),
     });
@@ -175,7 +181,7 @@ fn infer_eye_like(cx: &mut InferCx<'_>) -> InferResult {
         given => given,
     };
     match cx.shape(0) {
-        Some(shape) if shape.len() != 2 => Err(Refusal::invalid("EyeLike is for matrices")),
+        Some(shape) if shape.len() != 2 => Err(Refusal::invalid("the rank of the input is not 2")),
         Some(shape) => Ok(vec![Fact::tensor(dtype, Some(shape.to_vec()))]),
         None => Ok(vec![of_rank(cx, dtype, Some(2))]),
     }
@@ -224,7 +230,7 @@ fn eval_eye_like(cx: &mut EvalCx<'_>) -> EvalResult {
     let like = cx.tensor(0)?;
     let dtype = cx.attr_dtype("dtype")?.unwrap_or(like.dtype());
     let diagonal = cx.attr_int("k")?.unwrap_or(0);
-    let &[rows, columns] = like.shape() else { return Err(Decline::invalid("EyeLike is for matrices")) };
+    let &[rows, columns] = like.shape() else { return Err(Decline::invalid("the rank of the input is not 2")) };
     cx.claim(dtype, like.shape())?;
     // A matrix without columns has no diagonal, however many rows it has.
     let rows = if columns == 0 { 0 } else { rows };

@@ -17,7 +17,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::traits::Traits;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -52,7 +52,9 @@ fn infer(cx: &mut InferCx<'_>, product: bool) -> InferResult {
     let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
     let axis = match cx.const_ints(1).as_deref() {
         Some(&[axis]) => axis,
-        Some(axes) => return Err(Refusal::invalid(format!("there are {} axes instead of one", axes.len()))),
+        Some(axes) => {
+            return Err(Refusal::invalid(format!("the operand 'axis' has {} elements instead of 1", axes.len())));
+        }
         None => return Ok(vec![fact]),
     };
     let axis = data.rank().map(|rank| axis_in(axis, rank)).transpose()?;
@@ -83,10 +85,12 @@ fn eval_product(cx: &mut EvalCx<'_>) -> EvalResult {
 fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
     let how = walked(cx)?;
     let data = cx.tensor(0)?;
-    let &[axis] = cx.ints(1)?.as_slice() else { return Err(Decline::invalid("there should be one axis")) };
+    let &[axis] = cx.ints(1)?.as_slice() else {
+        return Err(Decline::invalid("the operand 'axis' is not a single element"));
+    };
     let axis = axis_in(axis, data.rank())?;
     cx.claim(data.dtype(), data.shape())?;
-    let unsupported = || Decline::unsupported(format!("{} does not accumulate", data.dtype()));
+    let unsupported = || Decline::unsupported(format!("the element type {} is not supported", data.dtype()));
     if data.is_empty() {
         return Ok(vec![Data::Tensor(data.clone())]);
     }
@@ -130,13 +134,12 @@ fn cumulated_at_once<T: Element>(
 ) -> Vec<T> {
     let mut result = vec![T::zeroed(); elements.len()];
     let block = dim.saturating_mul(inner).max(1);
+    let walk = |(out, elements): (&mut [T], &[T])| walk_block(out, elements, inner, how, neutral, &combine);
+    let blocks = result.chunks_mut(block).zip(elements.chunks(block));
     if elements.len() < PARALLEL {
-        for (out, elements) in result.chunks_mut(block).zip(elements.chunks(block)) {
-            walk_block(out, elements, inner, how, neutral, &combine);
-        }
+        blocks.for_each(walk);
     } else {
-        let blocks = threads::pieces_mut(&mut result, block).zip(threads::pieces(elements, block));
-        blocks.for_each(|(out, elements)| walk_block(out, elements, inner, how, neutral, &combine));
+        threads::for_each(blocks, walk);
     }
     result
 }

@@ -59,7 +59,7 @@ fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
         dims.push(match element {
             None => dim.clone(),
             Some(Scalar::Int(size)) if size.as_const().is_some_and(|size| size < 0) => {
-                return Err(Refusal::invalid(format!("a size of {} is negative", scope.format(size))));
+                return Err(Refusal::invalid(format!("an element of 'shape' is negative: {}", scope.format(size))));
             }
             Some(Scalar::Int(size)) => broadcast_dims(scope, dim, size)?,
             Some(_) if scope.eq(dim, &one).is_no() => dim.clone(),
@@ -70,7 +70,7 @@ fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
     let Some(shape) = fact.static_shape() else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => Ok(gather(data, &StridedView::of(data).broadcast_to(&shape)?)?),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })])
 }
 
@@ -82,7 +82,8 @@ fn eval_expand(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let target = sizes(&cx.ints(1)?)?;
     let shape = broadcast_static(&[data.shape(), &target]);
-    let misfit = || Decline::invalid(format!("dims {:?} and {target:?} do not broadcast", data.shape()));
+    let misfit =
+        || Decline::invalid(format!("the input of shape {:?} does not broadcast to shape {target:?}", data.shape()));
     let shape = shape.ok_or_else(misfit)?;
     Ok(vec![Data::Tensor(cx.gathered(data, &StridedView::of(data).broadcast_to(&shape)?)?)])
 }
@@ -97,7 +98,7 @@ fn one_axis<T: Clone>(rank: usize, axis: i64, tiles: T, one: T) -> Result<Vec<T>
 fn single(tensor: &Tensor) -> Result<i64, Refusal> {
     match whole(tensor).as_deref() {
         Some(&[int]) => Ok(int),
-        _ => Err(Refusal::invalid("'tiles' and 'axis' should be one whole number each")),
+        _ => Err(Refusal::invalid("'tiles' or 'axis' is not a single integer")),
     }
 }
 
@@ -121,7 +122,11 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
     };
     let elements = elements.unwrap_or_else(|| vec![Scalar::Unknown; shape.len()]);
     if elements.len() != shape.len() {
-        return Err(Refusal::invalid(format!("there are {} repeats for {} axes", elements.len(), shape.len())));
+        return Err(Refusal::invalid(format!(
+            "'repeats' has {} elements, but the input has rank {}",
+            elements.len(),
+            shape.len()
+        )));
     }
     let scope = cx.scope();
     let mut dims = Vec::with_capacity(shape.len());
@@ -129,7 +134,7 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
         dims.push(match element {
             _ if dim.is_const(0) => Dim::constant(0),
             Scalar::Int(repeats) if repeats.as_const().is_some_and(|repeats| repeats < 0) => {
-                return Err(Refusal::invalid(format!("{} repeats", scope.format(repeats))));
+                return Err(Refusal::invalid(format!("an element of 'repeats' is {}", scope.format(repeats))));
             }
             Scalar::Int(repeats) => scope.mul(dim, repeats),
             _ => cx.fresh_dim(),
@@ -140,7 +145,7 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
     let Some(repeats) = repeats.and_then(|repeats| sizes(&repeats).ok()) else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => tiled(data, &repeats),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })])
 }
 
@@ -172,10 +177,14 @@ fn eval_tile(cx: &mut EvalCx<'_>) -> EvalResult {
 
 fn tiled_shape(shape: &[usize], repeats: &[usize]) -> Result<Vec<usize>, Decline> {
     if shape.len() != repeats.len() {
-        return Err(Decline::invalid(format!("there are {} repeats for {} axes", repeats.len(), shape.len())));
+        return Err(Decline::invalid(format!(
+            "'repeats' has {} elements, but the input has rank {}",
+            repeats.len(),
+            shape.len()
+        )));
     }
     let dims = shape.iter().zip(repeats).map(|(&dim, &repeats)| dim.checked_mul(repeats));
-    dims.collect::<Option<_>>().ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))
+    dims.collect::<Option<_>>().ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))
 }
 
 /// Each axis becomes two: the repeats, which stand still in the data, and the axis itself.

@@ -20,7 +20,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{Buffer, Tensor, counted_in};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -51,7 +51,7 @@ const PARALLEL_BYTES: usize = 4 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 
 pub(super) fn outside(index: i64, dim: usize) -> Decline {
-    Decline::invalid(format!("index {index} is out of range for a dim of {dim}"))
+    Decline::invalid(format!("an element of 'indices' is {index}, which is out of range for a dim of {dim}"))
 }
 
 /// Indices into one dim.
@@ -125,7 +125,7 @@ fn eval_gather(cx: &mut EvalCx<'_>) -> EvalResult {
     let places = places(&index_values(indices)?, dim)?;
     let result = moved(&[data], &|operands| match operands {
         [data] => gather_rows(data, axis, &places, &shape),
-        _ => Err(Decline::invalid("the operator needs data of one type")),
+        _ => Err(Decline::invalid("the operands have different element types")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }
@@ -137,16 +137,20 @@ fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) ->
         return Ok(Tensor::zeros(data.dtype(), shape)?);
     }
     let (outer, dim, inner) = around(data.shape(), axis)?;
-    let addressable = || Decline::OverBudget("the result is not addressable".into());
+    let addressable = || Decline::OverBudget("the result exceeds the address space".into());
     let row = inner.checked_mul(width(data)?).ok_or_else(addressable)?;
     let size = len.checked_mul(width(data)?).ok_or_else(addressable)?;
     if size >= PARALLEL_BYTES {
         let mut buffer = Buffer::zeroed(size)?;
         let rows = (CHUNK_BYTES / row).max(1);
-        let copied = threads::pieces_mut(buffer.bytes(), rows.saturating_mul(row))
-            .enumerate()
-            .try_for_each(|(chunk, out)| copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows)));
-        copied.ok_or_else(|| Decline::unsupported("a row was not found"))?;
+        let chunks = buffer.bytes().chunks_mut(rows.saturating_mul(row)).enumerate();
+        let copied = threads::map(chunks, |(chunk, out)| {
+            copy_rows(out, data.bytes(), row, dim, places, chunk.saturating_mul(rows))
+        });
+        copied
+            .into_iter()
+            .collect::<Option<()>>()
+            .ok_or_else(|| Decline::unsupported("an element of 'indices' is out of range"))?;
         return Ok(Tensor::from_bytes(data.dtype(), shape, buffer.into())?);
     }
     let mut builder = Builder::new(data, len)?;
@@ -217,12 +221,14 @@ pub(super) fn element_places(
     let dim = data.get(axis).copied().unwrap_or(0);
     let fits = |(at, (&index, &dim)): (usize, (&usize, &usize))| at == axis || index <= dim;
     if data.len() != indices.len() || !indices.iter().zip(data).enumerate().all(fits) {
-        return Err(Decline::invalid(format!("indices of dims {indices:?} do not point into dims {data:?}")));
+        return Err(Decline::invalid(format!(
+            "'indices' has shape {indices:?}, which does not fit 'data' of shape {data:?}"
+        )));
     }
     let Some((&last, outer)) = indices.split_last().filter(|_| !values.is_empty()) else { return Ok(()) };
     // There are elements, so no dim of the data that is walked is 0, and its strides are those of memory.
     let strides = crate::tensor::strides_of(data);
-    let strides = strides.ok_or_else(|| Decline::OverBudget("the data is not addressable".into()))?;
+    let strides = strides.ok_or_else(|| Decline::OverBudget("the data exceeds the address space".into()))?;
     let stride_of = |axis: usize| strides.get(axis).map_or(0, |&stride| stride.unsigned_abs());
     let (along, last_stride) = (stride_of(axis), if axis == outer.len() { 0 } else { 1 });
     let mut rows = crate::tensor::Indices::new(outer);
@@ -254,7 +260,7 @@ fn infer_gather_elements(cx: &mut InferCx<'_>) -> InferResult {
     if let (Some(data), Some(indices)) = (data.rank(), indices.rank())
         && data != indices
     {
-        return Err(Refusal::invalid(format!("indices of rank {indices} point into data of rank {data}")));
+        return Err(Refusal::invalid(format!("'indices' has rank {indices}, but 'data' has rank {data}")));
     }
     let rank = data.rank().or(indices.rank());
     let axis = rank.map(|rank| gather_axis(cx, rank)).transpose()?;
@@ -293,7 +299,7 @@ fn eval_gather_elements(cx: &mut EvalCx<'_>) -> EvalResult {
     claim(cx, data.dtype(), indices.shape())?;
     let values = index_values(indices)?;
     let result = moved(&[data], &|operands| {
-        let [data] = operands else { return Err(Decline::invalid("the operator needs data of one type")) };
+        let [data] = operands else { return Err(Decline::invalid("the operands have different element types")) };
         let mut builder = Builder::new(data, values.len())?;
         element_places(data.shape(), indices.shape(), axis, &values, &mut |row| builder.pick(data, 0, row))?;
         builder.finish(indices.shape())
@@ -303,14 +309,14 @@ fn eval_gather_elements(cx: &mut EvalCx<'_>) -> EvalResult {
 
 pub(super) fn batch_dims(site: &Site<'_>) -> Result<usize, Refusal> {
     let given = if site.version < 12 { None } else { site.attr_int("batch_dims")? };
-    usize::try_from(given.unwrap_or(0)).map_err(|_| Refusal::invalid("'batch_dims' is negative"))
+    usize::try_from(given.unwrap_or(0)).map_err(|_| Refusal::invalid("attribute 'batch_dims' is negative"))
 }
 
 /// Checks `b < min(q, r)`.
 fn check_batch(batch: usize, data: usize, indices: usize) -> Result<(), Refusal> {
     if batch >= data.min(indices) {
         return Err(Refusal::invalid(format!(
-            "{batch} batch dims of data of rank {data} and indices of rank {indices}"
+            "attribute 'batch_dims' is {batch}, which does not fit 'data' of rank {data} and 'indices' of rank {indices}"
         )));
     }
     Ok(())
@@ -326,7 +332,10 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
     let Some(last) = last.as_const().and_then(|last| usize::try_from(last).ok()) else { return unknown() };
     let depth = batch.saturating_add(last);
     let Some(rest) = shape.get(depth..) else {
-        return Err(Refusal::invalid(format!("{last} indices point into {} axes", shape.len().saturating_sub(batch))));
+        return Err(Refusal::invalid(format!(
+            "the last dim of 'indices' is {last}, but 'data' has only {} axes after the batch axes",
+            shape.len().saturating_sub(batch)
+        )));
     };
     // The batch dims of the indices count: ONNX Runtime runs those that are a multiple of the data's, 0 among them.
     let mut dims = tuples.to_vec();
@@ -353,18 +362,21 @@ pub(super) fn tuple_places(
     values: &[i64],
 ) -> Result<Vec<usize>, Decline> {
     check_batch(batch, data.len(), indices.len())?;
-    let misfit = || Decline::invalid(format!("indices of dims {indices:?} do not point into dims {data:?}"));
+    let misfit =
+        || Decline::invalid(format!("'indices' has shape {indices:?}, which does not fit 'data' of shape {data:?}"));
     let (&last, tuples) = indices.split_last().ok_or_else(misfit)?;
     let named = data.get(batch..batch.saturating_add(last)).ok_or_else(misfit)?;
     if data.get(..batch) != tuples.get(..batch) {
-        return Err(Decline::unsupported(format!("batch dims of {data:?} and {indices:?} differ")));
+        return Err(Decline::unsupported(format!(
+            "the batch dims of 'data' ({data:?}) and 'indices' ({indices:?}) differ"
+        )));
     }
     let strides = crate::tensor::strides_of(data).ok_or_else(misfit)?;
     let strides: Vec<usize> = strides.iter().map(|stride| stride.unsigned_abs()).collect();
     let (batch_strides, named_strides) = strides.split_at_checked(batch).ok_or_else(misfit)?;
     let number = count(tuples)?;
     if last == 0 && number > MAX_ELEMENTS {
-        return Err(Decline::unsupported("indices out of range are not followed"));
+        return Err(Decline::unsupported("an element of 'indices' is out of range"));
     }
     let tuples_of_batch = tuples.get(batch..).map_or(Ok(1), count)?.max(1);
     let mut batches = crate::tensor::Indices::new(data.get(..batch).unwrap_or_default());
@@ -390,15 +402,18 @@ fn eval_gather_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     let (data, indices) = (cx.tensor(0)?, cx.tensor(1)?);
     let batch = batch_dims(cx)?;
     check_batch(batch, data.rank(), indices.rank())?;
-    let (&last, tuples) = indices.shape().split_last().ok_or_else(|| Decline::invalid("the indices are a scalar"))?;
+    let (&last, tuples) =
+        indices.shape().split_last().ok_or_else(|| Decline::invalid("the operand 'indices' is a scalar"))?;
     let rest = data.shape().get(batch.saturating_add(last)..);
-    let rest = rest.ok_or_else(|| Decline::invalid(format!("{last} indices point into too few axes")))?;
+    let rest = rest.ok_or_else(|| {
+        Decline::invalid(format!("the last dim of 'indices' is {last}, which is larger than the rank of 'data'"))
+    })?;
     let shape = [tuples, rest].concat();
     claim(cx, data.dtype(), &shape)?;
     let starts = tuple_places(data.shape(), indices.shape(), batch, &index_values(indices)?)?;
     let run = count(rest)?;
     let result = moved(&[data], &|operands| {
-        let [data] = operands else { return Err(Decline::invalid("the operator needs data of one type")) };
+        let [data] = operands else { return Err(Decline::invalid("the operands have different element types")) };
         let mut builder = Builder::new(data, count(&shape)?)?;
         if run == 1 {
             builder.pick(data, 0, &starts)?;

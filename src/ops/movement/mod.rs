@@ -107,7 +107,7 @@ fn distinct_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>, Refusal> {
 /// Sizes given as integers.
 fn sizes(ints: &[i64]) -> Result<Vec<usize>, Refusal> {
     ints.iter()
-        .map(|&int| usize::try_from(int).map_err(|_| Refusal::invalid(format!("a size of {int} is negative"))))
+        .map(|&int| usize::try_from(int).map_err(|_| Refusal::invalid(format!("a size is negative: {int}"))))
         .collect()
 }
 
@@ -123,13 +123,12 @@ fn whole(tensor: &Tensor) -> Option<Vec<i64>> {
 
 /// The number of elements, or of rows, of these dims.
 fn count(dims: &[usize]) -> Result<usize, Decline> {
-    product(dims)
-        .ok_or_else(|| Decline::OverBudget(format!("dims {dims:?} describe more elements than can be addressed")))
+    product(dims).ok_or_else(|| Decline::OverBudget(format!("dims {dims:?} exceed the address space")))
 }
 
 /// The dims before an axis, the axis and the dims behind it, each multiplied out.
 fn around(shape: &[usize], axis: usize) -> Result<(usize, usize, usize), Decline> {
-    let outside = || Decline::invalid(format!("there is no axis {axis} in dims {shape:?}"));
+    let outside = || Decline::invalid(format!("axis {axis} is out of range for shape {shape:?}"));
     let (before, rest) = shape.split_at_checked(axis).ok_or_else(outside)?;
     let (&dim, behind) = rest.split_first().ok_or_else(outside)?;
     Ok((count(before)?, dim, count(behind)?))
@@ -177,7 +176,7 @@ fn agree<'d>(scope: &Scope, dims: impl IntoIterator<Item = &'d Dim>) -> Result<O
         };
         if scope.eq(known, dim).is_no() {
             let (known, dim) = (scope.format(known), scope.format(dim));
-            return Err(Refusal::invalid(format!("dims {known} and {dim} should be equal")));
+            return Err(Refusal::invalid(format!("two dims that must be equal are {known} and {dim}")));
         }
         let vague = |dim: &Dim| match dim.as_const() {
             Some(_) => 0,

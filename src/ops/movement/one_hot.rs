@@ -31,7 +31,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = values.dtype();
     for (fact, number, name) in [(depth, 1, "depth"), (values, 2, "values")] {
         if let Some(length) = fact.static_len().filter(|&length| length != number) {
-            return Err(Refusal::invalid(format!("'{name}' has {length} elements instead of {number}")));
+            return Err(Refusal::invalid(format!("the operand '{name}' has {length} elements instead of {number}")));
         }
     }
     let Some(shape) = indices.shape() else { return Ok(vec![of_rank(cx, dtype, None)]) };
@@ -42,7 +42,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         _ => cx.fresh_dim(),
     };
     if size.as_const().is_some_and(|size| size < 1) {
-        return Err(Refusal::invalid(format!("a depth of {}", cx.scope().format(&size))));
+        return Err(Refusal::invalid(format!("the operand 'depth' is {}", cx.scope().format(&size))));
     }
     let mut dims = shape.to_vec();
     dims.insert(axis.min(shape.len()), size);
@@ -53,7 +53,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let Ok(starts) = hot(&places, &shape, axis, cx.version) else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[values], &|operands| match operands {
         [values] => one_hot(values, &shape, &starts),
-        _ => Err(Decline::invalid("the operator needs one pair of values")),
+        _ => Err(Decline::invalid("the operand 'values' does not have two elements")),
     })])
 }
 
@@ -66,7 +66,11 @@ fn hot(indices: &[i64], shape: &[usize], axis: usize, version: i64) -> Result<Ve
         let index = match index {
             index if index >= 0 => index,
             index if index < -wide => continue,
-            _ if version < 11 => return Err(Decline::unsupported("a negative index in version 9")),
+            _ if version < 11 => {
+                return Err(Decline::unsupported(
+                    "an element of 'indices' is negative, which version 9 does not define",
+                ));
+            }
             index => index + wide,
         };
         if index < wide {
@@ -101,10 +105,14 @@ fn whole_indices(indices: &Tensor) -> Result<Vec<i64>, Decline> {
                 .map(|&index| i64::try_from(index).unwrap_or(i64::MAX))
                 .collect());
         }
-        _ => indices.to_f64s().ok_or_else(|| Decline::invalid("the indices are not numbers"))?,
+        _ => indices.to_f64s().ok_or_else(|| Decline::invalid("the operand 'indices' has no numeric type"))?,
     };
     let whole = |value: f64| if value.fract() == 0.0 { Ok(value as i64) } else { Err(()) };
-    floats.into_iter().map(whole).collect::<Result<_, _>>().map_err(|()| Decline::unsupported("an index is fractional"))
+    floats
+        .into_iter()
+        .map(whole)
+        .collect::<Result<_, _>>()
+        .map_err(|()| Decline::unsupported("an element of 'indices' is not an integer"))
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -116,9 +124,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         _ => None,
     };
     let depth = depth.filter(|&depth| depth > 0).and_then(|depth| usize::try_from(depth).ok());
-    let depth = depth.ok_or_else(|| Decline::invalid("'depth' should be one number above 0"))?;
+    let depth = depth.ok_or_else(|| Decline::invalid("the operand 'depth' is not a single positive number"))?;
     if values.shape() != [2] {
-        return Err(Decline::invalid(format!("'values' has dims {:?} instead of [2]", values.shape())));
+        return Err(Decline::invalid(format!("the operand 'values' has shape {:?} instead of [2]", values.shape())));
     }
     let mut shape = indices.shape().to_vec();
     shape.insert(axis.min(indices.rank()), depth);
@@ -127,7 +135,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         if count(&shape)? == 0 { Vec::new() } else { hot(&whole_indices(indices)?, &shape, axis, cx.version)? };
     let result = moved(&[values], &|operands| match operands {
         [values] => one_hot(values, &shape, &starts),
-        _ => Err(Decline::invalid("the operator needs one pair of values")),
+        _ => Err(Decline::invalid("the operand 'values' does not have two elements")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }

@@ -8,7 +8,7 @@ use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 /// # Errors
 /// There are NaNs or complex numbers, which have no order.
 pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
-    let unordered = || Decline::unsupported(format!("{} has no order", tensor.dtype()));
+    let unordered = || Decline::unsupported(format!("the element type {} has no order", tensor.dtype()));
     if let Some(strings) = tensor.strings() {
         let mut sorted: Vec<&bytes::Bytes> = strings.iter().collect();
         sorted.sort_unstable();
@@ -33,7 +33,7 @@ pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
         let floats = tensor.to_f64s().ok_or_else(unordered)?;
         floats.into_iter().map(key).collect()
     });
-    if ordered { Ok(keys) } else { Err(Decline::unsupported("the operand has NaN, which has no order")) }
+    if ordered { Ok(keys) } else { Err(Decline::unsupported("the operand contains NaN, which has no order")) }
 }
 
 /// The bits of a float, which is no NaN, such that they compare as it does.

@@ -44,7 +44,7 @@ fn mode(site: &Site<'_>) -> Result<Mode, Refusal> {
         Some("reflect") => Ok(Mode::Reflect),
         Some("edge") => Ok(Mode::Edge),
         Some("wrap") if site.version >= 19 => Ok(Mode::Wrap),
-        Some(mode) => Err(Refusal::invalid(format!("'{mode}' is no mode"))),
+        Some(mode) => Err(Refusal::invalid(format!("attribute 'mode' is '{mode}', which is not defined"))),
     }
 }
 
@@ -56,10 +56,9 @@ fn pads_attribute(version: i64) -> &'static str {
 /// Begins and ends for each of `rank` axes from pads for some of them. Axes not named have `none`.
 fn per_axis<T: Clone>(pads: &[T], axes: Option<&[usize]>, rank: usize, none: T) -> Result<Vec<(T, T)>, Refusal> {
     let number = axes.map_or(rank, <[usize]>::len);
-    let (begins, ends) = pads
-        .split_at_checked(number)
-        .filter(|(_, ends)| ends.len() == number)
-        .ok_or_else(|| Refusal::invalid(format!("there are {} pads for {number} axes", pads.len())))?;
+    let (begins, ends) = pads.split_at_checked(number).filter(|(_, ends)| ends.len() == number).ok_or_else(|| {
+        Refusal::invalid(format!("'pads' has {} elements, but must have two for each of the {number} axes", pads.len()))
+    })?;
     let mut result = vec![(none.clone(), none); rank];
     for (at, (begin, end)) in begins.iter().zip(ends).enumerate() {
         let axis = axes.map_or(Some(at), |axes| axes.get(at).copied());
@@ -84,8 +83,8 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     // ONNX Runtime takes a matrix of one row as long as it computes it, and does not load the model where it is constant.
     match cx.input(1).and_then(Fact::rank).filter(|_| stated.is_none()) {
         None | Some(1) => {}
-        Some(2) => return Err(Refusal::lax("the pads are not a vector")),
-        Some(_) => return Err(Refusal::invalid("the pads are not a vector")),
+        Some(2) => return Err(Refusal::lax("the operand 'pads' is not a vector")),
+        Some(_) => return Err(Refusal::invalid("the operand 'pads' is not a vector")),
     }
     let Some(shape) = data.shape() else {
         let known = if let Some(pads) = stated { Some(pads.len()) } else { cx.input(1).and_then(Fact::static_len) };
@@ -112,14 +111,17 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
         if let (Some(begin), Some(end)) = (begin.as_const_int(), end.as_const_int())
             && [begin, end, dim.as_const().unwrap_or(0)].map(i128::from).iter().sum::<i128>() > i64::MAX.into()
         {
-            return Err(Refusal::invalid("the sum of a dim and its pads overflows"));
+            return Err(Refusal::invalid("the sum of a dim and the two pads of the axis overflows"));
         }
         let size = match (begin, end) {
             (Scalar::Int(begin), Scalar::Int(end)) => scope.add(dim, &scope.add(begin, end)),
             _ => cx.fresh_dim(),
         };
         if size.as_const().is_some_and(|size| size < 0) {
-            return Err(Refusal::invalid(format!("the pads remove more than the dim of {}", scope.format(dim))));
+            return Err(Refusal::invalid(format!(
+                "negative pads remove more elements than the dim {}",
+                scope.format(dim)
+            )));
         }
         dims.push(size);
     }
@@ -155,7 +157,7 @@ fn fill_of(dtype: DType, value: f32) -> Option<Tensor> {
 fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode: Mode) -> Fact {
     follow(fact, &[data, fill], &|operands| match operands {
         [data, fill] => padded(data, fill, &margins(data.shape(), pads, mode)?),
-        _ => Err(Decline::invalid("the operator needs data and a fill value of one type")),
+        _ => Err(Decline::invalid("'data' and 'constant_value' have different types")),
     })
 }
 
@@ -232,7 +234,7 @@ fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let (rank, mode) = (data.rank(), mode(cx)?);
     let pads = given_list(cx, 11, pads_attribute(cx.version), 1)?;
-    let pads = pads.ok_or_else(|| Decline::invalid("there are no pads"))?;
+    let pads = pads.ok_or_else(|| Decline::invalid("the operand 'pads' is missing"))?;
     let axes = if cx.version >= 18 && cx.has_input(3) { Some(distinct_axes(&cx.ints(3)?, rank)?) } else { None };
     let pads = per_axis(&pads, axes.as_deref(), rank, 0)?;
     let given = if cx.version >= 11 { cx.optional_tensor(2)? } else { None };
@@ -245,7 +247,12 @@ fn eval_pad(cx: &mut EvalCx<'_>) -> EvalResult {
             match fill {
                 Some(fill) => fill,
                 None if mode != Mode::Constant => Tensor::zeros(data.dtype(), &[])?,
-                None => return Err(Decline::unsupported(format!("{} has no fill value", data.dtype()))),
+                None => {
+                    return Err(Decline::unsupported(format!(
+                        "the element type {} has no default for 'constant_value'",
+                        data.dtype()
+                    )));
+                }
             }
         }
     };
@@ -261,7 +268,7 @@ fn pad_by(cx: &EvalCx<'_>, data: &Tensor, fill: &Tensor, pads: &[(i64, i64)], mo
     cx.budget().take_bytes(positions.saturating_mul(size_of::<usize>()))?;
     moved(&[data, fill], &|operands| match operands {
         [data, fill] => padded(data, fill, &margins),
-        _ => Err(Decline::invalid("the operator needs data and a fill value of one type")),
+        _ => Err(Decline::invalid("'data' and 'constant_value' have different types")),
     })
 }
 
@@ -314,11 +321,13 @@ fn margins(shape: &[usize], pads: &[(i64, i64)], mode: Mode) -> Result<Vec<Margi
 }
 
 fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Decline> {
-    let too_large = || Decline::OverBudget("the result is not addressable".into());
+    let too_large = || Decline::OverBudget("the result exceeds the address space".into());
     let wide = i64::try_from(dim).map_err(|_| too_large())?;
     let size = wide.checked_add(begin).and_then(|size| size.checked_add(end)).ok_or_else(too_large)?;
     if size < 0 {
-        return Err(Decline::invalid(format!("the pads {begin} and {end} remove more than the dim of {dim}")));
+        return Err(Decline::invalid(format!(
+            "the negative pads {begin} and {end} remove more elements than the dim {dim}"
+        )));
     }
     // Cutting may reach over the other end, where the constant fill takes over.
     #[allow(clippy::disallowed_methods, reason = "how much a negative pad cuts off")]
@@ -331,17 +340,22 @@ fn margin(dim: usize, begin: i64, end: i64, mode: Mode) -> Result<Margin, Declin
     let (before, start, kept, after) = (positive(before)?, positive(start)?, positive(kept)?, positive(after)?);
     let repeats = before > 0 || after > 0;
     if repeats && mode != Mode::Constant && kept == 0 {
-        return Err(Decline::invalid(format!("no element of a dim of {dim} remains to repeat")));
+        return Err(Decline::invalid(format!(
+            "the negative pads leave no element of the dim {dim} to repeat at the edge"
+        )));
     }
     if mode == Mode::Reflect && before.max(after) >= kept.max(1) {
-        return Err(Decline::unsupported(format!("{} elements are mirrored from {kept}", before.max(after))));
+        return Err(Decline::unsupported(format!(
+            "'pads' adds {} reflected elements to a dim of {kept}, which has too few elements to reflect",
+            before.max(after)
+        )));
     }
     Ok(Margin { before, start, kept, after, mode })
 }
 
 fn padded(data: &Tensor, fill: &Tensor, margins: &[Margin]) -> Result<Tensor, Decline> {
     if fill.len() != 1 {
-        return Err(Decline::invalid(format!("the fill has {} elements instead of one", fill.len())));
+        return Err(Decline::invalid(format!("'constant_value' has {} elements instead of 1", fill.len())));
     }
     let shape: Vec<usize> = margins.iter().map(Margin::len).collect();
     let mut builder = Builder::new(data, count(&shape)?)?;
@@ -399,7 +413,7 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
     let axes = center_axes(cx, shape.len())?;
     let elements = elements_of(target).unwrap_or_else(|| vec![Scalar::Unknown; axes.len()]);
     if elements.len() != axes.len() {
-        let reason = format!("there are {} sizes for {} axes", elements.len(), axes.len());
+        let reason = format!("'pads' has {} elements, but 'axes' has {}", elements.len(), axes.len());
         return Err(if elements.len() == 1 { Refusal::lax(reason) } else { Refusal::invalid(reason) });
     }
     let mut dims = shape.to_vec();
@@ -407,7 +421,7 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
         let Some(dim) = dims.get_mut(axis) else { continue };
         *dim = match element {
             Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
-                return Err(Refusal::lax("a size is negative"));
+                return Err(Refusal::lax("an element of 'shape' is negative"));
             }
             // Of a size below 0 the text says nothing, and ONNX Runtime makes it 0.
             Scalar::Int(size) => cx.scope().max(&Dim::constant(0), &size),
@@ -428,7 +442,7 @@ fn center_pads(from: &[usize], to: &[usize]) -> Result<Vec<(i64, i64)>, Decline>
         let difference = i64::try_from(to).ok()?.checked_sub(i64::try_from(from).ok()?)?;
         Some((difference / 2, difference - difference / 2))
     });
-    pads.collect::<Option<_>>().ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))
+    pads.collect::<Option<_>>().ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))
 }
 
 /// The sizes are constants before and after.
@@ -447,7 +461,7 @@ fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {
     let axes = center_axes(cx, data.rank())?;
     let target = sizes(&cx.ints(1)?)?;
     if target.len() != axes.len() {
-        return Err(Decline::invalid(format!("there are {} sizes for {} axes", target.len(), axes.len())));
+        return Err(Decline::invalid(format!("'pads' has {} elements, but 'axes' has {}", target.len(), axes.len())));
     }
     let mut shape = data.shape().to_vec();
     for (&axis, size) in axes.iter().zip(target) {
@@ -457,7 +471,9 @@ fn eval_center(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let pads = center_pads(data.shape(), &shape)?;
     let fill = fill_of(data.dtype(), 0.0);
-    let fill = fill.ok_or_else(|| Decline::unsupported(format!("{} has no fill value", data.dtype())))?;
+    let fill = fill.ok_or_else(|| {
+        Decline::unsupported(format!("the element type {} has no default for 'constant_value'", data.dtype()))
+    })?;
     Ok(vec![Data::Tensor(pad_by(cx, data, &fill, &pads, Mode::Constant)?)])
 }
 

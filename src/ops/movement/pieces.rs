@@ -12,7 +12,7 @@ pub(in crate::ops) fn concat(cx: &EvalCx<'_>, tensors: &[Tensor], axis: usize) -
     let first =
         tensors.first().ok_or_else(|| Decline::unsupported("the type and shape of an empty sequence are unknown"))?;
     if axis >= first.rank() {
-        return Err(Decline::invalid(format!("there is no axis {axis}")));
+        return Err(Decline::invalid(format!("axis {axis} is out of range")));
     }
     concat_within(cx, &tensors.iter().collect::<Vec<_>>(), axis)
 }

@@ -11,7 +11,7 @@
 //! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
 
 use super::moves;
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 
 use crate::dim::{Dim, Law, Scope};
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
@@ -26,9 +26,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11,
 fn element(cx: &InferCx<'_>, i: usize) -> Result<Scalar, Refusal> {
     let fact = cx.required(i)?;
     match fact.static_len() {
-        Some(length) if length != 1 => {
-            Err(Refusal::invalid(format!("operand {i} has {length} elements instead of one")))
-        }
+        Some(length) if length != 1 => Err(Refusal::invalid(format!("operand {i} has {length} elements instead of 1"))),
         _ => Ok(fact.elements().and_then(|elements| elements.first().cloned()).unwrap_or(Scalar::Unknown)),
     }
 }
@@ -55,7 +53,7 @@ fn count(cx: &InferCx<'_>, delta: Scalar) -> InferResult {
     let length = match (&start, &limit, &delta) {
         (Scalar::Int(start), Scalar::Int(limit), Scalar::Int(delta)) => {
             if delta.is_const(0) {
-                return Err(Refusal::invalid("the delta is 0"));
+                return Err(Refusal::invalid("the operand 'delta' is 0"));
             }
             int_length(scope, start, limit, delta)
         }
@@ -127,10 +125,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (start, limit, delta) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let dtype = start.dtype();
     if [start, limit, delta].iter().any(|operand| operand.len() != 1 || operand.dtype() != dtype) {
-        return Err(Decline::invalid("the operands should be one element each, of one type"));
+        return Err(Decline::invalid("'start', 'limit' and 'delta' are not single elements of one type"));
     }
     if matches!(dtype, DType::Float16 | DType::Bfloat16) && cx.attr_int("stash_type")?.unwrap_or(1) != 1 {
-        return Err(Decline::unsupported("only float is supported as stash type"));
+        return Err(Decline::unsupported("attribute 'stash_type' is not float"));
     }
     let ints = [start, limit, delta].map(Tensor::to_i64s).map(|ints| ints.and_then(|ints| ints.first().copied()));
     if let [Some(start), Some(limit), Some(delta)] = ints {
@@ -143,10 +141,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
                 <T as Number>::from_i64(start.wrapping_add(distance))
             });
             Tensor::from_vec(&[length], values)?
-        }, else => return Err(Decline::unsupported(format!("a range of {dtype}"))));
+        }, else => return Err(Decline::unsupported(format!("a Range of {dtype} is not supported"))));
         return Ok(vec![Data::Tensor(result)]);
     }
-    let unsupported = || Decline::unsupported(format!("a range of {dtype}"));
+    let unsupported = || Decline::unsupported(format!("a Range of {dtype} is not supported"));
     let floats =
         [start, limit, delta].map(Tensor::to_f64s).map(|floats| floats.and_then(|floats| floats.first().copied()));
     let [Some(start), Some(limit), Some(delta)] = floats else { return Err(unsupported()) };
@@ -155,7 +153,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(dtype, &[length])?;
     cx.budget().take_work(length as u64)?;
     if !is_sum(start, delta, length, single) {
-        return Err(Decline::unsupported("some runtimes accumulate the steps of a range, others multiply them"));
+        return Err(Decline::unsupported(
+            "runtimes round differently: some add 'delta' repeatedly, and others multiply 'delta' by the position",
+        ));
     }
     let result = dispatch_numeric!(dtype, T => {
         let values = counted(length, &|base, at| {
@@ -188,7 +188,7 @@ fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) 
         out.iter_mut().zip(0..).for_each(|(out, at)| *out = each(piece * PIECE, at));
     };
     if length > 4 * PIECE {
-        threads::pieces_mut(&mut values, PIECE).enumerate().for_each(fill);
+        threads::for_each(values.chunks_mut(PIECE).enumerate(), fill);
     } else {
         values.chunks_mut(PIECE).enumerate().for_each(fill);
     }
@@ -197,29 +197,35 @@ fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) 
 
 fn int_count(start: i64, limit: i64, delta: i64) -> Result<usize, Decline> {
     if delta == 0 {
-        return Err(Decline::invalid("the delta is 0"));
+        return Err(Decline::invalid("the operand 'delta' is 0"));
     }
     let (distance, step) = (i128::from(limit) - i128::from(start), i128::from(delta));
     // Toward each other the quotient is positive, and rounding it up is adding what is left of a step.
     let (distance, step) = if step < 0 { (-distance, -step) } else { (distance, step) };
     let count = if distance <= 0 { 0 } else { (distance - 1) / step + 1 };
-    usize::try_from(count).map_err(|_| Decline::OverBudget(format!("a range of {count} elements")))
+    usize::try_from(count).map_err(|_| {
+        Decline::OverBudget(format!("the result would have {count} elements, which exceed the address space"))
+    })
 }
 
 fn float_count(start: f64, limit: f64, delta: f64, single: bool) -> Result<usize, Decline> {
     if delta == 0.0 || !(limit - start).is_finite() || delta.is_nan() {
-        return Err(Decline::invalid(format!("a range from {start} to {limit} by {delta}")));
+        return Err(Decline::invalid(format!(
+            "'start', 'limit' and 'delta' are {start}, {limit} and {delta}, which give no valid length"
+        )));
     }
     let exact = ((limit - start) / delta).ceil();
     if exact >= 1e15 {
-        return Err(Decline::OverBudget(format!("a range of {exact} elements")));
+        return Err(Decline::OverBudget(format!(
+            "the result would have {exact} elements, which exceed the address space"
+        )));
     }
     if single {
         // Runtimes subtract, and some divide too, in the operands' own precision.
         let distance = limit as f32 - start as f32;
         let (mixed, own) = ((f64::from(distance) / delta).ceil(), f64::from((distance / delta as f32).ceil()));
         if mixed.max(0.0) != exact.max(0.0) || own.max(0.0) != exact.max(0.0) {
-            return Err(Decline::unsupported("the length depends on how the quotient is rounded"));
+            return Err(Decline::unsupported("the rounding of ('limit' − 'start') / 'delta' determines the length"));
         }
     }
     Ok(if exact > 0.0 { exact as usize } else { 0 })

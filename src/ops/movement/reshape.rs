@@ -145,13 +145,13 @@ impl Reader<'_> {
         let copied = self.operand.as_ref().map(|operand| operand.dims.get(at));
         match (size.as_const(), copied) {
             (None, _) => self.symbolic_entry(at, size, copied),
-            (Some(0), Some(None)) if self.zero_copies => {
-                Err(Refusal::invalid(format!("entry {at} of the target copies a dim that the operand does not have")))
-            }
+            (Some(0), Some(None)) if self.zero_copies => Err(Refusal::invalid(format!(
+                "element {at} of 'shape' is 0, which copies a dim that 'data' does not have"
+            ))),
             (Some(0), Some(Some(copied))) if self.zero_copies => Ok(TargetDim::Size(copied.clone())),
             (Some(0), None) if self.zero_copies => Ok(TargetDim::Open),
             (Some(-1), _) => Ok(TargetDim::Rest),
-            (Some(size), _) if size < 0 => Err(Refusal::invalid(format!("the target has an entry of {size}"))),
+            (Some(size), _) if size < 0 => Err(Refusal::invalid(format!("'shape' contains {size}"))),
             (Some(_), _) => Ok(TargetDim::Size(size.clone())),
         }
     }
@@ -274,7 +274,7 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
     let scope = cx.scope();
     let rests = target.iter().filter(|element| element.as_const_int() == Some(-1)).count();
     if rests > 1 {
-        return Err(Refusal::invalid("the target has more than one -1"));
+        return Err(Refusal::invalid("'shape' contains -1 more than once"));
     }
     let reader = Reader { scope, operand, zero_copies: zero_copies(cx)?, has_rest: rests > 0, target };
     let entries = target.iter().enumerate().map(|(at, element)| reader.entry(at, element));
@@ -328,7 +328,7 @@ fn target_dims(cx: &InferCx<'_>, operand: Option<Operand<'_>>, target: &[Scalar]
         && scope.eq(total, &product).is_no()
     {
         let (from, to) = (scope.format(total), scope.format(&product));
-        return Err(Refusal::invalid(format!("the operand has {from} elements and the target {to}")));
+        return Err(Refusal::invalid(format!("'data' has {from} elements, but 'shape' requires {to}")));
     }
     let filled = scope.ge(&product, &Dim::constant(1)).is_yes();
     let hole = match entries.iter().find(|entry| !is_settled(entry)) {
@@ -388,10 +388,10 @@ fn rest(scope: &Scope, total: &Dim, others: &[Dim]) -> Result<Option<Dim>, Refus
         return Ok(Some(rest));
     }
     match (total.as_const(), product.as_const()) {
-        (_, Some(0)) => Err(Refusal::invalid("the target has both a -1 and a size of 0")),
-        (Some(total), Some(product)) => {
-            Err(Refusal::invalid(format!("{total} elements do not fill rows of {product} elements each")))
-        }
+        (_, Some(0)) => Err(Refusal::invalid("'shape' contains both -1 and a size of 0")),
+        (Some(total), Some(product)) => Err(Refusal::invalid(format!(
+            "the number of elements of 'data' ({total}) is not a multiple of {product}, the product of the sizes in 'shape'"
+        ))),
         // The run could not succeed if the division left a remainder, or nothing to divide by.
         _ => Ok(Some(scope.floor_div(&total, &scope.max(&product, &Dim::constant(1))))),
     }
@@ -410,7 +410,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         let rank = match target.shape() {
             None => None,
             Some([length]) => length.as_const().and_then(|length| usize::try_from(length).ok()),
-            Some(dims) => return Err(Refusal::invalid(format!("the target is a tensor of rank {}", dims.len()))),
+            Some(dims) => {
+                return Err(Refusal::invalid(format!("the operand 'shape' has rank {} instead of 1", dims.len())));
+            }
         };
         match elements_of(target) {
             Some(elements) => elements,
@@ -445,20 +447,22 @@ fn resolve(from: &[usize], target: &[i64], zero_copies: bool) -> Result<Vec<usiz
     for (at, &size) in target.iter().enumerate() {
         shape.push(match size {
             0 if zero_copies => *from.get(at).ok_or_else(|| {
-                Decline::invalid(format!("entry {at} of the target copies a dim that the operand does not have"))
+                Decline::invalid(format!("element {at} of 'shape' is 0, which copies a dim that 'data' does not have"))
             })?,
-            -1 if rest.replace(at).is_some() => return Err(Decline::invalid("the target has more than one -1")),
+            -1 if rest.replace(at).is_some() => return Err(Decline::invalid("'shape' contains -1 more than once")),
             // Neutral in the product of the others.
             -1 => 1,
-            size => {
-                usize::try_from(size).map_err(|_| Decline::invalid(format!("the target has an entry of {size}")))?
-            }
+            size => usize::try_from(size).map_err(|_| Decline::invalid(format!("'shape' contains {size}")))?,
         });
     }
     if let Some(at) = rest {
         let (total, others) = (count(from)?, count(&shape)?);
         let rest = total.checked_div(others).filter(|rest| rest.checked_mul(others) == Some(total));
-        let fails = || Decline::invalid(format!("{total} elements do not fill rows of {others} elements each"));
+        let fails = || {
+            Decline::invalid(format!(
+                "the number of elements of 'data' ({total}) is not a multiple of {others}, the product of the sizes in 'shape'"
+            ))
+        };
         *shape.get_mut(at).ok_or_else(fails)? = rest.ok_or_else(fails)?;
     }
     Ok(shape)

@@ -31,7 +31,9 @@ fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {
     match (site.attr_int("time_axis")?.unwrap_or(0), site.attr_int("batch_axis")?.unwrap_or(1)) {
         (0, 1) => Ok(true),
         (1, 0) => Ok(false),
-        (time, batch) => Err(Refusal::invalid(format!("time is axis {time} and the batch axis {batch}"))),
+        (time, batch) => Err(Refusal::invalid(format!(
+            "'time_axis' is {time} and 'batch_axis' is {batch}, but must be 0 and 1, or 1 and 0"
+        ))),
     }
 }
 
@@ -39,13 +41,13 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let time_first = time_first(cx)?;
     if let Some(rank) = data.rank().filter(|&rank| rank < 2) {
-        return Err(Refusal::invalid(format!("the operand is of rank {rank}")));
+        return Err(Refusal::invalid(format!("the rank of the input is {rank}, which is less than 2")));
     }
     let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
     let Some(lengths) = cx.const_ints(1) else { return Ok(vec![fact]) };
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => reversed(data, &lengths, time_first),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })])
 }
 
@@ -66,7 +68,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let lengths = cx.ints(1)?;
     let result = moved(&[data], &|operands| match operands {
         [data] => reversed(data, &lengths, time_first),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }
@@ -74,14 +76,18 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 fn reversed(data: &Tensor, lengths: &[i64], time_first: bool) -> Result<Tensor, Decline> {
     let shape = data.shape();
     let (&[first, second], rest) =
-        shape.split_first_chunk::<2>().ok_or_else(|| Decline::invalid("the operand is of rank below 2"))?;
+        shape.split_first_chunk::<2>().ok_or_else(|| Decline::invalid("the rank of the input is less than 2"))?;
     let (steps, batch) = if time_first { (first, second) } else { (second, first) };
     if lengths.len() != batch {
-        return Err(Decline::invalid(format!("there are {} lengths for {batch} batch entries", lengths.len())));
+        return Err(Decline::invalid(format!(
+            "'sequence_lens' has {} elements, but the batch size is {batch}",
+            lengths.len()
+        )));
     }
     let fits = |&length: &i64| usize::try_from(length).ok().filter(|&length| length <= steps);
     let lengths = lengths.iter().map(fits).collect::<Option<Vec<usize>>>();
-    let lengths = lengths.ok_or_else(|| Decline::invalid(format!("a length is not from 0 to {steps}")))?;
+    let lengths = lengths
+        .ok_or_else(|| Decline::invalid(format!("an element of 'sequence_lens' is not between 0 and {steps}")))?;
     let mut builder = Builder::new(data, count(shape)?)?;
     if data.is_empty() {
         return builder.finish(shape);

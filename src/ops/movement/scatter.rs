@@ -53,7 +53,7 @@ pub(super) fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
         Some("mul") => Reduction::Mul,
         Some("max") if site.version >= 18 => Reduction::Max,
         Some("min") if site.version >= 18 => Reduction::Min,
-        Some(name) => return Err(Refusal::invalid(format!("'{name}' is no reduction"))),
+        Some(name) => return Err(Refusal::invalid(format!("attribute 'reduction' is '{name}', which is not defined"))),
     })
 }
 
@@ -80,7 +80,7 @@ fn infer_scattered(
     };
     let (starts, run) = places(&shape, &index_shape, &values)?;
     if starts.len().checked_mul(run) != Some(updates.len()) {
-        return Err(Refusal::invalid("the dims of the updates do not match the indices"));
+        return Err(Refusal::invalid("the shape of 'updates' does not fit the shape of 'indices'"));
     }
     let mut written = vec![false; elements.len()];
     let places = starts.iter().flat_map(|&start| start..start.saturating_add(run));
@@ -120,7 +120,7 @@ fn infer_elements(cx: &mut InferCx<'_>) -> InferResult {
         if let (Some(data), Some(other)) = (cx.rank(0), cx.rank(operand))
             && data != other
         {
-            return Err(Refusal::invalid(format!("operand {operand} is of rank {other} but the data of {data}")));
+            return Err(Refusal::invalid(format!("operand {operand} has rank {other}, but 'data' has rank {data}")));
         }
     }
     infer_scattered(cx, |data, indices, values| element_starts(data, indices, axis, values).map(|starts| (starts, 1)))
@@ -145,7 +145,7 @@ fn eval_elements(cx: &mut EvalCx<'_>) -> EvalResult {
     let axis = scatter_axis(cx, data.rank())?;
     if updates.shape() != indices.shape() {
         return Err(Decline::invalid(format!(
-            "updates of dims {:?} and indices of dims {:?} differ",
+            "'updates' and 'indices' have different shapes: {:?} and {:?}",
             updates.shape(),
             indices.shape()
         )));
@@ -160,7 +160,7 @@ fn infer_nd(cx: &mut InferCx<'_>) -> InferResult {
     if let (Some(rank), Some(last)) = (cx.rank(0), last)
         && i64::try_from(rank).is_ok_and(|rank| last > rank)
     {
-        return Err(Refusal::invalid(format!("{last} indices point into {rank} axes")));
+        return Err(Refusal::invalid(format!("the last dim of 'indices' is {last}, but 'data' has only {rank} axes")));
     }
     infer_scattered(cx, |data, indices, values| {
         let starts = tuple_places(data, indices, 0, values)?;
@@ -170,11 +170,20 @@ fn infer_nd(cx: &mut InferCx<'_>) -> InferResult {
 
 fn eval_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     let (data, indices, updates) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
-    let (&last, tuples) = indices.shape().split_last().ok_or_else(|| Decline::invalid("the indices are a scalar"))?;
+    let (&last, tuples) =
+        indices.shape().split_last().ok_or_else(|| Decline::invalid("the operand 'indices' is a scalar"))?;
     let rest = data.shape().get(last..);
-    let rest = rest.ok_or_else(|| Decline::invalid(format!("{last} indices point into {} axes", data.rank())))?;
+    let rest = rest.ok_or_else(|| {
+        Decline::invalid(format!(
+            "the last dim of 'indices' is {last}, but 'data' has only {} axes after the batch axes",
+            data.rank()
+        ))
+    })?;
     if updates.shape() != [tuples, rest].concat() {
-        return Err(Decline::invalid(format!("updates of dims {:?} do not match their indices", updates.shape())));
+        return Err(Decline::invalid(format!(
+            "'updates' has shape {:?}, which does not fit 'indices'",
+            updates.shape()
+        )));
     }
     claim(cx, data.dtype(), data.shape())?;
     let starts = tuple_places(data.shape(), indices.shape(), 0, &index_values(indices)?)?;
@@ -184,7 +193,11 @@ fn eval_nd(cx: &mut EvalCx<'_>) -> EvalResult {
 /// The data with runs of `run` updates at each of `starts`, which are multiples of it.
 fn scattered(data: &Tensor, updates: &Tensor, starts: &[usize], run: usize, how: Reduction) -> Result<Tensor, Decline> {
     if data.dtype() != updates.dtype() {
-        return Err(Decline::invalid(format!("updates of {} meet data of {}", updates.dtype(), data.dtype())));
+        return Err(Decline::invalid(format!(
+            "'updates' has type {}, but 'data' has type {}",
+            updates.dtype(),
+            data.dtype()
+        )));
     }
     if data.is_empty() || updates.is_empty() {
         return Ok(data.clone());
@@ -194,10 +207,12 @@ fn scattered(data: &Tensor, updates: &Tensor, starts: &[usize], run: usize, how:
     }
     let result = moved(&[data, updates], &|operands| match operands {
         [data, updates] => overwrite(data, updates, starts, run),
-        _ => Err(Decline::invalid("the operator needs data and updates of one type")),
+        _ => Err(Decline::invalid("'data' and 'updates' have different element types")),
     })?;
     if repeats(starts, run, data.len()) {
-        return Err(Decline::unsupported("an index occurs twice, and the standard does not define which update wins"));
+        return Err(Decline::unsupported(
+            "an index occurs twice, and the standard does not define the order of the writes",
+        ));
     }
     Ok(result)
 }
@@ -217,7 +232,8 @@ fn repeats(starts: &[usize], run: usize, len: usize) -> bool {
 }
 
 fn reduced(data: &Tensor, updates: &Tensor, starts: &[usize], run: usize, how: Reduction) -> Result<Tensor, Decline> {
-    let fails = || Decline::unsupported(format!("{} is not reduced", data.dtype()));
+    let fails =
+        || Decline::unsupported(format!("the reduction is not supported for the element type {}", data.dtype()));
     dispatch_numeric!(data.dtype(), T => reduced_numbers::<T>(data, updates, starts, run, how), else => {
         // Truth values add and multiply as in numpy and ONNX Runtime: or, and.
         let (mut result, updates) = data.bools().zip(updates.bools()).ok_or_else(fails)?;
@@ -240,7 +256,7 @@ fn reduced_numbers<T: Number>(
     run: usize,
     how: Reduction,
 ) -> Result<Tensor, Decline> {
-    let fails = || Decline::invalid("the updates do not fit the data");
+    let fails = || Decline::invalid("the shape of 'updates' does not fit the shape of 'data'");
     let mut result = data.elements::<T>().ok_or_else(fails)?.into_owned();
     let updates = updates.elements::<T>().ok_or_else(fails)?;
     for (&start, updates) in starts.iter().zip(updates.chunks(run.max(1))) {
@@ -252,7 +268,9 @@ fn reduced_numbers<T: Number>(
                 Reduction::None => update,
                 Reduction::Max | Reduction::Min => {
                     let order = (*element).partial_cmp(&update);
-                    let order = order.ok_or_else(|| Decline::unsupported("an operand of max or min is NaN"))?;
+                    let order = order.ok_or_else(|| {
+                        Decline::unsupported("'data' or 'updates' contains NaN, for which the reductions 'max' and 'min' are not defined")
+                    })?;
                     let keep = if how == Reduction::Max { order.is_ge() } else { order.is_le() };
                     if keep { *element } else { update }
                 }
@@ -266,12 +284,12 @@ fn reduced_numbers<T: Number>(
 fn sequence(site: &Site<'_>, rank: usize) -> Result<(usize, bool), Refusal> {
     let axis = axis_in(site.attr_int("axis")?.unwrap_or(-2), rank)?;
     if axis == 0 {
-        return Err(Refusal::invalid("the sequence axis is that of the batch"));
+        return Err(Refusal::invalid("the sequence axis is the batch axis"));
     }
     match site.attr_str("mode")? {
         None | Some("linear") => Ok((axis, false)),
         Some("circular") => Ok((axis, true)),
-        Some(mode) => Err(Refusal::invalid(format!("'{mode}' is no mode"))),
+        Some(mode) => Err(Refusal::invalid(format!("attribute 'mode' is '{mode}', which is not defined"))),
     }
 }
 
@@ -286,7 +304,7 @@ fn infer_tensor_scatter(cx: &mut InferCx<'_>) -> InferResult {
         (Some(past), Some(update)) => {
             if past.len() != update.len() {
                 return Err(Refusal::invalid(format!(
-                    "an update of rank {} of a cache of {}",
+                    "the update has rank {}, but 'past_cache' has rank {}",
                     update.len(),
                     past.len()
                 )));
@@ -309,7 +327,11 @@ fn eval_tensor_scatter(cx: &mut EvalCx<'_>) -> EvalResult {
     let pairs = past.shape().iter().zip(update.shape()).enumerate();
     let mut differ = pairs.filter(|&(at, (past, update))| if at == axis { update > past } else { update != past });
     if past.rank() != update.rank() || differ.next().is_some() {
-        return Err(Decline::invalid(format!("an update of {:?} of a cache of {:?}", update.shape(), past.shape())));
+        return Err(Decline::invalid(format!(
+            "the update has shape {:?}, which does not fit 'past_cache' of shape {:?}",
+            update.shape(),
+            past.shape()
+        )));
     }
     claim(cx, past.dtype(), past.shape())?;
     if update.is_empty() {
@@ -320,15 +342,20 @@ fn eval_tensor_scatter(cx: &mut EvalCx<'_>) -> EvalResult {
     let batch = past.shape().first().copied().unwrap_or(0);
     let writes = if cx.has_input(2) { cx.ints(2)? } else { vec![0; batch] };
     if writes.len() != batch {
-        return Err(Decline::invalid(format!("there are {} write indices for {batch} batch entries", writes.len())));
+        return Err(Decline::invalid(format!(
+            "'write_indices' has {} elements, but the batch size is {batch}",
+            writes.len()
+        )));
     }
     let mut starts = Vec::with_capacity(prefixes.saturating_mul(length));
     for prefix in 0..prefixes {
         let write = writes.get(prefix / (prefixes / batch).max(1)).and_then(|&write| usize::try_from(write).ok());
-        let write = write.ok_or_else(|| Decline::invalid("a write index is negative"))?;
+        let write = write.ok_or_else(|| Decline::invalid("an element of 'write_indices' is negative"))?;
         let fits = write.checked_add(length).is_some_and(|end| circular || end <= room);
         if !fits {
-            return Err(Decline::invalid(format!("{length} elements from {write} on exceed {room}")));
+            return Err(Decline::invalid(format!(
+                "{length} elements from position {write} exceed the cache of length {room}"
+            )));
         }
         // There are elements, so neither the room nor the prefixes are 0, and all products are within the cache.
         starts.extend((write..write + length).map(|at| (prefix * room + at % room) * run));

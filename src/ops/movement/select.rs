@@ -43,7 +43,9 @@ fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
             let size = cx.scope().product(shape);
             if shape.is_empty() {
                 // ONNX Runtime, where it knows the shape, infers another than it computes, and the run fails.
-                return Err(Refusal::lax("the standard defines no index for a scalar, but ONNX Runtime returns one"));
+                return Err(Refusal::lax(
+                    "'X' is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
+                ));
             }
             let rows = Dim::constant(shape.len() as i64);
             let columns = match filled_with_zero(cx) {
@@ -72,7 +74,7 @@ fn filled_with_zero(cx: &InferCx<'_>) -> Option<bool> {
 
 /// Whether each element differs from zero. NaN does, −0 does not.
 fn truths(tensor: &Tensor) -> Result<Vec<bool>, Decline> {
-    let unsupported = || Decline::unsupported(format!("{} has no zero", tensor.dtype()));
+    let unsupported = || Decline::unsupported(format!("the element type {} has no zero", tensor.dtype()));
     if let Some(ints) = tensor.bools() {
         return Ok(ints);
     }
@@ -96,7 +98,9 @@ fn eval_non_zero(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let rank = data.rank();
     if rank == 0 {
-        return Err(Decline::unsupported("the standard defines no index for a scalar, but ONNX Runtime returns one"));
+        return Err(Decline::unsupported(
+            "'X' is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
+        ));
     }
     cx.claim(DType::Bool, data.shape())?;
     let truths = truths(data)?;
@@ -125,7 +129,7 @@ fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = data.dtype();
     let scope = cx.scope();
     if let Some(rank) = condition.rank().filter(|&rank| rank != 1) {
-        return Err(Refusal::invalid(format!("the condition is of rank {rank}")));
+        return Err(Refusal::invalid(format!("the condition has rank {rank} instead of 1")));
     }
     let axis = cx.attr_int("axis")?;
     let axis = axis.zip(data.rank()).map(|(axis, rank)| axis_in(axis, rank)).transpose()?.or(axis.map(|_| 0));
@@ -166,18 +170,18 @@ fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
     let condition: Vec<bool> = condition.into_iter().map(|truth| truth != 0).collect();
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => compressed(data, &condition, axis),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })])
 }
 
 fn eval_compress(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
-    let condition = cx.tensor(1)?.bools().ok_or_else(|| Decline::invalid("the condition should hold booleans"))?;
+    let condition = cx.tensor(1)?.bools().ok_or_else(|| Decline::invalid("the condition is not of type bool"))?;
     let axis = cx.attr_int("axis")?.map(|axis| axis_in(axis, data.rank())).transpose()?;
     claim(cx, data.dtype(), data.shape())?;
     let result = moved(&[data], &|operands| match operands {
         [data] => compressed(data, &condition, axis),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })?;
     Ok(vec![Data::Tensor(result)])
 }
@@ -186,7 +190,9 @@ fn compressed(data: &Tensor, condition: &[bool], axis: Option<usize>) -> Result<
     let dim = axis.map_or(Some(data.len()), |axis| data.shape().get(axis).copied()).unwrap_or(0);
     let places: Vec<usize> = condition.iter().enumerate().filter(|&(_, &truth)| truth).map(|(at, _)| at).collect();
     if places.last().is_some_and(|&last| last >= dim) {
-        return Err(Decline::unsupported(format!("the condition selects an element beyond a dim of {dim}")));
+        return Err(Decline::unsupported(format!(
+            "the condition selects a position that is out of range for a dim of {dim}"
+        )));
     }
     picked(data, &places, axis)
 }
@@ -247,7 +253,7 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
     let axis = cx.attr_int("axis")?.map(|axis| axis_in(axis, data.rank())).transpose()?;
     let ascending = cx.attr_flag("sorted", true)?;
     if axis.is_some() && data.is_empty() {
-        return Err(Decline::unsupported("slices of an empty tensor"));
+        return Err(Decline::unsupported("the input is empty"));
     }
     let (outer, dim, inner) = match axis {
         Some(axis) => around(data.shape(), axis)?,
@@ -308,7 +314,7 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     let values = moved(&[data], &|operands| match operands {
         [data] => picked(data, &firsts, axis),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })?;
     let vector = |list: Vec<usize>| Tensor::vector(list.into_iter().map(|at| at as i64).collect::<Vec<i64>>());
     Ok([values, vector(firsts), vector(groups), Tensor::vector(counts)].map(Data::Tensor).into())

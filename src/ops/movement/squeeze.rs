@@ -96,14 +96,16 @@ fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
     };
     if let Some(&axis) = axes.iter().find(|&&axis| shape.get(axis).is_some_and(|dim| cx.scope().eq(dim, &one).is_no()))
     {
-        return Err(Refusal::invalid(format!("axis {axis} is squeezed but its dim is not 1")));
+        return Err(Refusal::invalid(format!("'axes' contains axis {axis}, whose dim is not 1")));
     }
     let kept = shape.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| dim.clone());
     Ok(vec![renamed(data, dtype, kept.collect())])
 }
 
 fn disputed() -> Refusal {
-    Refusal::unsupported("'axes' is empty: runtimes squeeze every dim of 1, the standard none")
+    Refusal::unsupported(
+        "'axes' is empty: by the standard no axis is removed, but runtimes remove every axis of size 1",
+    )
 }
 
 fn eval_squeeze(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -114,7 +116,7 @@ fn eval_squeeze(cx: &mut EvalCx<'_>) -> EvalResult {
         None => (0..data.rank()).filter(|&axis| data.shape().get(axis) == Some(&1)).collect(),
     };
     if let Some(axis) = axes.iter().find(|&&axis| data.shape().get(axis) != Some(&1)) {
-        return Err(Decline::invalid(format!("axis {axis} is squeezed but its dim is not 1")));
+        return Err(Decline::invalid(format!("'axes' contains axis {axis}, whose dim is not 1")));
     }
     let kept = data.shape().iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &dim)| dim);
     Ok(vec![Data::Tensor(data.reshape(&kept.collect::<Vec<_>>())?)])
@@ -138,7 +140,7 @@ fn infer_unsqueeze(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let dtype = data.dtype();
     match (axes(cx)?, data.shape()) {
-        (List::Absent, _) => Err(Refusal::invalid("there are no axes")),
+        (List::Absent, _) => Err(Refusal::invalid("'axes' is missing")),
         (List::Known(axes), Some(shape)) => {
             let shape = unsqueezed(shape, Dim::constant(1), &axes)?;
             Ok(vec![renamed(data, dtype, shape)])
@@ -157,7 +159,7 @@ const MAX_NEW: usize = 64;
 
 fn eval_unsqueeze(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
-    let axes = given_list(cx, 13, "axes", 1)?.ok_or_else(|| Decline::invalid("there are no axes"))?;
+    let axes = given_list(cx, 13, "axes", 1)?.ok_or_else(|| Decline::invalid("'axes' is missing"))?;
     Ok(vec![Data::Tensor(data.reshape(&unsqueezed(data.shape(), 1, &axes)?)?)])
 }
 

@@ -20,7 +20,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("TopK", &[1, 10, 11, 24], infer, eval)
@@ -34,7 +34,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     } else {
         let size = cx.required(1)?;
         if let Some(length) = size.static_len().filter(|&length| length != 1) {
-            return Err(Refusal::invalid(format!("'K' has {length} elements instead of one")));
+            return Err(Refusal::invalid(format!("the operand 'K' has {length} elements instead of 1")));
         }
         elements_of(size).and_then(|elements| elements.first().and_then(Scalar::as_int).cloned())
     };
@@ -49,7 +49,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
             && (size.as_const().is_some_and(|size| size < 0) || scope.gt(size, dim).is_yes())
         {
             let (size, dim) = (scope.format(size), scope.format(dim));
-            return Err(Refusal::invalid(format!("the first {size} elements of a dim of {dim}")));
+            return Err(Refusal::invalid(format!("'K' is {size}, which is out of range for a dim of {dim}")));
         }
         *dim = size.unwrap_or_else(|| super::dim_up_to(cx, dim));
     }
@@ -70,7 +70,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let largest = cx.version < 11 || cx.attr_flag("largest", true)?;
     let (_, dim, inner) = around(data.shape(), axis)?;
     let size = size.and_then(|size| usize::try_from(size).ok()).filter(|&size| size <= dim);
-    let size = size.ok_or_else(|| Decline::invalid(format!("'k' should be one number up to the dim of {dim}")))?;
+    let size =
+        size.ok_or_else(|| Decline::invalid(format!("'K' is not a single number between 0 and the dim {dim}")))?;
     let mut shape = data.shape().to_vec();
     if let Some(dim) = shape.get_mut(axis) {
         *dim = size;
@@ -94,9 +95,10 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             split.chosen(&sort_keys(data)?, Some)
         }
     };
-    let (places, indices) = found.ok_or_else(|| Decline::unsupported("the operand has NaN, which has no order"))?;
+    let (places, indices) =
+        found.ok_or_else(|| Decline::unsupported("the operand contains NaN, which has no order"))?;
     let values = moved(&[data], &|operands| {
-        let [data] = operands else { return Err(Decline::invalid("the operator needs data of one type")) };
+        let [data] = operands else { return Err(Decline::invalid("the operands have different element types")) };
         let mut builder = Builder::new(data, len)?;
         builder.pick(data, 0, &places)?;
         builder.finish(&shape)
@@ -160,13 +162,11 @@ impl Lanes {
                 unordered.store(true, Ordering::Relaxed);
             }
         };
+        let blocks = places.chunks_mut(own).zip(indices.chunks_mut(own)).enumerate();
         if elements.len() < PARALLEL {
-            places.chunks_mut(own).zip(indices.chunks_mut(own)).enumerate().for_each(fill);
+            blocks.for_each(fill);
         } else {
-            threads::pieces_mut(&mut places, own)
-                .zip(threads::pieces_mut(&mut indices, own))
-                .enumerate()
-                .for_each(fill);
+            threads::for_each(blocks, fill);
         }
         (!unordered.into_inner()).then_some((places, indices))
     }

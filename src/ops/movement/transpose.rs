@@ -41,11 +41,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
 fn permutation(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
     let Some(perm) = site.attr_ints("perm")? else { return Ok((0..rank).rev().collect()) };
     if perm.len() != rank {
-        return Err(Refusal::invalid(format!("'perm' orders {} axes of {rank}", perm.len())));
+        return Err(Refusal::invalid(format!(
+            "attribute 'perm' has {} elements, but the data has rank {rank}",
+            perm.len()
+        )));
     }
     let axes: Option<Vec<usize>> = perm.iter().map(|&axis| usize::try_from(axis).ok()).collect();
     axes.filter(|axes| (0..rank).all(|axis| axes.contains(&axis)))
-        .ok_or_else(|| Refusal::invalid(format!("'perm' {perm:?} is no permutation")))
+        .ok_or_else(|| Refusal::invalid(format!("attribute 'perm' is {perm:?}, which is not a permutation")))
 }
 
 fn transposed(data: &Tensor, permutation: &[usize]) -> Result<Tensor, Decline> {
@@ -63,7 +66,7 @@ fn infer_transpose(cx: &mut InferCx<'_>) -> InferResult {
     let fact = Fact::tensor(data.dtype(), Some(dims));
     Ok(vec![follow(fact, &[data], &|operands| match operands {
         [data] => transposed(data, &permutation),
-        _ => Err(Decline::invalid("the operator needs one data operand")),
+        _ => Err(Decline::invalid("the data operand is not a single tensor")),
     })])
 }
 
@@ -83,13 +86,13 @@ fn eval_transpose(cx: &mut EvalCx<'_>) -> EvalResult {
 fn block(site: &Site<'_>, mode_since: i64) -> Result<(i64, BlockMode), Refusal> {
     let size = site.attr_int("blocksize")?.ok_or_else(|| Refusal::invalid("attribute 'blocksize' is missing"))?;
     if size < 1 {
-        return Err(Refusal::invalid(format!("a block size of {size}")));
+        return Err(Refusal::invalid(format!("attribute 'blocksize' is {size}, which is not valid")));
     }
     let mode = if site.version < mode_since { None } else { site.attr_str("mode")? };
     match mode {
         None | Some("DCR") => Ok((size, BlockMode::DepthColumnRow)),
         Some("CRD") => Ok((size, BlockMode::ColumnRowDepth)),
-        Some(mode) => Err(Refusal::invalid(format!("'{mode}' is no mode"))),
+        Some(mode) => Err(Refusal::invalid(format!("attribute 'mode' is '{mode}', which is not defined"))),
     }
 }
 
@@ -97,7 +100,10 @@ fn block(site: &Site<'_>, mode_since: i64) -> Result<(i64, BlockMode), Refusal> 
 fn quotient(scope: &Scope, dim: &Dim, by: &Dim) -> Result<Dim, Refusal> {
     match (scope.exact_div(dim, by), dim.as_const()) {
         (Some(quotient), _) => Ok(quotient),
-        (None, Some(dim)) => Err(Refusal::invalid(format!("a dim of {dim} is not a multiple of {}", scope.format(by)))),
+        (None, Some(dim)) => Err(Refusal::invalid(format!(
+            "the dim {dim} is not a multiple of {}, which attribute 'blocksize' requires",
+            scope.format(by)
+        ))),
         (None, None) => Ok(scope.floor_div(dim, by)),
     }
 }
@@ -117,7 +123,7 @@ fn infer_blocks(cx: &mut InferCx<'_>, block: i64, to_space: bool) -> InferResult
     let dtype = data.dtype();
     let Some(shape) = data.shape() else { return Ok(vec![super::of_rank(cx, dtype, Some(4))]) };
     let [batch, depth, height, width] = shape else {
-        return Err(Refusal::invalid(format!("the operand is of rank {} instead of 4", shape.len())));
+        return Err(Refusal::invalid(format!("the rank of the input is {} instead of 4", shape.len())));
     };
     let scope = cx.scope();
     let block = Dim::constant(block);
@@ -145,7 +151,7 @@ fn eval_depth_to_space(cx: &mut EvalCx<'_>) -> EvalResult {
     let (size, mode) = block(cx, 11)?;
     let data = cx.tensor(0)?;
     let (block, [batch, depth, height, width]) = measures(data, size)?;
-    let fails = || Decline::invalid(format!("{depth} channels do not make blocks of {block} by {block}"));
+    let fails = || Decline::invalid(format!("the number of channels ({depth}) is not a multiple of {block}·{block}"));
     let area = block.checked_mul(block).ok_or_else(fails)?;
     let rest = depth / area;
     if rest.checked_mul(area) != Some(depth) {
@@ -166,7 +172,9 @@ fn eval_space_to_depth(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let (block, [batch, depth, height, width]) = measures(data, size)?;
     if height % block != 0 || width % block != 0 {
-        return Err(Decline::invalid(format!("{height} by {width} do not make blocks of {block} by {block}")));
+        return Err(Decline::invalid(format!(
+            "the height {height} or the width {width} is not a multiple of attribute 'blocksize' ({block}, {block})"
+        )));
     }
     let (rows, columns) = (height / block, width / block);
     let order = match mode {
@@ -176,15 +184,15 @@ fn eval_space_to_depth(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(data.dtype(), data.shape())?;
     let moved = transposed(&data.reshape(&[batch, depth, rows, block, columns, block])?, &order)?;
     let deep = block.checked_mul(block).and_then(|area| area.checked_mul(depth));
-    let deep = deep.ok_or_else(|| Decline::OverBudget("the result is not addressable".into()))?;
+    let deep = deep.ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))?;
     Ok(vec![Data::Tensor(moved.reshape(&[batch, deep, rows, columns])?)])
 }
 
 /// The block size and the four dims.
 fn measures(data: &Tensor, block: i64) -> Result<(usize, [usize; 4]), Decline> {
-    let block = usize::try_from(block).map_err(|_| Decline::invalid("the block size is not addressable"))?;
+    let block = usize::try_from(block).map_err(|_| Decline::invalid("attribute 'blocksize' is too large"))?;
     let dims = data.shape().try_into();
-    Ok((block, dims.map_err(|_| Decline::invalid(format!("the operand is of rank {} instead of 4", data.rank())))?))
+    Ok((block, dims.map_err(|_| Decline::invalid(format!("the rank of the input is {} instead of 4", data.rank())))?))
 }
 
 #[cfg(test)]

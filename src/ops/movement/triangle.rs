@@ -24,14 +24,16 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let upper = cx.attr_flag("upper", true)?;
     if let Some(rank) = data.rank().filter(|&rank| rank < 2) {
-        return Err(Refusal::invalid(format!("a tensor of rank {rank} has no triangles")));
+        return Err(Refusal::invalid(format!("the rank of the input is {rank}, which is less than 2")));
     }
     let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
     let diagonal = if cx.has_input(1) { cx.const_ints(1) } else { Some(vec![0]) };
     let (Some(diagonal), Some(shape), Some(dtype)) = (diagonal, data.static_shape(), data.dtype()) else {
         return Ok(vec![fact]);
     };
-    let &[diagonal] = diagonal.as_slice() else { return Err(Refusal::invalid("'k' should be one element")) };
+    let &[diagonal] = diagonal.as_slice() else {
+        return Err(Refusal::invalid("the operand 'k' is not a single element"));
+    };
     if data.content.is_none() || fact.static_len().is_none_or(|length| length > crate::ir::MAX_ELEMENTS) {
         return Ok(vec![fact]);
     }
@@ -92,9 +94,11 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let upper = cx.attr_flag("upper", true)?;
     let diagonal = if cx.has_input(1) { cx.ints(1)? } else { vec![0] };
-    let &[diagonal] = diagonal.as_slice() else { return Err(Decline::invalid("'k' should be one element")) };
+    let &[diagonal] = diagonal.as_slice() else {
+        return Err(Decline::invalid("the operand 'k' is not a single element"));
+    };
     if data.rank() < 2 {
-        return Err(Decline::invalid(format!("a tensor of rank {} has no triangles", data.rank())));
+        return Err(Decline::invalid(format!("the rank of the input is {}, which is less than 2", data.rank())));
     }
     claim(cx, data.dtype(), data.shape())?;
     if data.is_empty() {
@@ -116,7 +120,7 @@ fn zero_row(dtype: crate::tensor::DType, shape: &[usize]) -> Result<Tensor, Decl
 
 fn triangle(data: &Tensor, zeros: &Tensor, diagonal: i64, upper: bool) -> Result<Tensor, Decline> {
     let shape = data.shape();
-    let fails = || Decline::invalid("a triangle needs two axes");
+    let fails = || Decline::invalid("the rank of the input is less than 2");
     let (matrices, rows, columns) = around(shape, shape.len().checked_sub(2).ok_or_else(fails)?)?;
     let mut builder = Builder::new(data, count(shape)?)?;
     if data.is_empty() {

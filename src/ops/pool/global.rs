@@ -28,7 +28,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
             let ones = spatial.iter().map(|_| Dim::constant(1));
             Some([n, c].into_iter().cloned().chain(ones).collect())
         }
-        Some(shape) => return Err(Refusal::invalid(format!("pooling over a tensor of rank {}", shape.len()))),
+        Some(shape) => {
+            return Err(Refusal::invalid(format!("the rank of 'X' is {}, which is less than 3", shape.len())));
+        }
     };
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
@@ -38,14 +40,14 @@ fn eval_max(cx: &mut EvalCx<'_>) -> EvalResult {
         let mut best = f64::NEG_INFINITY;
         for value in values {
             if value.is_nan() {
-                return Err(Decline::unsupported("runtimes differ on the maximum of NaN"));
+                return Err(Decline::unsupported("'X' contains NaN, for which runtimes return different maxima"));
             }
             best = best.max(value);
         }
         if best.is_finite() || best > 0.0 {
             Ok(best)
         } else {
-            Err(Decline::unsupported("runtimes differ on a maximum of −∞"))
+            Err(Decline::unsupported("a maximum is −∞, for which runtimes return different values"))
         }
     })
 }
@@ -72,11 +74,11 @@ fn each_channel(
 ) -> EvalResult {
     let x = cx.tensor(0)?;
     let [n, c, spatial @ ..] = x.shape() else {
-        return Err(Decline::invalid(format!("pooling over a tensor of rank {}", x.rank())));
+        return Err(Decline::invalid(format!("the rank of 'X' is {}, which is less than 3", x.rank())));
     };
     let elements = crate::tensor::product(spatial).unwrap_or(0);
     if elements == 0 {
-        return Err(Decline::unsupported("pooling over no elements"));
+        return Err(Decline::unsupported("a spatial dim of 'X' is 0"));
     }
     let shape: Vec<usize> = [*n, *c].into_iter().chain(spatial.iter().map(|_| 1)).collect();
     cx.claim(x.dtype(), &shape)?;

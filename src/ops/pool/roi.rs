@@ -31,7 +31,9 @@ fn read_cells(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let [rows, columns] = read_cells(cx)?;
     let rank = |at: usize, rank: usize| match cx.rank(at) {
-        Some(other) if other != rank => Err(Refusal::invalid(format!("operand {at} has rank {other}, not {rank}"))),
+        Some(other) if other != rank => {
+            Err(Refusal::invalid(format!("operand {at} has rank {other} instead of {rank}")))
+        }
         _ => Ok(()),
     };
     rank(0, 4)?;
@@ -51,7 +53,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     same_dtype(x.dtype(), &[rois])?;
     let cells = read_cells(cx)?.map(|cells| usize::try_from(cells).unwrap_or(usize::MAX));
     let (&[images, channels, height, width], &[count, 5]) = (x.shape(), rois.shape()) else {
-        return Err(Decline::invalid("the image or the regions have another rank"));
+        return Err(Decline::invalid("the rank of 'X' or 'rois' is wrong"));
     };
     let scale = cx.attr_float("spatial_scale")?.unwrap_or(1.0);
     let shape = [count, channels, cells[0], cells[1]];
@@ -71,7 +73,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             let corner = |at: usize| roi.get(at).map_or(f64::NAN, |x| x.to_f64());
             let image = corner(0);
             if !(0.0..images as f64).contains(&image) || roi.iter().any(|x| !x.to_f64().is_finite()) {
-                return Err(Decline::invalid("a region has no image"));
+                return Err(Decline::invalid("the batch index of a region in 'rois' is out of range"));
             }
             let image = image as usize;
             let [x1, y1, x2, y2] = [1, 2, 3, 4].map(|at| (corner(at) as f32 * scale).round());
@@ -104,7 +106,9 @@ fn maximum<T: Lane>(pixels: &[T], width: usize, rows: Range<usize>, columns: Ran
     let mut best: Option<T> = None;
     for &value in cell {
         if !value.to_f64().is_finite() {
-            return Err(Decline::unsupported("runtimes differ on the maximum of infinities and NaN"));
+            return Err(Decline::unsupported(
+                "'X' contains infinities or NaN, for which runtimes return different maxima",
+            ));
         }
         if best.is_none_or(|best| value > best) {
             best = Some(value);

@@ -43,7 +43,7 @@ fn shape_of(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     if let (Some(x), Some(places)) = (cx.shape(0), cx.shape(1))
         && (x.len() != places.len() || x.iter().zip(places).any(|(x, places)| cx.scope().eq(x, places).is_no()))
     {
-        return Err(Refusal::invalid("the shape of the indices differs from that of the maxima"));
+        return Err(Refusal::invalid("the shapes of 'I' (indices) and 'X' differ"));
     }
     if cx.has_input(2) {
         let rank = cx.rank(0).or(cx.rank(1));
@@ -81,27 +81,29 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let size =
             i64::try_from(size).ok().and_then(|size| size.checked_sub(1)?.checked_mul(stride)?.checked_add(rest));
         let size = size.and_then(|size| usize::try_from(size).ok());
-        shape.push(size.ok_or_else(|| Decline::invalid("the size of the result is missing"))?);
+        shape.push(size.ok_or_else(|| Decline::invalid("the operand 'output_shape' is missing"))?);
     }
     let full = match cx.optional_tensor(2)?.and_then(Tensor::to_i64s) {
         None => shape.clone(),
         Some(given) => {
             let given: Option<Vec<usize>> = given.iter().map(|&dim| usize::try_from(dim).ok()).collect();
             let given = given.filter(|given| given.len() == shape.len());
-            given.ok_or_else(|| Decline::invalid("'output_shape' does not have this rank"))?
+            given.ok_or_else(|| Decline::invalid("'output_shape' has not one element per axis of 'X'"))?
         }
     };
     if full != shape {
-        return Err(Decline::unsupported("runtimes differ on an 'output_shape' that the windows do not produce"));
+        return Err(Decline::unsupported(
+            "the windows cannot produce 'output_shape', for which runtimes return different values",
+        ));
     }
     if places.len() != x.len() {
-        return Err(Decline::invalid("the number of indices differs from the number of elements"));
+        return Err(Decline::invalid("the numbers of elements of 'I' (indices) and 'X' differ"));
     }
     let width = match x.dtype() {
         DType::Float16 | DType::Bfloat16 => 2,
         DType::Float => 4,
         DType::Double => 8,
-        other => return Err(Decline::unsupported(format!("no evaluation for elements of type {other}"))),
+        other => return Err(Decline::unsupported(format!("the element type {other} is not supported"))),
     };
     cx.claim(x.dtype(), &full)?;
     let count = product(&shape).unwrap_or(0);
@@ -109,9 +111,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     // Zero is all zero bits, and elements move as they are.
     for (place, element) in places.iter().zip(x.bytes().chunks_exact(width)) {
         let place = usize::try_from(*place).ok().filter(|&place| place < count);
-        let place = place.ok_or_else(|| Decline::invalid("an index is out of range"))?;
+        let place = place.ok_or_else(|| Decline::invalid("an element of 'I' (indices) is out of range"))?;
         let to = payload.get_mut(place * width..(place + 1) * width);
-        to.ok_or_else(|| Decline::invalid("an index is out of range"))?.copy_from_slice(element);
+        to.ok_or_else(|| Decline::invalid("an element of 'I' (indices) is out of range"))?.copy_from_slice(element);
     }
     Ok(vec![Tensor::from_bytes(x.dtype(), &full, payload.into())?.into()])
 }

@@ -23,7 +23,7 @@ use crate::ops::traits::{NumbersOf, Traits};
 use crate::ops::vector::Stored;
 use crate::ops::window::{AutoPad, AxisWindows, Window, read_numbers};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
 /// Runtimes count windows along all axes or along none. Rounding up, ONNX Runtime infers a window that begins in the padding, and has a kernel that
@@ -45,7 +45,7 @@ pub(super) fn read_kernel(site: &Site<'_>, rank: Option<usize>) -> Result<Option
         },
         Some(rank) => match rank.checked_sub(2).filter(|&axes| axes > 0) {
             Some(axes) => axes,
-            None => return Err(Refusal::invalid(format!("pooling over a tensor of rank {rank}"))),
+            None => return Err(Refusal::invalid(format!("the rank of 'X' is {rank}, which is less than 3"))),
         },
     };
     read_numbers(site, "kernel_shape", count, 1)
@@ -121,7 +121,9 @@ impl Pooling {
         let kernel = kernel.ok_or_else(|| Decline::unsupported("attribute 'kernel_shape' is missing"))?;
         let window = Window::read(cx, kernel.len())?;
         if (0..kernel.len()).any(|axis| is_disputed(&window, axis)) {
-            return Err(Decline::unsupported("runtimes differ on SAME padding of dilated windows"));
+            return Err(Decline::unsupported(
+                "attribute 'auto_pad' is SAME_UPPER or SAME_LOWER, and 'dilations' are not 1: runtimes pad differently",
+            ));
         }
         let kernel: Vec<usize> = kernel.iter().map(|&taps| usize::try_from(taps).unwrap_or(usize::MAX)).collect();
         let (channels, sizes) = x.shape().split_at(2);
@@ -140,7 +142,7 @@ impl Pooling {
                 Some(Span { first, count: taps.len(), step: axis.dilation, padded: axis.padded_taps(place) })
             });
             let spans = spans.collect::<Option<Vec<Span>>>();
-            pooling.spans.push(spans.ok_or_else(|| Decline::unsupported("a window contains only padding"))?);
+            pooling.spans.push(spans.ok_or_else(|| Decline::unsupported("a pooling window contains only padding"))?);
             pooling.elements = pooling.elements.saturating_mul(axis.size);
             pooling.places = pooling.places.saturating_mul(axis.places);
         }
@@ -161,9 +163,8 @@ impl Pooling {
         if results.is_empty() {
             return results;
         }
-        let channels =
-            threads::exact_pieces_mut(&mut results, self.places).zip(threads::exact_pieces(x, self.elements));
-        channels.enumerate().for_each(|(channel, (results, elements))| {
+        let channels = results.chunks_exact_mut(self.places).zip(x.chunks_exact(self.elements));
+        threads::for_each(channels.enumerate(), |(channel, (results, elements))| {
             let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.spans.len());
             let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), self.spans.len());
             for result in results {
@@ -199,26 +200,26 @@ impl Pooling {
         });
         let taps: Vec<(Range<usize>, usize)> = taps.collect();
         let mut results = vec![T::of(f64::NEG_INFINITY); product(&self.shape).unwrap_or(0)];
-        threads::exact_pieces_mut(&mut results, self.places.max(1))
-            .zip(threads::exact_pieces(x, self.elements.max(1)))
-            .try_for_each(|(results, elements)| -> Result<(), Decline> {
-                all_numbers(elements, &read)?;
-                let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
-                let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), outer.len());
-                for row in results.chunks_exact_mut(last.places) {
-                    covered(outer, &index, &mut spans);
-                    self.each_row(&spans, |start| {
-                        let elements = elements.get(start..).unwrap_or_default();
-                        for (places, first) in &taps {
-                            if let (Some(row), Some(from)) = (row.get_mut(places.clone()), elements.get(*first..)) {
-                                raise(row, from, last.stride, &read);
-                            }
+        let channels = results.chunks_exact_mut(self.places.max(1)).zip(x.chunks_exact(self.elements.max(1)));
+        let checked = threads::map(channels, |(results, elements)| -> Result<(), Decline> {
+            all_numbers(elements, &read)?;
+            let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
+            let mut spans: SmallVec<[Span; 4]> = SmallVec::from_elem(Span::default(), outer.len());
+            for row in results.chunks_exact_mut(last.places) {
+                covered(outer, &index, &mut spans);
+                self.each_row(&spans, |start| {
+                    let elements = elements.get(start..).unwrap_or_default();
+                    for (places, first) in &taps {
+                        if let (Some(row), Some(from)) = (row.get_mut(places.clone()), elements.get(*first..)) {
+                            raise(row, from, last.stride, &read);
                         }
-                    });
-                    advance(&mut index, outer);
-                }
-                Ok(())
-            })?;
+                    }
+                });
+                advance(&mut index, outer);
+            }
+            Ok(())
+        });
+        checked.into_iter().collect::<Result<(), _>>()?;
         Ok(Some(results))
     }
 
@@ -307,7 +308,7 @@ fn all_numbers<E: Copy, T: Lane>(values: &[E], read: impl Fn(E) -> T) -> Result<
     // All of a part are looked at, so that several are at once.
     let any = |values: &[E]| values.iter().fold(false, |any, &value| any | read(value).to_f64().is_nan());
     if values.chunks(1024).any(any) {
-        return Err(Decline::unsupported("runtimes differ on the maximum of NaN"));
+        return Err(Decline::unsupported("'X' contains NaN, for which runtimes return different maxima"));
     }
     Ok(())
 }
@@ -354,7 +355,7 @@ fn max<E: Copy + Sync, T: Lane>(cx: &EvalCx<'_>, x: &Tensor, values: &[E], read:
     };
     let least = |most: &[T]| most.iter().fold(false, |any, most| any | (most.to_f64() == f64::NEG_INFINITY));
     if most.chunks(1024).any(least) {
-        return Err(Decline::unsupported("runtimes differ on a maximum of −∞"));
+        return Err(Decline::unsupported("a maximum is −∞, for which runtimes return different values"));
     }
     let mut results = vec![match x.dtype() {
         DType::Int8 => {
@@ -397,7 +398,11 @@ pub(super) fn read_norm(site: &Site<'_>) -> Result<f64, Decline> {
         1 => f64::from(site.attr_float("p")?.unwrap_or(2.0)),
         _ => site.attr_int("p")?.unwrap_or(2) as f64,
     };
-    if p >= 1.0 && p.is_finite() { Ok(p) } else { Err(Decline::unsupported(format!("the norm of order {p}"))) }
+    if p >= 1.0 && p.is_finite() {
+        Ok(p)
+    } else {
+        Err(Decline::unsupported(format!("attribute 'p' is {p}, which is not supported")))
+    }
 }
 
 /// Fails unless powers of the elements, and sums of them, are finite in kernels that compute in the type itself.

@@ -35,7 +35,9 @@ fn result_dtype(site: &Site<'_>, scale: Option<DType>) -> Result<Option<DType>, 
         None
     };
     match given.or(scale) {
-        Some(DType::Float8E8M0) => Err(Refusal::invalid("attribute 'output_dtype' is needed with such a scale")),
+        Some(DType::Float8E8M0) => {
+            Err(Refusal::invalid("attribute 'output_dtype' is missing, which a scale of type float8e8m0 requires"))
+        }
         dtype => Ok(dtype),
     }
 }
@@ -49,7 +51,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (x, scale, zero) = (cx.tensor(0)?, cx.tensor(1)?, cx.optional_tensor(2)?);
     let dtype = result_dtype(cx, Some(scale.dtype()))?.unwrap_or(scale.dtype());
     if !matches!(dtype, DType::Float | DType::Float16 | DType::Bfloat16) {
-        return Err(Decline::invalid(format!("a result of type {dtype}")));
+        return Err(Decline::invalid(format!("the type of the result would be {dtype}")));
     }
     let grain = Grain::of(cx, x, scale)?;
     if let Some(zero) = zero {
@@ -95,7 +97,7 @@ fn widened(tensor: &Tensor) -> Result<Vec<f32>, Decline> {
         }
         _ => None,
     };
-    values.ok_or_else(|| Decline::invalid(format!("an operand of type {}", tensor.dtype())))
+    values.ok_or_else(|| Decline::invalid(format!("the type of an operand is {}", tensor.dtype())))
 }
 
 /// The number behind a code of a small type.
@@ -114,7 +116,11 @@ fn decoded(dtype: DType, code: u8) -> f32 {
 fn zero_points(dtype: DType, zero: &Tensor) -> Result<Option<Vec<i32>>, Decline> {
     if dtype.is_small_float() {
         let nothing = zero.codes().is_some_and(|mut codes| codes.all(|code| code == 0));
-        let decline = || Decline::unsupported("runtimes do not read the zero points of small floats, but one is not 0");
+        let decline = || {
+            Decline::unsupported(
+                "a zero point of an 8-bit or 4-bit float type is not 0, and runtimes ignore this zero point",
+            )
+        };
         return if nothing { Ok(None) } else { Err(decline()) };
     }
     let zeros = zero.to_i64s().ok_or_else(|| Decline::invalid("the zero points are not integers"))?;
@@ -144,7 +150,7 @@ fn check_rounding(from: DType, to: DType, scales: &[f32]) -> Result<(), Decline>
     if from == to || scales.iter().all(exact) {
         return Ok(());
     }
-    Err(Decline::unsupported("a scale of higher precision than the result"))
+    Err(Decline::unsupported("the scale has a higher precision than the result"))
 }
 
 fn dequantized(mut values: Vec<f32>, scales: &[f32], zeros: Option<&[f32]>, grain: &Grain) -> Vec<f32> {

@@ -29,17 +29,17 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.budget().take_work(x.len() as u64)?;
     let values = match x.dtype() {
         DType::Float => read::<f32>(x)?,
-        other => return Err(Decline::invalid(format!("an operand of type {other}"))),
+        other => return Err(Decline::invalid(format!("the type of an operand is {other}"))),
     };
     if values.iter().any(|x| !x.is_finite()) {
-        return Err(Decline::unsupported("the data are not finite"));
+        return Err(Decline::unsupported("'x' contains NaN or an infinity"));
     }
     let low = values.iter().fold(0.0f32, |low, &x| low.min(x));
     let high = values.iter().fold(0.0f32, |high, &x| high.max(x));
     let scale = (high - low) / 255.0;
     if !(scale > 0.0 && scale.is_finite()) {
         return Err(Decline::unsupported(
-            "the range of the data is 0 or too large, and implementations choose different scales",
+            "the range of 'x' is 0 or too large, for which implementations compute different scales",
         ));
     }
     let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();

@@ -36,7 +36,7 @@ impl Grain {
         let whole = Grain { outer: 1, dim: 1, inner: x.len(), kind: Kind::Tensor };
         let wrong = || {
             let (scale, x) = (scale.shape(), x.shape());
-            Decline::invalid(format!("scales of dims {scale:?} for a tensor of dims {x:?}"))
+            Decline::invalid(format!("the scale has shape {scale:?}, which does not fit the tensor of shape {x:?}"))
         };
         if scale.rank() <= 1 && scale.len() == 1 {
             return Ok(whole);
@@ -113,5 +113,9 @@ pub(super) fn check_zero_point(scale: &Tensor, zero: &Tensor) -> Result<(), Decl
     if scale.shape() == zero.shape() || single(scale) && single(zero) {
         return Ok(());
     }
-    Err(Decline::invalid(format!("zero points of dims {:?} for scales of dims {:?}", zero.shape(), scale.shape())))
+    Err(Decline::invalid(format!(
+        "the zero point has shape {:?}, but the scale has shape {:?}",
+        zero.shape(),
+        scale.shape()
+    )))
 }

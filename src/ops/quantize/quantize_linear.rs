@@ -93,7 +93,8 @@ impl Target {
     fn new(site: &Site<'_>, dtype: DType, zero: Option<&Tensor>) -> Result<Self, Decline> {
         if let Some(format) = Format::of(dtype) {
             if zero.and_then(Tensor::codes).is_some_and(|mut codes| codes.any(|code| code != 0)) {
-                let reason = "runtimes do not read the zero points of small floats, but one is not 0";
+                let reason =
+                    "a zero point of an 8-bit or 4-bit float type is not 0, and runtimes ignore this zero point";
                 return Err(Decline::unsupported(reason));
             }
             return Ok(Target::Float { format, saturate: site.attr_flag("saturate", true)? });
@@ -103,7 +104,7 @@ impl Target {
             DType::Uint4 | DType::Int4 => 4,
             DType::Uint8 | DType::Int8 => 8,
             DType::Uint16 | DType::Int16 => 16,
-            other => return Err(Decline::invalid(format!("quantization to {other}"))),
+            other => return Err(Decline::invalid(format!("a quantization to {other} is not supported"))),
         };
         let (low, high) = match dtype.is_signed_integer() {
             true => (-(1i32 << (bits - 1)), (1i32 << (bits - 1)) - 1),
@@ -224,7 +225,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         0 => scale.dtype(),
         _ => cx.attr_dtype("precision")?.unwrap_or(DType::Float),
     };
-    let precision = Precision::of(precision).ok_or_else(|| Decline::invalid(format!("division in {precision}")))?;
+    let precision = Precision::of(precision)
+        .ok_or_else(|| Decline::invalid(format!("attribute 'precision' is {precision}, which is not supported")))?;
     cx.claim(dtype, x.shape())?;
     cx.budget().take_work(x.len() as u64)?;
     // What texts and runtimes do is one and the same.
@@ -277,7 +279,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 fn uncertain() -> Decline {
-    Decline::unsupported("an element is NaN, or its rounding depends on the precision of the runtime")
+    Decline::unsupported("an element is NaN, or the rounding of an element depends on the precision of the runtime")
 }
 
 /// The elements in binary64, exactly.
@@ -287,7 +289,7 @@ fn exact(tensor: &Tensor) -> Result<Vec<f64>, Decline> {
         DType::Float8E8M0 => tensor.codes().map(|codes| codes.map(|code| f64::from(decode_e8m0(code))).collect()),
         _ => None,
     }
-    .ok_or_else(|| Decline::invalid(format!("an operand of type {}", tensor.dtype())))
+    .ok_or_else(|| Decline::invalid(format!("the type of an operand is {}", tensor.dtype())))
 }
 
 /// The code that the text's precision and the binary32 of runtimes agree on.

@@ -25,10 +25,10 @@ impl Requantize {
         let (low, high) = match zero.dtype() {
             DType::Int8 => (-128, 127),
             DType::Uint8 => (0, 255),
-            other => return Err(Decline::unsupported(format!("no requantization to {other}"))),
+            other => return Err(Decline::unsupported(format!("a result of type {other} is not supported"))),
         };
         let (Some(&[code]), &[scale]) = (zero.to_i64s().as_deref(), &*read::<f32>(scale)?) else {
-            return Err(Decline::unsupported("a result with more than one scale or zero point"));
+            return Err(Decline::unsupported("the scale or zero point of the result has more than one element"));
         };
         let zero_point = code as i32;
         let [low, high] = [low, high].map(|end: i32| (end - zero_point) as f32);
@@ -48,7 +48,9 @@ impl Requantize {
     pub fn code(&self, sum: i32, multiplier: f32) -> Result<u8, Decline> {
         let factor = multiplier / self.scale;
         if !factor.is_finite() {
-            return Err(Decline::unsupported("the scales do not make a finite factor"));
+            return Err(Decline::unsupported(
+                "the product of the input scales divided by the output scale is not finite",
+            ));
         }
         // An integer between the ends, which are small: exact.
         let rounded = (sum as f32 * factor).round_ties_even().clamp(self.low, self.high);

@@ -62,17 +62,26 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
         Some(names) => names.iter().map(|name| String::from_utf8_lossy(name).to_ascii_lowercase()).collect(),
     };
     if names.len() != wanted {
-        return Err(Decline::invalid(format!("{} activations, not {wanted}", names.len())));
+        return Err(Decline::invalid(format!(
+            "attribute 'activations' lists {} functions instead of {wanted}",
+            names.len()
+        )));
     }
     let functions = names
         .iter()
-        .map(|name| named(name).ok_or_else(|| Decline::invalid(format!("no activation is called '{name}'"))))
+        .map(|name| {
+            named(name).ok_or_else(|| {
+                Decline::invalid(format!("attribute 'activations' contains the unknown function '{name}'"))
+            })
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let spread = |name: &str, taken: Vec<Parameter>| -> Result<Vec<f64>, Decline> {
         let given = cx.attr_floats(name)?.filter(|given| !given.is_empty());
         let takers = taken.iter().flatten().count();
         if given.is_some_and(|given| given.len() != takers) {
-            return Err(Decline::unsupported(format!("{name} needs one number for each of {takers} functions")));
+            return Err(Decline::unsupported(format!(
+                "attribute '{name}' must have one number for each of the {takers} functions that use the attribute"
+            )));
         }
         let mut given = given.map(|given| given.iter());
         taken
@@ -80,7 +89,11 @@ pub(super) fn activations(cx: &EvalCx<'_>, directions: usize, defaults: &[&str])
             .map(|parameter| {
                 let Some(default) = parameter else { return Ok(0.0) };
                 let said = given.as_mut().and_then(Iterator::next).map(|&value| f64::from(value));
-                said.or(default).ok_or_else(|| Decline::unsupported(format!("{name} is missing and has no default")))
+                said.or(default).ok_or_else(|| {
+                    Decline::unsupported(format!(
+                        "attribute '{name}' is missing, and the activation function has no default for this attribute"
+                    ))
+                })
             })
             .collect()
     };

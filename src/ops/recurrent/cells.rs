@@ -72,7 +72,7 @@ fn given<'c, T: Lane>(
     let Some(tensor) = cx.optional_tensor(i)? else { return Ok(None) };
     same_dtype(dtype, &[tensor])?;
     if tensor.shape() != shape {
-        return Err(Decline::invalid(format!("operand {i} has shape {:?}, not {shape:?}", tensor.shape())));
+        return Err(Decline::invalid(format!("operand {i} has shape {:?} instead of {shape:?}", tensor.shape())));
     }
     cx.claim(DType::Double, shape)?;
     read::<T>(tensor).map(Some)
@@ -175,7 +175,10 @@ impl<T: Lane> Cell<'_, T> {
 }
 
 fn rank_3(tensor: &Tensor) -> Result<[usize; 3], Decline> {
-    tensor.shape().try_into().map_err(|_| Decline::invalid(format!("an operand has rank {}, not 3", tensor.rank())))
+    tensor
+        .shape()
+        .try_into()
+        .map_err(|_| Decline::invalid(format!("an operand has rank {} instead of 3", tensor.rank())))
 }
 
 fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
@@ -183,26 +186,26 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
         "forward" => &[false],
         "reverse" => &[true],
         "bidirectional" => &[false, true],
-        other => return Err(Decline::invalid(format!("direction '{other}' is none"))),
+        other => return Err(Decline::invalid(format!("attribute 'direction' is '{other}', which is not defined"))),
     };
     let batch_first = cx.version >= 14 && cx.attr_flag("layout", false)?;
     let (gates, directions) = (kind.gates(), reversed.len());
     let (outer, inner, width) = rank_3(cx.tensor(0)?)?.into();
     let (length, batch) = if batch_first { (inner, outer) } else { (outer, inner) };
     let [_, _, hidden] = rank_3(cx.tensor(2)?)?;
-    let all = gates.checked_mul(hidden).ok_or_else(|| Decline::invalid("too many hidden units"))?;
+    let all = gates.checked_mul(hidden).ok_or_else(|| Decline::invalid("attribute 'hidden_size' is too large"))?;
     if cx.attr_int("hidden_size")?.is_some_and(|size| usize::try_from(size) != Ok(hidden)) {
-        return Err(Decline::invalid("hidden_size differs from the weights"));
+        return Err(Decline::invalid("attribute 'hidden_size' differs from the dims of the weights"));
     }
     if length == 0 || batch == 0 || hidden == 0 || width == 0 {
-        return Err(Decline::unsupported("an empty recurrence"));
+        return Err(Decline::unsupported("the sequence, the batch or the hidden state is empty"));
     }
     let lengths = match cx.has_input(4) {
         true => cx.ints(4)?.into_iter().map(|own| usize::try_from(own).unwrap_or(0)).collect(),
         false => vec![length; batch],
     };
     if lengths.len() != batch || lengths.iter().any(|&own| own == 0 || own > length) {
-        return Err(Decline::unsupported("lengths of sequences that are empty or do not fit"));
+        return Err(Decline::unsupported("an element of 'sequence_lens' is 0, or larger than the sequence"));
     }
 
     let terms = width.saturating_add(hidden).saturating_add(32);
@@ -227,7 +230,7 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
     let functions = activations(cx, directions, kind.activations())?;
     let clip = cx.attr_float("clip")?.map_or(f64::INFINITY, f64::from);
     if clip.is_nan() || clip < 0.0 {
-        return Err(Decline::invalid(format!("clip is {clip}")));
+        return Err(Decline::invalid(format!("attribute 'clip' is {clip}, which is not valid")));
     }
 
     let shape = if batch_first { [batch, length, directions, hidden] } else { [length, directions, batch, hidden] };
@@ -288,7 +291,7 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
                 cell.step(x, sums, reset, h, c);
                 if kind == Kind::Lstm && c.iter().any(|c| c.to_f64().abs() > clip) {
                     return Err(Decline::unsupported(
-                        "runtimes do not clip the state of an LSTM before its activation",
+                        "attribute 'clip' is set, but runtimes do not clip the cell state of an LSTM",
                     ));
                 }
                 let row = y_row(t, direction, b) * hidden;
@@ -313,12 +316,16 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
     let cells = largest(&p) * largest(&first_c).max(largest(&last_c));
     let precise = if dtype == DType::Double { 1u64 << 47 } else { 1 << 18 } as f64;
     if bound + cells > precise {
-        return Err(Decline::unsupported("rounding decides the operand of an activation"));
+        return Err(Decline::unsupported(
+            "rounding of the operand of an activation changes the result of the activation",
+        ));
     }
     // Kernels bound what they compute an activation of, and so make a number of a NaN.
     let is_nan = |value: &T| value.to_f64().is_nan();
     if met_nan || [&y, &last_h, &last_c].into_iter().any(|values| values.iter().any(is_nan)) {
-        return Err(Decline::unsupported("runtimes disagree on activations of NaN"));
+        return Err(Decline::unsupported(
+            "the operand of an activation is NaN, for which runtimes return different values",
+        ));
     }
     let mut outputs = vec![T::write(dtype, &shape, y)?.into(), T::write(dtype, &state, last_h)?.into()];
     if kind == Kind::Lstm {

@@ -5,10 +5,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact};
 use crate::ops::vector::{Stored, find_in_run, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, axis_in};
-use crate::tensor::{
-    DType, Tensor, dispatch_numeric, product,
-    threads::{self, ParallelIterator},
-};
+use crate::tensor::{DType, Tensor, dispatch_numeric, product, threads};
 
 pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let axis = cx.attr_int("axis")?.unwrap_or(0);
@@ -39,12 +36,14 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let axis = cx.attr_int("axis")?.unwrap_or(0);
     if data.is_empty() && axis < 0 {
-        return Err(Decline::unsupported("runtimes disagree on negative axes of an empty tensor"));
+        return Err(Decline::unsupported(
+            "an axis is negative and the data is empty, for which runtimes return different shapes",
+        ));
     }
     let axis = axis_in(axis, data.rank())?;
     let (outer, rest) = data.shape().split_at(axis);
     let Some((&dim, inner)) = rest.split_first() else {
-        return Err(Decline::invalid("the operand has no axis to search"));
+        return Err(Decline::invalid("the data is a scalar, and has no axis"));
     };
     let mut shape = outer.to_vec();
     shape.extend(cx.attr_flag("keepdims", true)?.then_some(1));
@@ -56,18 +55,18 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         last: cx.version >= 12 && cx.attr_flag("select_last_index", false)?,
     };
     if u32::try_from(dim).is_err() {
-        return Err(Decline::OverBudget(format!("an axis of {dim} elements is not searched")));
+        return Err(Decline::OverBudget(format!("the axis has {dim} elements, which is too many")));
     }
     if dim == 0 && product(&shape) != Some(0) {
-        return Err(Decline::invalid("the searched axis is empty"));
+        return Err(Decline::invalid("the dim along the axis is 0"));
     }
     cx.claim(DType::Int64, &shape)?;
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
     let found = dispatch_numeric!(data.dtype(), T => {
-        let elements = T::stored(data).ok_or_else(|| Decline::invalid("the elements are of another type"))?;
+        let elements = T::stored(data).ok_or_else(|| Decline::invalid("the data does not have the expected element type"))?;
         search.over::<T>(elements)
-    }, else => return Err(Decline::invalid(format!("{} has no order", data.dtype()))));
-    let found = found.ok_or_else(|| Decline::unsupported("runtimes disagree on the order of NaN"))?;
+    }, else => return Err(Decline::invalid(format!("the element type {} has no order", data.dtype()))));
+    let found = found.ok_or_else(|| Decline::unsupported("the data contains NaN, which runtimes order differently"))?;
     Ok(vec![Data::Tensor(Tensor::from_vec(&shape, found)?)])
 }
 
@@ -87,8 +86,8 @@ impl Search {
         let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0 && elements.len() >= PARALLEL);
         let Some(block) = block else { return self.over_part::<T>(elements) };
         let len = (TASK / block).max(1).checked_mul(block)?;
-        let parts = threads::pieces(elements, len).map(|part| self.over_part::<T>(part));
-        Some(parts.collect::<Option<Vec<Vec<i64>>>>()?.concat())
+        let parts = threads::map(elements.chunks(len), |part| self.over_part::<T>(part));
+        Some(parts.into_iter().collect::<Option<Vec<_>>>()?.concat())
     }
 
     /// The same by one thread.

@@ -2,10 +2,7 @@
 
 use super::real::{PARALLEL, TASK};
 use crate::ops::vector::{fold_run, vectorized};
-use crate::tensor::{
-    product,
-    threads::{self, IndexedParallelIterator, ParallelIterator},
-};
+use crate::tensor::{product, threads};
 
 /// Results that a thread adds rows to: they stay in the nearest cache.
 const COLUMNS: usize = 512;
@@ -106,11 +103,7 @@ impl Layout {
                         },
                     )
                 };
-                threads::pieces_mut(&mut results, count)
-                    .enumerate()
-                    .map(rows)
-                    .reduce_with(f64::max)
-                    .map_or(0.0, |most| most.max(0.0))
+                greatest_of(threads::map(results.chunks_mut(count).enumerate(), rows))
             }
             [(_, 0)] if !self.run_reduced && elements.len() >= PARALLEL => {
                 let columns = |(task, results): (usize, &mut [A])| {
@@ -144,11 +137,7 @@ impl Layout {
                         },
                     )
                 };
-                threads::pieces_mut(&mut results, COLUMNS)
-                    .enumerate()
-                    .map(columns)
-                    .reduce_with(f64::max)
-                    .map_or(0.0, |most| most.max(0.0))
+                greatest_of(threads::map(results.chunks_mut(COLUMNS).enumerate(), columns))
             }
             _ => self.fold_alone(elements, &mut results, (start, step, merge, look)),
         };
@@ -208,6 +197,11 @@ impl Layout {
             found
         })
     }
+}
+
+/// The greatest of these numbers, at least 0.
+fn greatest_of(numbers: Vec<f64>) -> f64 {
+    numbers.into_iter().fold(0.0, f64::max)
 }
 
 #[cfg(test)]

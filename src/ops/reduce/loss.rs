@@ -19,7 +19,7 @@ fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
         Some("none") => Ok(Reduction::None),
         Some("sum") => Ok(Reduction::Sum),
         None | Some("mean") => Ok(Reduction::Mean),
-        Some(other) => Err(Refusal::invalid(format!("unknown reduction '{other}'"))),
+        Some(other) => Err(Refusal::invalid(format!("attribute 'reduction' is '{other}', which is not defined"))),
     }
 }
 
@@ -29,7 +29,9 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     if let (Some(scores), Some(labels)) = (scores.rank(), labels.rank())
         && scores != labels + 1
     {
-        return Err(Refusal::invalid(format!("scores of rank {scores} and labels of rank {labels} do not fit")));
+        return Err(Refusal::invalid(format!(
+            "the scores have rank {scores}, which does not fit labels of rank {labels}"
+        )));
     }
     let shape = match reduction(cx)? {
         Reduction::Sum | Reduction::Mean => Some(Vec::new()),
@@ -51,14 +53,14 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let scores = cx.tensor(0)?;
     let labels = cx.tensor(1)?;
     let [batch, classes, rest @ ..] = scores.shape() else {
-        return Err(Decline::invalid("there is no axis of classes"));
+        return Err(Decline::invalid("the scores have no axis of classes"));
     };
     let (classes, inner) = (*classes, product(rest).unwrap_or(0));
     let shape: Vec<usize> = std::iter::once(batch).chain(rest).copied().collect();
     if labels.shape() != shape.as_slice() {
-        return Err(Decline::invalid("the labels do not fit the scores"));
+        return Err(Decline::invalid("the shape of the labels does not fit the shape of the scores"));
     }
-    let targets = labels.to_i64s().ok_or_else(|| Decline::invalid("the labels are not integers"))?;
+    let targets = labels.to_i64s().ok_or_else(|| Decline::invalid("the labels have no integer type"))?;
     let ignored = cx.attr_int("ignore_index")?;
     let reduction = reduction(cx)?;
     let weights = cx.optional_tensor(2)?.map(|weights| reals(cx, weights)).transpose()?;
@@ -71,7 +73,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         cx.budget().take_work(u64::try_from(logs.len()).unwrap_or(u64::MAX).saturating_mul(32))?;
         logs.chunks_exact_mut(item).for_each(|item| super::softmax::log_softmax_rows(item, inner));
         if logs.iter().any(|log| log.is_nan()) {
-            return Err(Decline::unsupported("the result is not a number"));
+            return Err(Decline::unsupported("the result is NaN"));
         }
     }
     let mut losses = Vec::with_capacity(targets.len());
@@ -82,7 +84,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             continue;
         }
         let class = usize::try_from(target).ok().filter(|&class| class < classes);
-        let class = class.ok_or_else(|| Decline::invalid(format!("there is no class {target}")))?;
+        let class = class.ok_or_else(|| Decline::invalid(format!("the label {target} is not a class")))?;
         // A label exists, so there are instances of at least one element.
         let (item, place) = (at / inner, at % inner);
         let log = logs.get((item * classes + class) * inner + place).copied().unwrap_or(f64::NAN);

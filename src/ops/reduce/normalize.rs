@@ -17,9 +17,9 @@ pub(super) fn infer_group(cx: &mut InferCx<'_>) -> InferResult {
     let groups = count_of(cx, "num_groups")?;
     let channels = cx.shape(0).and_then(|shape| shape.get(1)?.as_const());
     match channels.and_then(|channels| usize::try_from(channels).ok()) {
-        Some(channels) if !channels.is_multiple_of(groups) => {
-            Err(Refusal::invalid(format!("{channels} channels are not {groups} groups of equal size")))
-        }
+        Some(channels) if !channels.is_multiple_of(groups) => Err(Refusal::invalid(format!(
+            "the number of channels ({channels}) is not a multiple of the number of groups ({groups})"
+        ))),
         _ => infer_same(cx),
     }
 }
@@ -42,7 +42,7 @@ fn shape_with_channels(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     if let (Some([_, channels, ..]), Some([scales])) = (shape.as_deref_mut(), cx.shape(1)) {
         if cx.scope().eq(channels, scales).is_no() {
             let (channels, scales) = (cx.scope().format(channels), cx.scope().format(scales));
-            return Err(Refusal::invalid(format!("there are {channels} channels and {scales} scales")));
+            return Err(Refusal::invalid(format!("the data has {channels} channels, but scale has {scales} elements")));
         }
         if channels.as_const().is_none() && scales.as_const().is_some() {
             *channels = scales.clone();
@@ -90,11 +90,13 @@ fn parameters_fit(cx: &InferCx<'_>, data: Option<&[Dim]>) -> Result<(), Refusal>
     };
     for (i, parameter) in (1..5).filter_map(|i| Some((i, cx.shape(i)?))) {
         let [entries] = parameter else {
-            return Err(Refusal::invalid(format!("operand {i} has rank {}, not 1", parameter.len())));
+            return Err(Refusal::invalid(format!("operand {i} has rank {} instead of 1", parameter.len())));
         };
         if let Some(channels) = channels.filter(|channels| cx.scope().eq(channels, entries).is_no()) {
             let (channels, entries) = (cx.scope().format(channels), cx.scope().format(entries));
-            return Err(Refusal::invalid(format!("operand {i} has {entries} entries for {channels} channels")));
+            return Err(Refusal::invalid(format!(
+                "operand {i} has {entries} elements, but the data has {channels} channels"
+            )));
         }
     }
     Ok(())
@@ -104,7 +106,9 @@ pub(super) fn infer_batch(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let trained = cx.version < 14 || cx.attr_flag("training_mode", false)?;
     if !trained && cx.node.outputs().iter().skip(1).any(Option::is_some) {
-        return Err(Refusal::invalid("the node has outputs for statistics, but is not in training mode"));
+        return Err(Refusal::invalid(
+            "the node has outputs for the running mean and variance, but is not in training mode",
+        ));
     }
     let by_channel = cx.version >= 9 || cx.attr_flag("spatial", true)?;
     let shape = if by_channel { shape_with_channels(cx)? } else { data.shape().map(<[Dim]>::to_vec) };
@@ -131,7 +135,7 @@ impl Channels {
     fn of(tensor: &Tensor, features: bool) -> Result<Channels, Decline> {
         let size = |dims: &[usize]| product(dims).unwrap_or(0);
         Ok(match tensor.shape() {
-            [] => return Err(Decline::invalid("a scalar has no channels")),
+            [] => return Err(Decline::invalid("the data is a scalar, and has no axis of channels")),
             [outer] => Channels { outer: *outer, channels: 1, inner: 1 },
             [outer, rest @ ..] if features => Channels { outer: *outer, channels: size(rest), inner: 1 },
             [outer, channels, rest @ ..] => Channels { outer: *outer, channels: *channels, inner: size(rest) },
@@ -153,7 +157,10 @@ impl Channels {
 fn parameter(cx: &EvalCx<'_>, i: usize, count: usize) -> Result<Vec<f64>, Decline> {
     let values = reals(cx, cx.tensor(i)?)?;
     if values.len() != count {
-        return Err(Decline::invalid(format!("operand {i} has {} entries for {count} channels", values.len())));
+        return Err(Decline::invalid(format!(
+            "operand {i} has {} elements, but the data has {count} channels",
+            values.len()
+        )));
     }
     Ok(values)
 }
@@ -170,7 +177,7 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
         14.. => cx.attr_flag("training_mode", false)?,
     };
     if training && cx.version < 14 {
-        return Err(Decline::unsupported("the saved statistics are undefined before version 14"));
+        return Err(Decline::unsupported("the outputs 'saved_mean' and 'saved_var' are not defined before version 14"));
     }
     let features = cx.version < 9 && !cx.attr_flag("spatial", true)?;
     let layout = Channels::of(data, features)?;
@@ -239,7 +246,7 @@ fn moments(values: &[f64]) -> (f64, f64) {
 
 pub(super) fn eval_instance(cx: &mut EvalCx<'_>) -> EvalResult {
     let channels = cx.tensor(0)?.shape().get(1).copied();
-    let channels = channels.ok_or_else(|| Decline::invalid("there is no axis of channels"))?;
+    let channels = channels.ok_or_else(|| Decline::invalid("the data has no axis of channels"))?;
     by_groups(cx, channels)
 }
 
@@ -254,11 +261,13 @@ pub(super) fn eval_group(cx: &mut EvalCx<'_>) -> EvalResult {
 fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
     let data = cx.tensor(0)?;
     let [_, channels, rest @ ..] = data.shape() else {
-        return Err(Decline::invalid("there is no axis of channels"));
+        return Err(Decline::invalid("the data has no axis of channels"));
     };
     let (channels, inner) = (*channels, product(rest).unwrap_or(0));
     if groups > 0 && !channels.is_multiple_of(groups) {
-        return Err(Decline::invalid(format!("{channels} channels are not {groups} groups of equal size")));
+        return Err(Decline::invalid(format!(
+            "the number of channels ({channels}) is not a multiple of the number of groups ({groups})"
+        )));
     }
     let each = channels.checked_div(groups).unwrap_or(0);
     let grouped = cx.node.is("GroupNormalization") && cx.version < 21;
@@ -300,10 +309,10 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
 fn stash_of(number: i64, data: DType) -> Result<DType, Decline> {
     match i32::try_from(number).ok().and_then(DType::from_onnx) {
         Some(DType::Float) if data == DType::Double => {
-            Err(Decline::unsupported("ONNX Runtime computes in double, the standard in float"))
+            Err(Decline::unsupported("the standard computes the means in float, but ONNX Runtime in double"))
         }
         Some(dtype @ (DType::Float | DType::Double)) => Ok(dtype),
-        _ => Err(Decline::unsupported(format!("stash_type {number} is not supported"))),
+        _ => Err(Decline::unsupported(format!("attribute 'stash_type' is {number}, which is not supported"))),
     }
 }
 
@@ -316,7 +325,7 @@ pub(super) fn infer_layer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     // The one that ONNX Runtime has before 17 takes them, and its result has the type of the scale.
     if data.dtype().zip(cx.dtype(1)).is_some_and(|(data, scale)| data != scale) {
-        return Err(Refusal::unsupported("data and scale of two types"));
+        return Err(Refusal::unsupported("the types of the data and 'scale' differ"));
     }
     let stash = cx.attr_int("stash_type")?.unwrap_or(1);
     let stash = i32::try_from(stash).ok().and_then(DType::from_onnx);

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 use crate::ops::vector::{Stored, fold_run, vectorized};
 use crate::ops::{Decline, EvalCx};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Element, Tensor, nearest_bf16, nearest_f16};
 
 /// The elements of a float tensor. Takes the memory from the budget.
@@ -19,7 +19,7 @@ pub(super) fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Declin
     }
     cx.claim(DType::Double, tensor.shape())?;
     cx.budget().take_work(u64::try_from(tensor.len()).unwrap_or(u64::MAX))?;
-    tensor.to_f64s().ok_or_else(|| Decline::invalid("the elements are not numbers"))
+    tensor.to_f64s().ok_or_else(|| Decline::invalid("the data has no numeric type"))
 }
 
 /// A tensor of these numbers, each rounded to the type once. Takes the memory from the budget.
@@ -48,7 +48,7 @@ pub(super) fn fit_on_the_way(dtype: DType, numbers: impl IntoIterator<Item = f64
     if numbers.into_iter().all(|number| number.abs() <= most) {
         return Ok(());
     }
-    Err(Decline::unsupported("kernels overflow during the computation"))
+    Err(Decline::unsupported("intermediate results overflow in the kernels of runtimes"))
 }
 
 /// Fails if one of these sums of squares is positive, but nothing in the type that kernels add in.
@@ -60,7 +60,7 @@ pub(super) fn stay_above_zero(dtype: DType, numbers: impl IntoIterator<Item = f6
     if numbers.into_iter().all(|number| number == 0.0 || number.abs() >= least) {
         return Ok(());
     }
-    Err(Decline::unsupported("rounding in kernels loses the divisor"))
+    Err(Decline::unsupported("a sum of squares underflows to 0 in the kernels of runtimes"))
 }
 
 /// Fails if terms of this size may be rounded by more than some thousandth on the way to results of ordinary size.
@@ -72,7 +72,7 @@ pub(super) fn keep_digits(dtype: DType, terms: impl IntoIterator<Item = f64>) ->
     if terms.into_iter().all(|term| term.abs() <= most) {
         return Ok(());
     }
-    Err(Decline::unsupported("rounding of intermediate values decides the result"))
+    Err(Decline::unsupported("the result depends on the rounding of intermediate values, in which runtimes differ"))
 }
 
 /// The sum of squares of some numbers.
@@ -242,7 +242,7 @@ impl<S: Send + Clone> Blockwise<'_, S> {
             let mut buffer = Vec::new();
             result.chunks_mut(len).enumerate().for_each(|part| task(&mut buffer, part));
         } else {
-            threads::pieces_mut(&mut result, len).enumerate().for_each_init(Vec::new, task);
+            threads::for_each_with(result.chunks_mut(len).enumerate(), Vec::new, task);
         }
         Ok(Tensor::from_vec(self.data.shape(), result)?)
     }

@@ -40,7 +40,7 @@ impl Kind {
             "ReduceLogSum" => Kind::LogSum,
             "ReduceLogSumExp" => Kind::LogSumExp,
             "ReduceSumSquare" => Kind::SumSquare,
-            other => return Err(Refusal::unsupported(format!("{other} is no reduction"))),
+            other => return Err(Refusal::unsupported(format!("{other} is not a known reduction"))),
         })
     }
 
@@ -99,7 +99,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
             };
             Ok(vec![Fact::tensor(dtype, Some(shape.iter().map(either).collect()))])
         }
-        Axes::One if rank == 0 => Err(Refusal::invalid("an axis of a scalar is reduced")),
+        Axes::One if rank == 0 => Err(Refusal::invalid("'axes' is not empty, but the data is a scalar")),
         Axes::One => {
             let alike = shape.first().filter(|first| shape.iter().all(|dim| cx.scope().eq(first, dim).is_yes()));
             let dims = (1..rank).map(|_| alike.cloned().unwrap_or_else(|| cx.fresh_dim())).collect();
@@ -211,16 +211,19 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let operand = match &axes {
         None => Operand::Absent,
         Some(Some(axes)) => Operand::Known(axes),
-        Some(None) => return Err(Decline::invalid("the axes are not integers")),
+        Some(None) => return Err(Decline::invalid("'axes' has no integer type")),
     };
     if data.is_empty() && axes::from_the_end(cx, &operand)? {
-        return Err(Decline::unsupported("runtimes disagree on negative axes of an empty tensor"));
+        return Err(Decline::unsupported(
+            "an axis is negative and the data is empty, for which runtimes return different shapes",
+        ));
     }
     let Axes::Known(reduced) = axes::resolve(cx, &operand, data.rank())? else {
-        return Err(Decline::unsupported("the axes are unknown"));
+        return Err(Decline::unsupported("the operand 'axes' is not constant"));
     };
     let shape = reduced_shape(data.shape(), &reduced, cx.attr_flag("keepdims", true)?, 1);
-    let layout = Layout::new(data.shape(), &reduced).ok_or_else(|| Decline::invalid("there are too many elements"))?;
+    let layout =
+        Layout::new(data.shape(), &reduced).ok_or_else(|| Decline::invalid("the number of elements is too large"))?;
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX))?;
     let undefined = kind == Kind::Mean && layout.each == 0 && layout.results > 0;
     if undefined {
@@ -248,7 +251,8 @@ fn of_floats<T: StoredFloat>(
     layout: &Layout,
     shape: &[usize],
 ) -> Result<Vec<f64>, Decline> {
-    let elements = T::stored(data).ok_or_else(|| Decline::invalid("the elements are of another type"))?;
+    let elements =
+        T::stored(data).ok_or_else(|| Decline::invalid("the data does not have the expected element type"))?;
     let real = |bytes: T::Bytes| T::of_bytes(bytes).to_f64();
     let add = |a: f64, b: f64| a + b;
     cx.claim(DType::Double, shape)?;
@@ -351,7 +355,9 @@ fn lesser(least: f64, x: f64) -> f64 {
 /// These extremes, if all elements were numbers.
 fn numbers(extremes: Vec<f64>) -> Result<Vec<f64>, Decline> {
     if extremes.iter().any(|extreme| extreme.is_nan()) {
-        return Err(Decline::unsupported("runtimes disagree on the maximum of numbers and NaN"));
+        return Err(Decline::unsupported(
+            "the data contains NaN, for which runtimes return different maxima or minima",
+        ));
     }
     Ok(extremes)
 }
@@ -391,7 +397,7 @@ impl ScaledSum {
 }
 
 fn of_bools(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shape: &[usize]) -> EvalResult {
-    let elements = data.bools().ok_or_else(|| Decline::invalid("the elements are not bools"))?;
+    let elements = data.bools().ok_or_else(|| Decline::invalid("the data is not of type bool"))?;
     cx.claim(DType::Bool, shape)?;
     let results = match kind {
         Kind::Max => layout.fold(&elements, false, |a, b| a | b, |a, b| a | b),
@@ -411,7 +417,7 @@ fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shap
     } else {
         data.to_i64s()
     };
-    let bits = bits.ok_or_else(|| Decline::invalid("the elements are not integers"))?;
+    let bits = bits.ok_or_else(|| Decline::invalid("the data has no integer type"))?;
     let value = |bits: i64| if wide { i128::from(bits as u64) } else { i128::from(bits) };
     let (least, most) = range_of(data.dtype());
     let add = |a: i128, b: i128| a.saturating_add(b);
@@ -441,7 +447,7 @@ fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shap
     };
     let result = dispatch_numeric!(data.dtype(), T => {
         Tensor::from_vec(shape, results.into_iter().map(|value| <T as Number>::from_i64(value as i64)).collect::<Vec<T>>())?
-    }, else => return Err(Decline::invalid("the elements are not integers")));
+    }, else => return Err(Decline::invalid("the data has no integer type")));
     Ok(vec![Data::Tensor(result)])
 }
 
@@ -460,7 +466,7 @@ fn range_of(dtype: DType) -> (i128, i128) {
 fn fitting(results: Vec<i128>, least: i128, most: i128) -> Result<Vec<i128>, Decline> {
     let exact = 1i128 << f64::MANTISSA_DIGITS;
     if results.iter().any(|result| !(least..=most).contains(result) || result.abs() > exact) {
-        return Err(Decline::unsupported("runtimes disagree about a reduction that overflows"));
+        return Err(Decline::unsupported("the reduction overflows, for which runtimes return different values"));
     }
     Ok(results)
 }
@@ -472,7 +478,9 @@ fn agreeing(results: Vec<i128>, of: impl Fn(i128) -> (f64, f64)) -> Result<Vec<i
         (coarse.is_finite() && coarse.trunc() == fine.trunc()).then_some(fine.trunc() as i128)
     };
     let results: Option<Vec<i128>> = results.into_iter().map(whole).collect();
-    results.ok_or_else(|| Decline::unsupported("runtimes disagree on the result"))
+    results.ok_or_else(|| {
+        Decline::unsupported("the data is of an integer type, and runtimes round the result to different integers")
+    })
 }
 
 /// ReduceLogSumExp of integers: the standard truncates at the end, runtimes every exponential. Folded where that is one.
@@ -491,5 +499,7 @@ fn log_sum_exp(layout: &Layout, bits: &[i64], value: impl Fn(i64) -> i128 + Sync
         (exact.abs() < 9e15 && exact.trunc() as i128 == truncated).then_some(truncated)
     });
     let whole: Option<Vec<i128>> = whole.collect();
-    whole.ok_or_else(|| Decline::unsupported("runtimes disagree on the result"))
+    whole.ok_or_else(|| {
+        Decline::unsupported("the data is of an integer type, and runtimes round the result to different integers")
+    })
 }

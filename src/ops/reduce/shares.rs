@@ -14,7 +14,7 @@ pub(super) fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
     let squared = match cx.attr_int("p")?.unwrap_or(2) {
         1 => false,
         2 => true,
-        p => return Err(Decline::invalid(format!("p is {p}, neither 1 nor 2"))),
+        p => return Err(Decline::invalid(format!("attribute 'p' is {p} instead of 1 or 2"))),
     };
     let (layout, targets) = targets(cx, data.shape(), |at| at == axis)?;
     let mut values = reals(cx, data)?;
@@ -39,7 +39,7 @@ pub(super) fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
 /// For each element, which of the results of reducing some axes it belongs to.
 fn targets(cx: &EvalCx<'_>, shape: &[usize], reduced: impl Fn(usize) -> bool) -> Result<(Layout, Vec<usize>), Decline> {
     let flags: Vec<bool> = (0..shape.len()).map(reduced).collect();
-    let layout = Layout::new(shape, &flags).ok_or_else(|| Decline::invalid("there are too many elements"))?;
+    let layout = Layout::new(shape, &flags).ok_or_else(|| Decline::invalid("the number of elements is too large"))?;
     let count = product(shape).unwrap_or(0);
     cx.budget().take_bytes(count.saturating_mul(size_of::<usize>()))?;
     cx.budget().take_bytes(layout.results.saturating_mul(size_of::<[f64; 2]>()))?;
@@ -54,7 +54,7 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
     let float = |name: &str, default: f32| cx.attr_float(name).map(|value| f64::from(value.unwrap_or(default)));
     let (alpha, beta, bias) = (float("alpha", 1e-4)?, float("beta", 0.75)?, float("bias", 1.0)?);
     let [_, channels, rest @ ..] = data.shape() else {
-        return Err(Decline::invalid("there is no axis of channels"));
+        return Err(Decline::invalid("the data has no axis of channels"));
     };
     let (channels, inner) = (*channels, product(rest).unwrap_or(0));
     // Of an even number of neighbours there is one more behind.
@@ -119,7 +119,9 @@ pub(super) fn eval_mean_variance(cx: &mut EvalCx<'_>) -> EvalResult {
     // that leave its 1e-9 out divide by 0 where nothing deviates.
     let noisy = means.iter().zip(&variances).any(|(mean, variance)| *variance < (1e-4 * mean * mean).max(1e-8));
     if noisy {
-        return Err(Decline::unsupported("the deviation is lost in the rounding of the mean"));
+        return Err(Decline::unsupported(
+            "the data is nearly constant, so that the rounding of the mean determines the standard deviation",
+        ));
     }
     for (x, &target) in values.iter_mut().zip(&targets) {
         *x = (*x - at(&means, target)) / (at(&variances, target).sqrt() + 1e-9);

@@ -34,7 +34,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             // A row with a NaN or an infinity, or of nothing but negative infinities, has no share that is a number. Runtimes agree on
             // that for Softmax only: Hardmax finds something largest, and LogSoftmax in binary64 leaves the infinities.
             if all_numbers && block.iter().any(|value| value.is_nan()) {
-                return Err(Decline::unsupported("the result is not a number"));
+                return Err(Decline::unsupported("the result is NaN"));
             }
             Ok(())
         })

@@ -25,7 +25,9 @@ fn groups(site: &Site<'_>) -> (usize, &'static [usize]) {
 fn optimized(site: &Site<'_>, operands: usize) -> Result<usize, Refusal> {
     let groups = groups(site).0;
     let rest = operands.checked_sub(2).filter(|rest| rest.is_multiple_of(groups));
-    let count = rest.ok_or_else(|| Refusal::invalid(format!("{operands} operands are not two and {groups} groups")))?;
+    let count = rest.ok_or_else(|| {
+        Refusal::invalid(format!("the node has {operands} operands, instead of two and {groups} per optimized tensor"))
+    })?;
     Ok(count / groups)
 }
 
@@ -41,11 +43,11 @@ pub(super) fn eval_step(cx: &mut EvalCx<'_>) -> EvalResult {
     let count = optimized(cx, cx.inputs().len())?;
     let rate = match reals(cx, cx.tensor(0)?)?.as_slice() {
         [rate] => *rate,
-        _ => return Err(Decline::invalid("the learning rate is not a single number")),
+        _ => return Err(Decline::invalid("'R' (the learning rate) is not a single number")),
     };
     let step = match cx.ints(1)?.as_slice() {
         [step] => *step,
-        _ => return Err(Decline::invalid("the update count is not a single number")),
+        _ => return Err(Decline::invalid("'T' (the update count) is not a single number")),
     };
     let mut updated: Vec<Vec<Data>> = vec![Vec::new(); groups(cx).1.len()];
     for i in 0..count {
@@ -63,7 +65,9 @@ fn one_step(cx: &EvalCx<'_>, count: usize, i: usize, rate: f64, step: i64) -> Re
     let group = |group: usize| {
         let tensor = operand(group)?;
         if tensor.shape() != target.shape() || tensor.dtype() != target.dtype() {
-            return Err(Decline::unsupported("the operands of a tensor differ in type or shape"));
+            return Err(Decline::unsupported(
+                "the operands that belong to one optimized tensor differ in type or shape",
+            ));
         }
         reals(cx, tensor)
     };
@@ -105,7 +109,7 @@ fn one_step(cx: &EvalCx<'_>, count: usize, i: usize, rate: f64, step: i64) -> Re
             let nesterov = match cx.attr_str("mode")? {
                 Some("nesterov") => true,
                 Some("standard") => false,
-                _ => return Err(Decline::invalid("'mode' is neither 'standard' nor 'nesterov'")),
+                _ => return Err(Decline::invalid("attribute 'mode' is neither 'standard' nor 'nesterov'")),
             };
             regularize(&mut gradient, &x, norm);
             let beta = if step > 0 { beta } else { 1.0 };

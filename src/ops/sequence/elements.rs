@@ -17,7 +17,7 @@ use crate::tensor::{DType, Tensor};
 pub(super) fn element_type(cx: &InferCx<'_>, i: usize) -> Result<Option<Type>, Refusal> {
     match &cx.required(i)?.ty {
         Some(Type::Sequence(element)) => Ok(element.as_deref().cloned()),
-        Some(_) => Err(Refusal::invalid(format!("operand {i} is no sequence"))),
+        Some(_) => Err(Refusal::invalid(format!("operand {i} is not a sequence"))),
         None => Ok(None),
     }
 }
@@ -42,7 +42,7 @@ fn sequence_data(items: Vec<Data>) -> Data {
 pub(super) fn sequence<'a>(cx: &'a EvalCx<'_>, i: usize) -> Result<&'a Arc<Vec<Data>>, Decline> {
     match cx.data(i) {
         Some(Data::Sequence(items)) => Ok(items),
-        _ => Err(Decline::invalid(format!("operand {i} is no sequence"))),
+        _ => Err(Decline::invalid(format!("operand {i} is not a sequence"))),
     }
 }
 
@@ -51,7 +51,7 @@ fn position(cx: &EvalCx<'_>, i: usize) -> Result<Option<i64>, Decline> {
     match cx.optional_tensor(i)?.map(|tensor| tensor.to_i64s()) {
         None => Ok(None),
         Some(Some(values)) if values.len() == 1 => Ok(values.first().copied()),
-        Some(_) => Err(Decline::invalid("the position is not a single integer")),
+        Some(_) => Err(Decline::invalid("the operand 'position' is not a single integer")),
     }
 }
 
@@ -174,7 +174,7 @@ pub(super) fn infer_at(cx: &mut InferCx<'_>) -> InferResult {
 
 pub(super) fn eval_at(cx: &mut EvalCx<'_>) -> EvalResult {
     let items = sequence(cx, 0)?;
-    let position = position(cx, 1)?.ok_or_else(|| Decline::invalid("the position is missing"))?;
+    let position = position(cx, 1)?.ok_or_else(|| Decline::invalid("the operand 'position' is missing"))?;
     let at = lineage::place(position, items.len(), false);
     let item = at.and_then(|at| items.get(at));
     Ok(vec![item.ok_or_else(|| Decline::invalid(outside(position, items.len())))?.clone()])

@@ -15,7 +15,7 @@ pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
         }
         (Some(fact), _) => fact.ty.clone(),
         (None, Some(declared)) => declared_fact(cx.scope(), declared, &|_| None).ty,
-        (None, None) => return Err(Refusal::invalid("both the value and its type are missing")),
+        (None, None) => return Err(Refusal::invalid("both the operand and attribute 'type' are missing")),
     };
     Ok(vec![Fact::of(Type::Optional(inner.map(Box::new)))])
 }
@@ -35,7 +35,7 @@ pub(super) fn infer_has(cx: &mut InferCx<'_>) -> InferResult {
             Some(Type::Optional(_)) => {
                 cx.node.input(0).and_then(|value| lineage::optional(cx, value)).map(|inside| inside.is_some())
             }
-            Some(_) if cx.version < 18 => return Err(Refusal::invalid("operand 0 is no optional")),
+            Some(_) if cx.version < 18 => return Err(Refusal::invalid("operand 0 is not an optional")),
             Some(_) => Some(true),
             None => None,
         },
@@ -54,7 +54,7 @@ pub(super) fn eval_has(cx: &mut EvalCx<'_>) -> EvalResult {
     let answer = match cx.data(0) {
         None | Some(Data::Optional(None)) => false,
         Some(Data::Optional(Some(_))) => true,
-        Some(_) if cx.version < 18 => return Err(Decline::invalid("operand 0 is no optional")),
+        Some(_) if cx.version < 18 => return Err(Decline::invalid("operand 0 is not an optional")),
         Some(_) => true,
     };
     Ok(vec![Data::Tensor(truth(answer)?)])
@@ -69,7 +69,7 @@ pub(super) fn infer_get(cx: &mut InferCx<'_>) -> InferResult {
             Some(None) => return Err(Refusal::invalid("the optional is empty")),
             None => inner.as_ref().map_or_else(Fact::unknown, |inner| Fact::of((**inner).clone())),
         },
-        Some(_) if cx.version < 18 => return Err(Refusal::invalid("operand 0 is no optional")),
+        Some(_) if cx.version < 18 => return Err(Refusal::invalid("operand 0 is not an optional")),
         Some(_) => fact.clone(),
     }])
 }
@@ -78,7 +78,7 @@ pub(super) fn eval_get(cx: &mut EvalCx<'_>) -> EvalResult {
     match cx.data(0) {
         Some(Data::Optional(Some(inside))) => Ok(vec![(**inside).clone()]),
         Some(Data::Optional(None)) | None => Err(Decline::invalid("the optional is empty")),
-        Some(_) if cx.version < 18 => Err(Decline::invalid("operand 0 is no optional")),
+        Some(_) if cx.version < 18 => Err(Decline::invalid("operand 0 is not an optional")),
         Some(other) => Ok(vec![other.clone()]),
     }
 }

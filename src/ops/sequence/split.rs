@@ -19,10 +19,10 @@ pub(super) fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     let nonpositive = |size: &Dim, least: i64| size.as_const().is_some_and(|size| size < least);
     match &sizes {
         Some(Sizes::Each(size)) if nonpositive(size, 1) => {
-            return Err(Refusal::invalid("the size of the parts is not positive"));
+            return Err(Refusal::invalid("the operand 'split' is a scalar that is not positive"));
         }
         Some(Sizes::List(list)) if list.iter().any(|size| nonpositive(size, 0)) => {
-            return Err(Refusal::invalid("the size of a part is negative"));
+            return Err(Refusal::invalid("an element of 'split' is negative"));
         }
         _ => {}
     }
@@ -81,24 +81,26 @@ pub(super) fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
         }
         return Ok(vec![Data::Sequence(Arc::new(items))]);
     };
-    let given = sizes.to_i64s().ok_or_else(|| Decline::invalid("the sizes of the parts are not integers"))?;
+    let given = sizes.to_i64s().ok_or_else(|| Decline::invalid("the operand 'split' has no integer type"))?;
     let given = given.into_iter().map(usize::try_from).collect::<Result<Vec<_>, _>>();
-    let given = given.map_err(|_| Decline::invalid("the size of a part is negative"))?;
+    let given = given.map_err(|_| Decline::invalid("an element of 'split' is negative"))?;
     let lens = match (sizes.rank(), given.as_slice()) {
-        (0, [0]) => return Err(Decline::invalid("the size of the parts is not positive")),
+        (0, [0]) => return Err(Decline::invalid("the operand 'split' is a scalar that is not positive")),
         (0, [size]) => {
             let count = dim.div_ceil(*size);
             cx.budget().take_bytes(count.saturating_mul(size_of::<Data>()))?;
             (0..count).map(|at| (*size).min(dim - at * size)).collect()
         }
         (1, _) => given,
-        _ => return Err(Decline::invalid("the sizes of the parts are neither a scalar nor a vector")),
+        _ => return Err(Decline::invalid("the operand 'split' is neither a scalar nor a vector")),
     };
     if keeps_axis(cx.attr_flag("keepdims", true)?, Some(&Fact::constant(sizes.clone()))).is_none() {
-        return Err(Decline::unsupported("runtimes disagree on whether parts of a scalar size keep their axis"));
+        return Err(Decline::unsupported(
+            "'split' is a scalar and 'keepdims' is 0: runtimes disagree whether the parts keep the axis",
+        ));
     }
     if lens.iter().try_fold(0usize, |sum, &len| sum.checked_add(len)) != Some(dim) {
-        return Err(Decline::invalid("the sizes of the parts do not add up to the axis"));
+        return Err(Decline::invalid("the sum of 'split' is not the dim of the axis"));
     }
     let mut start = 0;
     for len in lens {
@@ -201,7 +203,7 @@ fn joined_size(cx: &InferCx<'_>, at: usize) -> Dim {
 pub(super) fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
     let items = sequence(cx, 0)?;
     let tensors = items.iter().map(|item| item.tensor().cloned()).collect::<Option<Vec<Tensor>>>();
-    let tensors = tensors.ok_or_else(|| Decline::invalid("an element is not a tensor"))?;
+    let tensors = tensors.ok_or_else(|| Decline::invalid("an element of the sequence is not a tensor"))?;
     let axis = cx.attr_int("axis")?.ok_or_else(|| Decline::invalid("attribute 'axis' is missing"))?;
     let joined = if cx.attr_flag("new_axis", false)? {
         stack(cx, &tensors, axis)?

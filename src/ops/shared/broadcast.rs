@@ -197,6 +197,10 @@ impl<const N: usize> Broadcast<N> {
     /// Visits the elements `range` of the result in order, in runs: the run's part of the result, counted from the start of
     /// `range`, and the elements of each operand, as many as the run is long, or a single one that repeats.
     pub fn runs(&self, range: Range<usize>, mut visit: impl FnMut(Range<usize>, [Range<usize>; N])) {
+        self.visit_runs(range, &mut visit);
+    }
+
+    fn visit_runs(&self, range: Range<usize>, visit: &mut dyn FnMut(Range<usize>, [Range<usize>; N])) {
         let (start, end) = (range.start, range.end.min(self.len));
         if start >= end {
             return;

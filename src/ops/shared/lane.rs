@@ -179,7 +179,7 @@ integer_ring!(u32: Int8 = i8, Int16 = i16, Int32 = i32, Uint8 = u8, Uint16 = u16
 integer_ring!(u64: Int64 = i64, Uint64 = u64);
 
 fn not_in_lane(dtype: DType) -> Decline {
-    Decline::unsupported(format!("no arithmetic on {dtype}"))
+    Decline::unsupported(format!("arithmetic on {dtype} is not supported"))
 }
 
 /// The elements of a tensor in the type its arithmetic is done in.
@@ -187,7 +187,9 @@ fn not_in_lane(dtype: DType) -> Decline {
 /// # Errors
 /// The tensor is of a type with other arithmetic than the one asked for: operands that should agree do not.
 pub(in crate::ops) fn read<T: Ring>(tensor: &Tensor) -> Result<Cow<'_, [T]>, Decline> {
-    T::read(tensor).ok_or_else(|| Decline::invalid(format!("an operand of type {} does not fit here", tensor.dtype())))
+    T::read(tensor).ok_or_else(|| {
+        Decline::invalid(format!("an operand has type {}, which the operator does not accept", tensor.dtype()))
+    })
 }
 
 /// The operands must be of this one type.
@@ -213,7 +215,7 @@ macro_rules! in_lane {
                 type $T = f64;
                 $body
             }
-            other => Err($crate::ops::Decline::unsupported(format!("no evaluation for elements of type {other}"))),
+            other => Err($crate::ops::Decline::unsupported(format!("the element type {other} is not supported"))),
         }
     };
 }
@@ -244,7 +246,7 @@ macro_rules! in_ring {
                 type $T = u32;
                 $body
             }
-            other => Err($crate::ops::Decline::unsupported(format!("no evaluation for elements of type {other}"))),
+            other => Err($crate::ops::Decline::unsupported(format!("the element type {other} is not supported"))),
         }
     };
 }

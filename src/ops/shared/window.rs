@@ -61,7 +61,9 @@ impl Window {
             Some("SAME_UPPER") => AutoPad::SameUpper,
             Some("SAME_LOWER") => AutoPad::SameLower,
             Some("VALID") => AutoPad::Valid,
-            Some(other) => return Err(Refusal::invalid(format!("attribute 'auto_pad' is '{other}'"))),
+            Some(other) => {
+                return Err(Refusal::invalid(format!("attribute 'auto_pad' is '{other}', which is not valid")));
+            }
         };
         let pads = read_numbers(site, "pads", axes.saturating_mul(2), 0)?.unwrap_or_else(|| vec![0; 2 * axes]);
         let (begins, ends) = pads.split_at(axes);
@@ -189,17 +191,20 @@ impl Window {
     /// The places are disputed, a window does not fit, SAME padding would be negative, or numbers overflow.
     pub fn over(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<AxisWindows>, Decline> {
         if sizes.len() != self.strides.len() || kernel.len() != self.strides.len() {
-            return Err(Decline::invalid("the rank of the kernel does not match the operand"));
+            return Err(Decline::invalid("the rank of the kernel does not fit the rank of the data"));
         }
         if self.is_disputed() {
-            return Err(Decline::unsupported("both 'pads' and 'auto_pad' set the padding"));
+            return Err(Decline::unsupported("both attributes 'pads' and 'auto_pad' define the padding"));
         }
         (0..sizes.len())
             .map(|at| {
                 let numbers = (self.strides[at], self.dilations[at], self.pads[at]);
                 let axis = self.axis(sizes[at] as i128, kernel[at] as i128, numbers);
                 let axis = axis.ok_or_else(|| {
-                    Decline::unsupported(format!("a window of {} taps over an axis of {}", kernel[at], sizes[at]))
+                    Decline::unsupported(format!(
+                        "the window has size {}, but the padded axis has size {}",
+                        kernel[at], sizes[at]
+                    ))
                 })?;
                 if matches!(self.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && axis.leaves_out() {
                     return Err(Decline::unsupported(
@@ -256,10 +261,10 @@ pub(in crate::ops) fn read_numbers(
 ) -> Result<Option<Vec<i64>>, Refusal> {
     let Some(numbers) = site.attr_ints(name)?.filter(|numbers| !numbers.is_empty()) else { return Ok(None) };
     if numbers.len() != count {
-        return Err(Refusal::invalid(format!("attribute '{name}' has {} numbers, not {count}", numbers.len())));
+        return Err(Refusal::invalid(format!("attribute '{name}' has {} elements instead of {count}", numbers.len())));
     }
     match numbers.iter().find(|&&number| number < least) {
-        Some(number) => Err(Refusal::invalid(format!("attribute '{name}' holds {number}"))),
+        Some(number) => Err(Refusal::invalid(format!("attribute '{name}' contains {number}"))),
         None => Ok(Some(numbers.to_vec())),
     }
 }

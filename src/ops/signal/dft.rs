@@ -15,7 +15,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::size_operand::at_least;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, product};
 
 pub(super) const DFT: Operator = Operator::new("DFT", &[17, 20], infer, eval);
@@ -42,11 +42,11 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let kind = Kind::of(cx)?;
     let dtype = cx.required(0)?.dtype();
     let Some(data) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
-    let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis of elements")) };
+    let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis to transform")) };
     let last = Dim::constant(if kind.is_real() { 1 } else { 2 });
     // A runtime that computes such an axis takes it, and does not load the model where it is constant.
     if cx.version >= 20 && cx.input(2).and_then(Fact::rank).is_some_and(|rank| rank > 0) {
-        return Err(Refusal::lax("the axis is no scalar"));
+        return Err(Refusal::lax("the operand 'axis' is not a scalar"));
     }
     let axis = match cx.version {
         ..20 => Some(cx.attr_int("axis")?.unwrap_or(1)),
@@ -62,7 +62,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let axis = axis_in(axis, data.len())?;
     let Some(dim) = signal.get(axis) else {
-        return Err(Refusal::invalid("the last axis holds real or complex numbers, and is not a signal axis"));
+        return Err(Refusal::invalid("'axis' is the last axis, which holds the real and imaginary parts"));
     };
     let scope = cx.scope();
     let length = match (cx.has_input(1), kind.is_real()) {
@@ -76,7 +76,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let size = if kind.one_sided && !kind.inverse { one_sided(cx, &length) } else { length };
     if size.as_const().is_some_and(|size| size < 0) {
-        return Err(Refusal::invalid("the transform has a negative length"));
+        return Err(Refusal::invalid("'dft_length' is negative"));
     }
     let mut shape = signal.to_vec();
     if let Some(place) = shape.get_mut(axis) {
@@ -91,7 +91,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let kind = Kind::of(cx)?;
     let [signal @ .., parts @ 1..=2] = data.shape() else {
         return Err(Decline::invalid(format!(
-            "the last dim of {:?} is neither real (1) nor complex (2)",
+            "the last dim of shape {:?} is neither 1 (real) nor 2 (complex)",
             data.shape()
         )));
     };
@@ -103,9 +103,11 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let axis = axis_in(axis, data.rank())?;
     let dim = *signal
         .get(axis)
-        .ok_or_else(|| Decline::invalid("the last axis holds real or complex numbers, and is not a signal axis"))?;
+        .ok_or_else(|| Decline::invalid("'axis' is the last axis, which holds the real and imaginary parts"))?;
     if kind.one_sided && (*parts == 2) != kind.inverse {
-        return Err(Decline::invalid("a one-sided transform is between real data and complex frequencies"));
+        return Err(Decline::invalid(
+            "attribute 'onesided' is 1, but the data is complex, or, for an inverse transform, the frequencies are real",
+        ));
     }
     let size = match (cx.has_input(1), kind.is_real()) {
         (true, _) => length(scalar(cx, 1)?)?,
@@ -113,10 +115,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         (false, false) => dim,
     };
     if size == 0 {
-        return Err(Decline::invalid("a transform of length 0"));
+        return Err(Decline::invalid("'dft_length' is 0"));
     }
     if kind.is_real() && dim != size / 2 + 1 {
-        return Err(Decline::unsupported("runtimes disagree on a wrong number of frequencies"));
+        return Err(Decline::unsupported(
+            "the number of frequencies does not fit 'dft_length', for which runtimes return different values",
+        ));
     }
     let places = if kind.one_sided && !kind.inverse { size / 2 + 1 } else { size };
     let mut shape = data.shape().to_vec();
@@ -140,7 +144,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let line = Line { tables: &tables, kind, parts: *parts, inner };
         let from = dim.saturating_mul(inner).saturating_mul(*parts);
         // Data without elements is as if it were all zeros.
-        threads::exact_pieces_mut(&mut results, places * inner * out).enumerate().for_each(|(at, to)| {
+        threads::for_each(results.chunks_exact_mut(places * inner * out).enumerate(), |(at, to)| {
             let from = values.get(at * from..(at + 1) * from).unwrap_or_default();
             (0..inner).for_each(|offset| line.transform(from, to, offset, places));
         });

@@ -21,7 +21,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = output_dtype(cx)?;
     let (bins, length) = (number(cx, 0), number(cx, 1));
     if [&bins, &length].into_iter().flatten().any(|number| number.as_const().is_some_and(|number| number < 0)) {
-        return Err(Refusal::invalid("a number of bins is negative"));
+        return Err(Refusal::invalid("'num_mel_bins' or 'dft_length' is negative"));
     }
     let rows = length.map_or_else(|| cx.fresh_dim(), |length| one_sided(cx, &length));
     let columns = bins.unwrap_or_else(|| cx.fresh_dim());
@@ -33,16 +33,16 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (bins, size, rate) = (length(scalar(cx, 0)?)?, length(scalar(cx, 1)?)?, scalar(cx, 2)?);
     let edge = |i: usize| match cx.tensor(i)?.to_f64s().as_deref() {
         Some(&[edge]) if edge.is_finite() && edge >= 0.0 => Ok(edge),
-        _ => Err(Decline::invalid(format!("operand {i} is no frequency"))),
+        _ => Err(Decline::invalid(format!("operand {i} is not a finite, non-negative frequency"))),
     };
     let (low, high) = (edge(3)?, edge(4)?);
     if rate <= 0 || high < low {
-        return Err(Decline::invalid("the range of frequencies is empty"));
+        return Err(Decline::invalid("'lower_edge_hertz' is not below 'upper_edge_hertz'"));
     }
     let shape = [size / 2 + 1, bins];
     cx.claim(dtype, &shape)?;
     cx.claim(DType::Double, &shape)?;
-    let count = bins.checked_add(2).ok_or_else(|| Decline::OverBudget("there are too many bands".into()))?;
+    let count = bins.checked_add(2).ok_or_else(|| Decline::OverBudget("'num_mel_bins' is too large".into()))?;
     cx.claim(DType::Double, &[count])?;
     cx.budget().take_work(
         (count as u64).saturating_mul(64).saturating_add(crate::tensor::product(&shape).unwrap_or(0) as u64),
@@ -55,13 +55,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         // Runtimes compute in binary32; the next whole number must be further away than that is inexact.
         let distance = (place - place.round()).abs();
         if place != 0.0 && distance <= 1e-4 * place.abs().max(1e-3) {
-            return Err(Decline::unsupported("rounding decides where a band begins"));
+            return Err(Decline::unsupported("rounding determines the first frequency of a mel band"));
         }
         let place = place.floor();
         if (0.0..shape[0] as f64).contains(&place) {
             Ok(place as usize)
         } else {
-            Err(Decline::invalid("a band reaches beyond the frequencies of the transform"))
+            Err(Decline::invalid("a mel band exceeds the frequencies of the transform"))
         }
     };
     let bounds = (0..count).map(bound).collect::<Result<Vec<usize>, _>>()?;

@@ -47,7 +47,8 @@ fn scalar(cx: &EvalCx<'_>, i: usize) -> Result<i64, Decline> {
 
 /// A number of elements: an integer that is not negative.
 fn length(number: i64) -> Result<usize, Decline> {
-    usize::try_from(number).map_err(|_| Decline::invalid(format!("a length is {number}")))
+    usize::try_from(number)
+        .map_err(|_| Decline::invalid(format!("an operand that gives a length is {number}, which is not valid")))
 }
 
 /// How many frequencies a transform of real numbers has: `⌊length / 2⌋ + 1`.
@@ -69,13 +70,14 @@ fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     let floats = matches!(tensor.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
     cx.claim(DType::Double, tensor.shape())?;
     let signal = tensor.to_f64s().filter(|_| floats);
-    let signal = signal.ok_or_else(|| Decline::invalid(format!("no signal of {}", tensor.dtype())))?;
+    let signal =
+        signal.ok_or_else(|| Decline::invalid(format!("a signal of type {} is not supported", tensor.dtype())))?;
     // No number on the way is larger than this sum, and results are off by its rounding in kernels that compute in the type itself.
     let most = if tensor.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     let sum: f64 = signal.iter().map(|value| value.abs()).sum();
     if sum <= most {
         Ok(signal)
     } else {
-        Err(Decline::unsupported("rounding of intermediate values decides the result"))
+        Err(Decline::unsupported("the result depends on the rounding of intermediate values, in which runtimes differ"))
     }
 }

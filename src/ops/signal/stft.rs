@@ -13,7 +13,7 @@ use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::lane::same_dtype;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
-use crate::tensor::threads::{self, IndexedParallelIterator, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, product};
 
 pub(super) const STFT: Operator = Operator::new("STFT", &[17], infer, eval);
@@ -22,7 +22,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.required(0)?.dtype().or(cx.dtype(2));
     let signal = match cx.shape(0) {
         Some([batch, length] | [batch, length, _]) => Some((batch, length)),
-        Some(shape) => return Err(Refusal::invalid(format!("the signal has {} axes, not 2 or 3", shape.len()))),
+        Some(shape) => {
+            return Err(Refusal::invalid(format!("the rank of the signal is {} instead of 2 or 3", shape.len())));
+        }
         None => None,
     };
     let window = match cx.shape(2) {
@@ -38,7 +40,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let scope = cx.scope();
     let step = number(cx, 1);
     if step.as_ref().and_then(Dim::as_const).is_some_and(|step| step <= 0) {
-        return Err(Refusal::invalid("the frame step is not positive"));
+        return Err(Refusal::invalid("'frame_step' is not positive"));
     }
     let frames = match (signal, &frame, step) {
         (Some((_, length)), Some(frame), Some(step)) if scope.ge(&step, &Dim::constant(1)).is_yes() => {
@@ -59,7 +61,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let mut shape: Vec<Dim> =
         [batch, frames, bins].into_iter().map(|dim| dim.unwrap_or_else(|| cx.fresh_dim())).collect();
     if shape.iter().any(|dim| dim.as_const().is_some_and(|dim| dim < 0)) {
-        return Err(Refusal::invalid("a frame is longer than the signal"));
+        return Err(Refusal::invalid("'frame_length' is larger than the signal"));
     }
     shape.push(Dim::constant(2));
     Ok(vec![Fact::tensor(dtype, Some(shape))])
@@ -70,11 +72,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let (batch, total, parts) = match *signal.shape() {
         [batch, total] => (batch, total, 1),
         [batch, total, parts @ 1..=2] => (batch, total, parts),
-        _ => return Err(Decline::invalid(format!("a signal of dims {:?}", signal.shape()))),
+        _ => {
+            return Err(Decline::invalid(format!("the signal has shape {:?}, which is not supported", signal.shape())));
+        }
     };
     let one_sided = cx.attr_flag("onesided", true)?;
     if one_sided && parts == 2 {
-        return Err(Decline::invalid("a one-sided transform of a complex signal"));
+        return Err(Decline::invalid("'onesided' is 1, but the signal is complex"));
     }
     let step = length(scalar(cx, 1)?)?;
     let own = window.map_or(total, crate::tensor::Tensor::len);
@@ -82,12 +86,19 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     if let Some(window) = window {
         same_dtype(signal.dtype(), &[window])?;
         if window.shape() != [frame] {
-            return Err(Decline::invalid(format!("a window of dims {:?} for frames of {frame}", window.shape())));
+            return Err(Decline::invalid(format!(
+                "the window has shape {:?}, but 'frame_length' is {frame}",
+                window.shape()
+            )));
         }
     }
     let room = total.checked_sub(frame).filter(|_| frame > 0);
     let frames = room.and_then(|room| room.checked_div(step)).and_then(|frames| frames.checked_add(1));
-    let frames = frames.ok_or_else(|| Decline::invalid(format!("frames of {frame}, each {step} later, in {total}")))?;
+    let frames = frames.ok_or_else(|| {
+        Decline::invalid(format!(
+            "'frame_length' {frame} and 'frame_step' {step} do not fit a signal of length {total}"
+        ))
+    })?;
     let bins = if one_sided { frame / 2 + 1 } else { frame };
     let shape = [batch, frames, bins, 2];
     cx.claim(signal.dtype(), &shape)?;
@@ -100,7 +111,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let weight = |at: usize| weights.as_ref().map_or(1.0, |weights| weights.get(at).copied().unwrap_or(0.0));
     let mut results = vec![0.0; product(&shape).unwrap_or(0)];
     let tables = FourierTables::new(frame);
-    threads::exact_pieces_mut(&mut results, bins * 2).enumerate().for_each(|(number, to)| {
+    threads::for_each(results.chunks_exact_mut(bins * 2).enumerate(), |(number, to)| {
         let start = number / frames * total + number % frames * step;
         let part = |at: usize, part: usize| values.get((start + at) * parts + part).copied().unwrap_or(0.0);
         let mut line: Vec<Complex> = (0..frame)

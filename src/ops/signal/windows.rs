@@ -35,7 +35,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     cx.required(0)?;
     let size = number(cx, 0).unwrap_or_else(|| cx.fresh_dim());
     if size.as_const().is_some_and(|size| size < 0) {
-        return Err(Refusal::invalid("the window has a negative length"));
+        return Err(Refusal::invalid("'size' is negative"));
     }
     Ok(vec![Fact::tensor(Some(dtype), Some(vec![size]))])
 }
@@ -44,7 +44,9 @@ fn eval(cx: &mut EvalCx<'_>, [a, b, c]: [f64; 3]) -> EvalResult {
     let (dtype, size) = (output_dtype(cx)?, length(scalar(cx, 0)?)?);
     let period = if cx.attr_flag("periodic", true)? { size } else { size.saturating_sub(1) };
     if size > 0 && period == 0 {
-        return Err(Decline::unsupported("a symmetric window of one element is undefined"));
+        return Err(Decline::unsupported(
+            "'size' is 1 and 'periodic' is 0: a symmetric window of one element is undefined",
+        ));
     }
     cx.claim(dtype, &[size])?;
     cx.claim(DType::Double, &[size])?;

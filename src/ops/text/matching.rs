@@ -5,9 +5,9 @@
 //! | computes | a bool for each string |
 //! | `pattern` | in the syntax of RE2 |
 //! | versions | 20 |
-//! | not evaluated | patterns that mean something else in our syntax than in RE2's, or do so for text beyond ASCII, where classes such as `\w` and folding of case differ |
+//! | not evaluated | patterns that mean something else in our syntax than in RE2's; texts beyond ASCII with classes such as `\w` or `\pL` and with folding of case |
 
-use regex::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::strings::{strings, text};
 use crate::dim::Dim;
@@ -29,17 +29,102 @@ enum Reach {
     Ascii,
 }
 
-/// What follows one after another in a pattern.
+/// The classes `\p` of RE2 by name, each with its members among the ASCII characters: general categories, scripts in wide use, and `Any`.
+/// RE2 knows no other property (`\p{Alphabetic}`), no long name (`\p{Letter}`) and no other spelling (`\p{lu}`).
+const CLASSES: &[(&str, &str)] = &[
+    ("Any", r"\x00-\x7F"),
+    ("C", r"\x00-\x1F\x7F"),
+    ("Cc", r"\x00-\x1F\x7F"),
+    ("L", "A-Za-z"),
+    ("Ll", "a-z"),
+    ("Lu", "A-Z"),
+    ("N", "0-9"),
+    ("Nd", "0-9"),
+    ("P", r"!-#%-*,-/:;?@\[-\]_{}"),
+    ("Pc", "_"),
+    ("Pd", r"\-"),
+    ("Pe", r")\]}"),
+    ("Po", r"!-#%-'*,./:;?@\\"),
+    ("Ps", r"(\[{"),
+    ("S", r"$+<->\^`|~"),
+    ("Sc", "$"),
+    ("Sk", r"\^`"),
+    ("Sm", r"+<->|~"),
+    ("Z", r"\x20"),
+    ("Zs", r"\x20"),
+    ("Common", r"\x00-@\[-`{-\x7F"),
+    ("Latin", "A-Za-z"),
+];
+
+/// The classes without an ASCII character.
+const OTHER_CLASSES: &[&str] = &[
+    "Cf",
+    "Co",
+    "Lm",
+    "Lo",
+    "Lt",
+    "M",
+    "Mc",
+    "Me",
+    "Mn",
+    "Nl",
+    "No",
+    "Pf",
+    "Pi",
+    "So",
+    "Zl",
+    "Zp",
+    "Arabic",
+    "Armenian",
+    "Bengali",
+    "Cyrillic",
+    "Devanagari",
+    "Ethiopic",
+    "Georgian",
+    "Greek",
+    "Gujarati",
+    "Gurmukhi",
+    "Han",
+    "Hangul",
+    "Hebrew",
+    "Hiragana",
+    "Inherited",
+    "Kannada",
+    "Katakana",
+    "Khmer",
+    "Lao",
+    "Malayalam",
+    "Mongolian",
+    "Myanmar",
+    "Oriya",
+    "Sinhala",
+    "Tamil",
+    "Telugu",
+    "Thai",
+    "Tibetan",
+];
+
+/// Returns the members of the class `\p{name}` among the ASCII characters, as they are written in a bracketed class.
+fn ascii_members(name: &str) -> Option<&'static str> {
+    let known = CLASSES.iter().find(|(known, _)| *known == name).map(|(_, members)| *members);
+    known.or_else(|| OTHER_CLASSES.contains(&name).then_some(r"\x80-\xFF"))
+}
+
+/// A pattern, read character by character, and the same pattern for strings of ASCII.
 struct Scanner<'p> {
     rest: std::iter::Peekable<std::str::Chars<'p>>,
     reach: Reach,
+    /// The characters read so far, with the ASCII members of a class in place of `\p`.
+    ascii: String,
 }
 
 impl Scanner<'_> {
-    /// For which strings a pattern means the same in both syntaxes; `None` for none, as far as is known.
-    fn reach(pattern: &str) -> Option<Reach> {
-        let mut scanner = Scanner { rest: pattern.chars().peekable(), reach: Reach::Everything };
-        while let Some(c) = scanner.rest.next() {
+    /// Returns the strings for which a pattern means the same in both syntaxes, and the pattern for these strings; `None` if there are none, as
+    /// far as is known.
+    fn read(pattern: &str) -> Option<(Reach, String)> {
+        let rest = pattern.chars().peekable();
+        let mut scanner = Scanner { rest, reach: Reach::Everything, ascii: String::with_capacity(pattern.len()) };
+        while let Some(c) = scanner.next() {
             match c {
                 '\\' => scanner.escape()?,
                 '[' => scanner.class()?,
@@ -47,7 +132,7 @@ impl Scanner<'_> {
                 '{' => scanner.repetition()?,
                 '*' | '+' | '?' | '}' => {
                     // `?` after these means as few as possible; more of them mean different things.
-                    scanner.rest.next_if_eq(&'?');
+                    scanner.next_if('?');
                     if scanner.rest.peek().is_some_and(|next| "*+?{".contains(*next)) {
                         return None;
                     }
@@ -55,20 +140,41 @@ impl Scanner<'_> {
                 _ => {}
             }
         }
-        Some(scanner.reach)
+        Some((scanner.reach, scanner.ascii))
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.rest.next()?;
+        self.ascii.push(next);
+        Some(next)
+    }
+
+    fn next_if(&mut self, wanted: char) -> Option<char> {
+        if self.rest.peek() == Some(&wanted) { self.next() } else { None }
     }
 
     fn escape(&mut self) -> Option<()> {
-        match self.rest.next()? {
+        match self.next()? {
             'd' | 'D' | 'w' | 'W' | 's' | 'S' => self.reach = Reach::Ascii,
             // Our boundaries come in more kinds.
             'b' | 'B' if self.rest.peek() == Some(&'{') => return None,
             'b' | 'B' => self.reach = Reach::Ascii,
-            'p' | 'P' => {
+            letter @ ('p' | 'P') => {
                 self.reach = Reach::Ascii;
-                if self.rest.next()? == '{' {
-                    while self.rest.next()? != '}' {}
+                let mut name = String::from(self.rest.next()?);
+                if name == "{" {
+                    name.clear();
+                    while self.rest.peek()? != &'}' {
+                        name.extend(self.rest.next());
+                    }
+                    self.rest.next();
                 }
+                let plain = name.strip_prefix('^');
+                let is_negated = (letter == 'P') != plain.is_some();
+                let members = ascii_members(plain.unwrap_or(&name))?;
+                // The backslash and the letter.
+                self.ascii.truncate(self.ascii.len().saturating_sub(2));
+                self.ascii.extend(["[", if is_negated { "^" } else { "" }, members, "]"]);
             }
             'a' | 'f' | 'n' | 'r' | 't' | 'v' | 'A' | 'z' => {}
             '<' | '>' => return None,
@@ -80,17 +186,17 @@ impl Scanner<'_> {
 
     /// A bracketed class: ours may hold others, and set operations.
     fn class(&mut self) -> Option<()> {
-        self.rest.next_if_eq(&'^');
-        self.rest.next_if_eq(&']');
+        self.next_if('^');
+        self.next_if(']');
         let mut before = ' ';
         loop {
-            let c = self.rest.next()?;
+            let c = self.next()?;
             match c {
                 ']' => return Some(()),
                 '\\' => self.escape()?,
                 '[' => {
-                    self.rest.next_if_eq(&':')?;
-                    while self.rest.next()? != ']' {}
+                    self.next_if(':')?;
+                    while self.next()? != ']' {}
                 }
                 '&' | '-' | '~' if before == c => return None,
                 _ => {}
@@ -101,12 +207,12 @@ impl Scanner<'_> {
 
     /// `(?:`, `(?P<name>`, or flags that both have.
     fn group(&mut self) -> Option<()> {
-        self.rest.next();
-        if self.rest.next_if_eq(&'P').is_some() {
+        self.next();
+        if self.next_if('P').is_some() {
             return (self.rest.peek() == Some(&'<')).then_some(());
         }
         loop {
-            match self.rest.next()? {
+            match self.next()? {
                 ':' | ')' => return Some(()),
                 'i' => self.reach = Reach::Ascii,
                 'm' | 's' | 'U' | '-' => {}
@@ -125,7 +231,7 @@ impl Scanner<'_> {
                 '0'..='9' => numbers.last_mut()?.push(c),
                 _ => return None,
             }
-            self.rest.next();
+            self.next();
         }
         let bounded = |number: &String| number.parse::<u32>().is_ok_and(|number| number <= 1000);
         let (first, rest) = numbers.split_first()?;
@@ -135,13 +241,15 @@ impl Scanner<'_> {
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let pattern = cx.attr_str("pattern")?.ok_or_else(|| Decline::invalid("attribute 'pattern' is missing"))?;
-    let reach = Scanner::reach(pattern);
-    let reach =
-        reach.ok_or_else(|| Decline::unsupported("the pattern is not in the common syntax of RE2 and this program"))?;
-    let broken = |error: regex::Error| Decline::unsupported(format!("the pattern is not understood: {error}"));
+    let (reach, ascii) = Scanner::read(pattern)
+        .ok_or_else(|| Decline::unsupported("the pattern is not in the common syntax of RE2 and this program"))?;
+    let regex = |pattern: &str| {
+        let built = RegexBuilder::new(pattern).unicode(reach == Reach::Everything).build();
+        built.map_err(|error| Decline::unsupported(format!("the pattern is not valid: {error}")))
+    };
     // The pattern stands on its own before it is put in brackets.
-    Regex::new(pattern).map_err(broken)?;
-    let regex = Regex::new(&format!(r"\A(?:{pattern})\z")).map_err(broken)?;
+    regex(&ascii)?;
+    let regex: Regex = regex(&format!(r"\A(?:{ascii})\z"))?;
     let (elements, shape) = (strings(cx, 0)?, cx.tensor(0)?.shape());
     cx.claim(DType::Bool, shape)?;
     let bytes = elements.iter().fold(elements.len() as u64, |sum, string| sum.saturating_add(string.len() as u64));
@@ -150,9 +258,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let string = text(element)?;
         // The vertical tab is a blank here and none in RE2.
         if string.contains('\u{b}') || (reach == Reach::Ascii && !string.is_ascii()) {
-            return Err(Decline::unsupported("the pattern may mean something else for this text"));
+            return Err(Decline::unsupported("RE2 and this program may match the pattern differently in this text"));
         }
-        Ok(regex.is_match(string))
+        Ok(regex.is_match(string.as_bytes()))
     });
     Ok(vec![Tensor::from_bools(shape, &matches.collect::<Result<Vec<bool>, Decline>>()?)?.into()])
 }
@@ -181,6 +289,43 @@ mod tests {
         assert_eq!(matches(r"\p{Latin}+\p{Greek}?", "ab"), Some(true));
         assert_eq!(matches("[]a]+", "]a"), Some(true));
         assert_eq!(matches("a$", "a\n"), Some(false));
+    }
+
+    #[test]
+    fn classes_are_those_of_re2() {
+        for (pattern, string, expected) in [
+            (r"\p{Lu}\p{Ll}+", "Abc", true),
+            (r"\P{Lu}", "A", false),
+            (r"\p{^Lu}\P{^Lu}", "aA", true),
+            (r"[\pL\d_]+", "a1_B", true),
+            (r"[^\pL\d]+", "a1", false),
+            (r"[\P{L}x]+", "1x2", true),
+            (r"\p{Greek}?\p{Latin}", "a", true),
+            (r"[^\p{Han}]*", "abc", true),
+            (r"\p{Common}+", "1 -", true),
+        ] {
+            assert_eq!(matches(pattern, string), Some(expected), "{pattern}");
+        }
+        for c in '\0'..='\u{7f}' {
+            let in_class = |name: &str| {
+                let class = format!("[{}]", ascii_members(name).unwrap());
+                let class = RegexBuilder::new(&class).unicode(false).build().unwrap();
+                class.is_match(c.to_string().as_bytes())
+            };
+            let parts = ["Pc", "Pd", "Pe", "Po", "Ps", "Sc", "Sk", "Sm", "Lu", "Ll", "Nd", "Zs", "Cc"];
+            assert_eq!(parts.iter().filter(|part| in_class(part)).count(), 1, "{c:?} has one category");
+            assert_eq!(in_class("L"), c.is_ascii_alphabetic());
+            assert_eq!(in_class("P") || in_class("S"), c.is_ascii_punctuation());
+            assert_eq!(in_class("P"), parts.iter().take(5).any(|part| in_class(part)));
+            assert_eq!(in_class("Common"), !in_class("Latin"));
+            assert!(in_class("Any") && !in_class("Greek"));
+        }
+        // What other syntaxes know by `\p`.
+        for pattern in [r"\p{Alphabetic}", r"\p{Letter}", r"\p{lu}", r"\p{L", r"\p{}", r"\p{Script=Greek}", r"\p{Latn}"]
+        {
+            assert_eq!(matches(pattern, "a"), None, "{pattern}");
+        }
+        assert_eq!(matches(r"\p{Lu}", "É"), None);
     }
 
     #[test]

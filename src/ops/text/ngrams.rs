@@ -21,10 +21,10 @@ pub(super) const TF_IDF_VECTORIZER: Operator = Operator::new("TfIdfVectorizer", 
 /// How many coordinates a result has: one more than the largest index.
 fn width(site: &Site<'_>) -> Result<i64, Refusal> {
     let indexes = site.attr_ints("ngram_indexes")?.unwrap_or_default();
-    let most = indexes.iter().max().ok_or_else(|| Refusal::invalid("there are no 'ngram_indexes'"))?;
+    let most = indexes.iter().max().ok_or_else(|| Refusal::invalid("attribute 'ngram_indexes' is missing"))?;
     match most.checked_add(1) {
         Some(width) if indexes.iter().all(|&index| index >= 0) => Ok(width),
-        _ => Err(Refusal::invalid("an index of 'ngram_indexes' is out of range")),
+        _ => Err(Refusal::invalid("an element of attribute 'ngram_indexes' is out of range")),
     }
 }
 
@@ -34,7 +34,9 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         None => None,
         Some([] | [_]) => Some(vec![width]),
         Some([batch, _]) => Some(vec![batch.clone(), width]),
-        Some(shape) => return Err(Refusal::invalid(format!("the operand is of rank {}", shape.len()))),
+        Some(shape) => {
+            return Err(Refusal::invalid(format!("the rank of the operand is {} instead of 1 or 2", shape.len())));
+        }
     };
     Ok(vec![Fact::tensor(Some(DType::Float), shape)])
 }
@@ -67,9 +69,11 @@ impl<I: Clone + Eq + std::hash::Hash> Pool<I> {
         let starts = site.attr_ints("ngram_counts")?.unwrap_or_default();
         let indexes = site.attr_ints("ngram_indexes")?.unwrap_or_default();
         if shortest == 0 || longest < shortest || longest > starts.len() {
-            return Err(Decline::invalid(format!("n-grams of {shortest} to {longest} items")));
+            return Err(Decline::invalid(format!(
+                "'min_gram_length' is {shortest} and 'max_gram_length' is {longest}"
+            )));
         }
-        let broken = || Decline::invalid("'ngram_counts' does not divide the pool");
+        let broken = || Decline::invalid("attribute 'ngram_counts' does not fit the length of the pool");
         let bound = |at: usize| match starts.get(at) {
             Some(&start) => usize::try_from(start).ok().filter(|&start| start <= items.len()),
             None => Some(items.len()),
@@ -86,7 +90,12 @@ impl<I: Clone + Eq + std::hash::Hash> Pool<I> {
             for gram in own.chunks_exact(length) {
                 let index = indexes.get(number).and_then(|&index| usize::try_from(index).ok());
                 // An n-gram that is listed again counts where it is listed last.
-                places.insert(gram.to_vec(), index.ok_or_else(|| Decline::invalid("an n-gram has no index"))?);
+                places.insert(
+                    gram.to_vec(),
+                    index.ok_or_else(|| {
+                        Decline::invalid("attribute 'ngram_indexes' has no element for an n-gram of the pool")
+                    })?,
+                );
                 number += 1;
             }
             grams.push(places);
@@ -151,19 +160,26 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         Some("TF") => Mode::Count,
         Some("IDF") => Mode::Presence,
         Some("TFIDF") => Mode::Weighted,
-        other => return Err(Decline::invalid(format!("mode is '{}'", other.unwrap_or_default()))),
+        other => {
+            return Err(Decline::invalid(format!(
+                "attribute 'mode' is '{}', which is not valid",
+                other.unwrap_or_default()
+            )));
+        }
     };
     let (row, shape) = match data.shape() {
         [] => (1, vec![width]),
         &[row] => (row, vec![width]),
         &[batch, row] => (row, vec![batch, width]),
-        shape => return Err(Decline::invalid(format!("the operand is of rank {}", shape.len()))),
+        shape => return Err(Decline::invalid(format!("the rank of the operand is {} instead of 1 or 2", shape.len()))),
     };
     let weights = cx.attr_floats("weights")?.filter(|_| mode != Mode::Count).unwrap_or_default();
     let indexes = cx.attr_ints("ngram_indexes")?.unwrap_or_default();
     let in_order = indexes.iter().enumerate().all(|(at, &index)| usize::try_from(index).ok() == Some(at));
     if !weights.is_empty() && (!in_order || weights.len() != width) {
-        return Err(Decline::unsupported("the assignment of weights to n-grams is ambiguous"));
+        return Err(Decline::unsupported(
+            "attribute 'ngram_indexes' is not 0, 1, 2, …, or attribute 'weights' has another length: runtimes assign the weights differently",
+        ));
     }
     cx.claim(DType::Float, &shape)?;
     cx.claim(DType::Uint64, &shape)?;
@@ -175,7 +191,11 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             let items = data.to_i64s().unwrap_or_default();
             counted(cx, integers, &items, row, width)?
         }
-        _ => return Err(Decline::invalid("the types of the pool and the operand differ")),
+        _ => {
+            return Err(Decline::invalid(
+                "the types of the pool ('pool_int64s' or 'pool_strings') and of the operand differ",
+            ));
+        }
     };
     // A row without items has no n-grams.
     counts.resize(crate::tensor::product(&shape).unwrap_or(0), 0);

@@ -26,12 +26,12 @@ pub(super) const STRING_NORMALIZER: Operator =
 
 /// The elements of string operand `i`.
 pub(super) fn strings<'c>(cx: &'c EvalCx<'_>, i: usize) -> Result<&'c [Bytes], Decline> {
-    cx.tensor(i)?.strings().ok_or_else(|| Decline::invalid(format!("operand {i} holds no strings")))
+    cx.tensor(i)?.strings().ok_or_else(|| Decline::invalid(format!("operand {i} is not a string tensor")))
 }
 
 /// A string as text.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Decline> {
-    std::str::from_utf8(bytes).map_err(|_| Decline::unsupported("a string is not UTF-8"))
+    std::str::from_utf8(bytes).map_err(|_| Decline::unsupported("an element of the operand is not valid UTF-8"))
 }
 
 fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
@@ -74,20 +74,24 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
 fn pieces<'s>(string: &'s str, delimiter: &str, splits: usize) -> Result<Vec<&'s str>, Decline> {
     if !delimiter.is_empty() {
         if string.is_empty() {
-            return Err(Decline::unsupported("runtimes disagree on the pieces of an empty string"));
+            return Err(Decline::unsupported("an element is the empty string, which runtimes split differently"));
         }
         return Ok(string.splitn(splits.saturating_add(1), delimiter).collect());
     }
     // Python counts the separators of files, groups, records and units among the blanks, too.
     if string.chars().any(|c| c != ' ' && (c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))) {
-        return Err(Decline::unsupported("runtimes disagree on which blanks separate"));
+        return Err(Decline::unsupported(
+            "an element contains white space other than the blank, at which runtimes split differently",
+        ));
     }
     let mut pieces = Vec::new();
     let mut rest = string.trim_start_matches(' ');
     while !rest.is_empty() {
         if pieces.len() == splits {
             if rest.ends_with(' ') {
-                return Err(Decline::unsupported("runtimes disagree on blanks after the last piece"));
+                return Err(Decline::unsupported(
+                    "an element ends with blanks, and 'maxsplit' is set: runtimes return different pieces",
+                ));
             }
             pieces.push(rest);
             break;
@@ -140,7 +144,7 @@ fn infer_normalizer(cx: &mut InferCx<'_>) -> InferResult {
         None => None,
         Some([dim]) => Some(vec![count(dim)]),
         Some([batch, dim]) if !cx.scope().eq(batch, &one).is_no() => Some(vec![one.clone(), count(dim)]),
-        Some(_) => return Err(Refusal::invalid("the strings are neither of shape [C] nor of shape [1, C]")),
+        Some(_) => return Err(Refusal::invalid("the shape of 'X' is neither [C] nor [1, C]")),
     };
     Ok(vec![Fact::tensor(Some(DType::String), shape)])
 }
@@ -160,7 +164,9 @@ impl Case {
         }
         let cased = |c: char| !c.is_ascii() && (c.to_lowercase().ne([c]) || c.to_uppercase().ne([c]));
         if string.chars().any(cased) {
-            return Err(Decline::unsupported("the case of letters beyond ASCII depends on the locale"));
+            return Err(Decline::unsupported(
+                "an element contains letters beyond ASCII, whose case depends on the locale",
+            ));
         }
         Ok(Cow::Owned(if self == Case::Lower { string.to_ascii_lowercase() } else { string.to_ascii_uppercase() }))
     }
@@ -169,13 +175,13 @@ impl Case {
 fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
     let (elements, shape) = (strings(cx, 0)?, cx.tensor(0)?.shape());
     if !matches!(shape, [_] | [1, _]) {
-        return Err(Decline::invalid(format!("strings of dims {shape:?} are no list")));
+        return Err(Decline::invalid(format!("the strings have shape {shape:?} instead of rank 1")));
     }
     let case = match cx.attr_str("case_change_action")? {
         None | Some("NONE") => Case::Keep,
         Some("LOWER") => Case::Lower,
         Some("UPPER") => Case::Upper,
-        Some(other) => return Err(Decline::invalid(format!("case_change_action is '{other}'"))),
+        Some(other) => return Err(Decline::invalid(format!("'case_change_action' is '{other}', which is not valid"))),
     };
     let folded = if cx.attr_flag("is_case_sensitive", false)? { Case::Keep } else { Case::Lower };
     let stopwords = cx.attr_strings("stopwords")?.unwrap_or_default();

@@ -36,7 +36,7 @@ pub(crate) fn diff(a: &Model, b: &Model) -> String {
     text.push_str(&functions(&a, &b));
     if !text.is_empty() {
         let same = b.nodes_of(mains.1).len() - left((&b, mains.1), (&a, mains.0)).len();
-        let _ = writeln!(text, "{same} nodes compute the same values in both");
+        let _ = writeln!(text, "{same} nodes compute the same values in both models");
     }
     text
 }
@@ -208,7 +208,7 @@ fn nodes(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
         let _ = writeln!(text, "+ {}", node_text(after, node));
     }
     if follows > 0 {
-        let _ = writeln!(text, "{follows} nodes are equal, but depend on a difference");
+        let _ = writeln!(text, "{follows} equal nodes compute other values, because an operand differs");
     }
 }
 

@@ -190,11 +190,11 @@ fn largest(page: &mut String, after: &Inspection) {
 /// Writes the assumptions about the inputs under which fewer nodes remain.
 fn suggestions(page: &mut String, detail: &Detail, nodes: usize) {
     if detail.suggestions.is_empty() {
-        page.push_str("<p>No tried assumption about the inputs removes more nodes.</p>\n");
+        page.push_str("<p>None of the assumptions about the inputs that were tried removes more nodes.</p>\n");
         return;
     }
     page.push_str(
-        "<p>Under these assumptions about the inputs fewer nodes remain, or more shapes are known. Each was tried by folding again. The result is then valid only for inputs that meet the assumption.</p>\n",
+        "<p>Under each of these assumptions about the inputs, fewer nodes remain, or more shapes are known. Each assumption was tried by folding the model with it. The folded model is then valid only for inputs that satisfy the assumption.</p>\n",
     );
     collapsed(page, &detail.suggestions, SHOWN, "suggestions", |page, suggestions| {
         page.push_str("<ul class=\"suggestions\">");

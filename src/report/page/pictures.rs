@@ -19,7 +19,7 @@ pub(super) fn slices(page: &mut String, detail: &Detail) {
         page.push_str("<p>The model has no Slice with known axes.</p></section>\n");
         return;
     }
-    page.push_str("<p>Each bar is an axis, and its filled part shows the elements that the Slice takes. Bars with a solid filling are to scale. In a hatched bar the proportions depend on open sizes, so it only shows on which sides elements may be omitted.</p>\n");
+    page.push_str("<p>Each bar is an axis, and its filled part shows the elements that the Slice selects. Bars with a solid filling are to scale. In a hatched bar, the proportions depend on dynamic dims, so it only shows on which sides elements may be omitted.</p>\n");
     for (title, all) in [("after", &detail.slices_after), ("before", &detail.slices_before)] {
         let count = all.len();
         let slices = if count == 1 { "Slice" } else { "Slices" };
@@ -98,9 +98,9 @@ fn described(at: usize, axis: &AxisTaken, most: usize) -> String {
             let step =
                 axis.step.filter(|step| *step != 1).map_or_else(String::new, |step| format!(" with step {step}"));
             let (start, len) = (cut(start, most), cut(len, most));
-            format!("axis {at}: {len} of {size} from index {start}{step}")
+            format!("axis {at}: {len} of {size} elements, from index {start}{step}")
         }
-        None if axis.is_known => format!("axis {at}: all {size}"),
-        None => format!("axis {at}: a part of {size} that only a run decides"),
+        None if axis.is_known => format!("axis {at}: all {size} elements"),
+        None => format!("axis {at}: some of {size} elements; their number is known only at run time"),
     }
 }

@@ -25,17 +25,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-activation",
     law: "½·x·(1 + erf(x/√2)) = Gelu(x), x·sigmoid(α·x) = Swish(x; α), x·clip(x/6 + ½, 0, 1) = HardSwish(x), \
             x·tanh(softplus(x)) = Mish(x)",
-    sentence: "Replaces a decomposed activation by its operator.",
+    sentence: "Replaces a decomposed activation by the operator of the activation.",
     premises: &[
         (
             "known",
-            "the operator is in the model's operator set: HardSwish since 14, Mish since 18, Gelu since 20, Swish since 24 if `--opset` requests it",
+            "the model's operator set contains the operator: HardSwish exists since operator set 14, Mish since 18, Gelu since 20, and Swish since 24. The rule writes Swish only if `--opset` requests the operator set",
         ),
-        ("constants", "the constants are those of the law, up to rounding"),
-        ("has-kernel", "runtimes compute the operator in the type"),
+        ("constants", "the constants in the graph equal the constants of the formula, up to rounding"),
+        ("has-kernel", "runtimes have a kernel of the operator for the element type"),
         ("same-shape", "the result has the shape of x"),
-        ("covered-type", "the type is binary16, binary32 or binary64"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("covered-type", "the element type is float16, float or double"),
+        ("one-reader", "the intermediate values of the formula have no other consumer"),
     ],
     exact: false,
     operators: &["Mul", "Div"],

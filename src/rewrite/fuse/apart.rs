@@ -21,13 +21,19 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "transpose-before-flattening",
-        law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape runs axes together",
-        sentence: "Moves a Transpose before the flattening of a decomposed normalization, so that runtimes keep it.",
+        law: "Transpose(Reshape(x), p) = Reshape(Transpose(x, p′)) where the Reshape merges adjacent axes",
+        sentence: "Moves a Transpose before the Reshape that flattens the operand of a decomposed normalization, so that runtimes do not move the Transpose into the normalization.",
         premises: &[
-            ("spelled", "a decomposed normalization follows, and the operator set has no LayerNormalization"),
-            ("runs-together", "each axis of the Reshape's result is a run of axes of x, and one has several"),
-            ("sizes-said", "a constant can express the shape"),
-            ("one-reader", "the flattened value has no other consumer"),
+            (
+                "spelled",
+                "a decomposed normalization consumes the result, and the model's operator set contains no LayerNormalization",
+            ),
+            (
+                "runs-together",
+                "each axis of the Reshape's output is an axis of x or merges adjacent axes of x, and at least one axis of the output merges several axes of x",
+            ),
+            ("sizes-said", "a constant can express the shape of the new Reshape"),
+            ("one-reader", "the output of the Reshape has no other consumer"),
         ],
         exact: true,
         operators: &["Transpose"],
@@ -35,13 +41,19 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "transpose-behind-normalization",
-        law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q moves axes side by side",
-        sentence: "Flattens axes between Transposes around a decomposed normalization, so that runtimes keep both Transposes.",
+        law: "Transpose(x, q) = Reshape(Transpose(Reshape(x))) where q keeps some axes adjacent",
+        sentence: "Adds Reshapes around a Transpose after a decomposed normalization, so that runtimes do not move the Transpose into the normalization.",
         premises: &[
-            ("spelled", "a normalization is spelled out before it, and the operator set has no LayerNormalization"),
-            ("turned-back", "the normalization's operand is transposed, and this undoes it"),
-            ("side-by-side", "the permutation keeps two axes or more side by side"),
-            ("sizes-said", "constants can express the shapes"),
+            (
+                "spelled",
+                "a decomposed normalization produces x, and the model's operator set contains no LayerNormalization",
+            ),
+            (
+                "turned-back",
+                "the operand of the normalization is the result of a Transpose with the inverse permutation",
+            ),
+            ("side-by-side", "the permutation q keeps at least two axes adjacent and in order"),
+            ("sizes-said", "constants can express the shapes of the new Reshapes"),
         ],
         exact: true,
         operators: &["Transpose"],
@@ -56,10 +68,7 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     let x = node.input(0).ok_or(Miss::ROOT)?;
     ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
     ensure(is_normalized(place, output), miss!("spelled"))?;
-    let (from, to) = (
-        place.shape(x).ok_or(miss!("runs-together").of(x))?,
-        place.shape(flat).ok_or(miss!("runs-together").of(flat))?,
-    );
+    let (from, to) = (place.dims(x)?, place.dims(flat)?);
     let groups = groups(place.scope(), from, to).ok_or(miss!("runs-together"))?;
     let runs_together = groups.iter().all(|group| group.to.len() == 1);
     let several = groups.iter().any(|group| group.from.len() > 1);
@@ -75,7 +84,7 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     edit.insert.push(Build::transpose(x, axes).output(middle));
     let node = place
         .build(&mut edit, output)
-        .reshape_to(place.scope(), middle, &dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .reshape_to(place.scope(), middle, &dims, place.dims(output)?)
         .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit.removing(reshape), node)
 }
@@ -84,7 +93,7 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
 fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     let (input, output) = (place.operand(0)?, place.result()?);
     ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
-    let dims = place.shape(input).ok_or(miss!("side-by-side").of(input))?;
+    let dims = place.dims(input)?;
     let back = place.reading()?.permutation(dims.len()).ok_or(Miss::ROOT)?;
     let x = normalized(place, input).ok_or(miss!("spelled"))?;
     let (_, turning) = place.producer(x, "Transpose").ok_or(miss!("turned-back").of(x))?;
@@ -122,7 +131,7 @@ fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     edit.insert.push(Build::transpose(joined, perm).output(turned));
     let part = place
         .build(&mut edit, output)
-        .reshape_to(place.scope(), turned, &turned_dims, place.shape(output).ok_or(miss!("sizes-said").of(output))?)
+        .reshape_to(place.scope(), turned, &turned_dims, place.dims(output)?)
         .ok_or(miss!("sizes-said").of(output))?;
     place.instead(edit, part)
 }

@@ -19,20 +19,19 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "constant-chain",
         law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a)",
-        sentence: "Merges two arithmetic operators with constants.",
+        sentence: "Merges two successive arithmetic operators with constants.",
         premises: &[
             (
                 "no-cancelling",
-                "the two constants do not cancel: if their sum is much smaller than each of them, the rewrite changes the rounding, as in (x + a) − a",
+                "in a sum, b ± a is not much smaller than a and b. For example, (x + a) − a rounds x, so that replacing the expression by x would change the result",
             ),
             (
                 "in-range",
-                "the product of two factors is finite and has all digits, and so is the first one times operands of ordinary \
-                    size, where the second would hide that it is not",
+                "in a product, a·b is finite and not subnormal. If b could hide an overflow or underflow of x·a, the product x·a neither overflows nor underflows for x of moderate size (2⁻³² to 2³² in float)",
             ),
-            ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
-            ("no-larger", "the new constants take no more bytes than the removed ones"),
-            ("one-reader", "the values in between have no other consumer"),
+            ("no-sizes", "x is not computed from dims alone, because consumers may convert the result back to a dim"),
+            ("no-larger", "the new constants take no more bytes than the removed constants"),
+            ("one-reader", "the result of the first operator has no other consumer"),
         ],
         exact: false,
         operators: &["Mul", "Div", "Add", "Sub"],
@@ -41,11 +40,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "integer-constant-chain",
         law: "(x·a)·b = x·(a·b), ±(±x + a) + b = ±x + (b ± a), modulo 2³² or 2⁶⁴",
-        sentence: "Merges two operators of integer arithmetic with constants.",
+        sentence: "Merges two successive operators of integer arithmetic with constants.",
         premises: &[
-            ("wrapping-type", "the type is an integer of 32 or 64 bits, which wraps identically on both sides"),
-            ("no-larger", "the new constants take at most 768 bytes more than the removed ones"),
-            ("one-reader", "the values in between have no other consumer"),
+            (
+                "wrapping-type",
+                "the element type is an integer type of 32 or 64 bits: an overflow wraps around in the same way on both sides of the law",
+            ),
+            ("no-larger", "the new constants take at most 768 bytes more than the removed constants"),
+            ("one-reader", "the result of the first operator has no other consumer"),
         ],
         exact: true,
         operators: &["Mul", "Add", "Sub"],
@@ -56,9 +58,9 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "x ± 0 = x, but for the sign of a zero",
         sentence: "Removes the addition or subtraction of a zero.",
         premises: &[
-            ("zero", "the other operand is 0 everywhere"),
+            ("zero", "every element of the other operand is 0"),
             ("same-shape", "the result has the shape of x"),
-            ("no-divisor", "the result is not a divisor, because 1/−0 is −∞ and 1/(−0 + 0) is ∞"),
+            ("no-divisor", "no consumer divides by the result, because 1/(−0) is −∞, but 1/(−0 + 0) is ∞"),
         ],
         exact: false,
         operators: &["Add", "Sub"],

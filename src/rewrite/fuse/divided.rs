@@ -19,25 +19,34 @@ use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "normalization-as-quotient",
-    law: "x · (1/√v) = x/√v, d·d = d²",
-    sentence: "Rewrites a decomposed normalization as a quotient by a root, with squares as powers.",
+    law: "x · (1/√v) = x/√v, d·d = d², where v = mean(d²) + ε",
+    sentence: "Rewrites a decomposed normalization in the form that runtimes fuse: a division by a square root, and Pow for squares.",
     premises: &[
-        ("normalization", "x/√v is a layer or root mean square normalization, v a mean of squares and a positive ε"),
+        (
+            "normalization",
+            "x/√v is a layer normalization or an RMS normalization: v is the sum of a mean of squares and a positive ε",
+        ),
         (
             "has-rows",
-            "x has rank 2 or more, because for a vector with a scalar scale ONNX Runtime creates a node with a missing operand",
+            "x has rank 2 or more. If x is a vector and the scale a scalar, ONNX Runtime fuses the normalization into a node without the required operand for the scale",
         ),
         (
             "wide-axis",
-            "the last axis is proved not to have size 1, because its scale may be wider, which ONNX Runtime rejects",
+            "the last axis of x is proved not to have size 1. ONNX Runtime rejects a scale that broadcasts an axis of size 1 to a larger size",
         ),
-        ("epsilon-read", "the type is binary32, and ε has one element: of others ONNX Runtime may take 10⁻⁵ for ε"),
+        (
+            "epsilon-read",
+            "the element type is float, and ε has one element, because ONNX Runtime may replace any other ε by 10⁻⁵",
+        ),
         (
             "same-shape",
-            "the rank of the quotient is that of x, because ONNX Runtime's kernel ignores additional axes of ε",
+            "x/√v has the rank of x. If the constant ε has more axes than x, ONNX Runtime's kernel of the fused normalization ignores these axes",
         ),
-        ("not-known", "it does not have this form yet, and the operator set lacks an operator for it"),
-        ("one-reader", "the inverse has no other consumer"),
+        (
+            "not-known",
+            "the normalization does not have this form yet, and the model's operator set contains no normalization operator that can replace the nodes",
+        ),
+        ("one-reader", "the inverse 1/√v has no other consumer"),
     ],
     exact: false,
     operators: &["Mul", "Div"],
@@ -65,7 +74,7 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     let dtype = place.dtype(result).filter(|dtype| dtype.is_float()).ok_or(miss!("epsilon-read").of(result))?;
     let mut reader = Reader { place, nodes: Vec::new(), dtype };
     let found = normalization::read(&mut reader, result).or(Err(miss!("normalization")))?;
-    let dims = place.shape(result).ok_or(miss!("has-rows").of(result))?;
+    let dims = place.dims(result)?;
     ensure(dtype == DType::Float, miss!("epsilon-read"))?;
     ensure(!place.opset.has(found.operator), miss!("not-known"))?;
     ensure(place.opset.arithmetic_broadcasts(), miss!("not-known"))?;

@@ -27,25 +27,29 @@ use crate::tensor::Tensor;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "factor-upstream",
     law: "s·f(x) = f(s·x) for linear f, s·(x·W) = x·(s·W)",
-    sentence: "Moves a factor into constants before it.",
+    sentence: "Moves a scalar factor backward through linear operators, and multiplies constants by it.",
     premises: &[
-        ("meets-constants", "every path to the inputs has a constant that absorbs it"),
+        (
+            "meets-constants",
+            "every path from the product back to the graph inputs contains a constant that can absorb s",
+        ),
         (
             "no-attention",
-            "it does not scale the scores of an attention that transformer optimizers know: of one value, with biases, and \
-                    without a mask or with one they know; nor queries or keys of one without a mask",
+            "s does not scale the scores, queries or keys of an attention, if transformer optimizers recognize the attention by the factor s",
         ),
-        ("readers-undo", "each other consumer of a value between can undo the factor in a constant"),
+        (
+            "readers-undo",
+            "each other consumer of a value on these paths has a constant operand, and dividing this constant by s undoes the factor",
+        ),
         (
             "in-range",
-            "these constants, before and after, and others on the way, times operands of ordinary size, are normal numbers \
-                    of the type",
+            "for operands of moderate size (2⁻³² to 2³² in float), products with the old and the new constants neither overflow nor underflow",
         ),
-        ("one-number", "the factor is one number above 0, which is normal and has a normal inverse"),
-        ("no-sizes", "the value is not computed from dims alone, because its consumers may round it to dims again"),
+        ("one-number", "s is a positive scalar constant, and neither s nor 1/s is subnormal or infinite"),
+        ("no-sizes", "x is not computed from dims alone, because consumers may convert the result back to a dim"),
         (
             "own-weights",
-            "these constants have no other consumer, unless they are small (for added rows: small compared with the weights)",
+            "each changed constant has no other consumer, or is small. A constant is small if it takes at most 16 bytes, or is a bias much smaller than the changed weights",
         ),
     ],
     exact: false,
@@ -80,22 +84,25 @@ struct Scaling {
 }
 
 impl Scaling {
-    fn of(place: &Place<'_>) -> Option<Scaling> {
-        let node = place.node()?;
-        let result = place.only_output()?;
-        let &[Some(a), Some(b)] = node.inputs() else { return None };
+    fn of(place: &Place<'_>) -> Result<Scaling, Miss> {
+        let node = place.root()?;
+        let result = place.only_output().ok_or(Miss::ROOT)?;
+        let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
         let (value, factor) = match (place.scalar(a), place.scalar(b)) {
             (None, Some(factor)) if node.is("Div") => (a, factor.recip()),
             (None, Some(factor)) => (a, factor),
             (Some(factor), None) if node.is("Mul") => (b, factor),
-            _ => return None,
+            (None, None) if place.tensor(a).or(place.tensor(b)).is_some() => return Err(miss!("one-number")),
+            _ => return Err(Miss::ROOT),
         };
         // Sums of zeros of either sign are 0, which a factor below 0 makes −0 of where it stands behind.
         let is_number = factor > 0.0 && factor.is_normal() && factor.recip().is_normal();
-        let usual = place.opset.arithmetic_broadcasts() && is_number;
-        let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && place.same_shape(value, result);
-        let moves = usual && fits && place.may_forward(value) && is_ordinary(place, value);
-        moves.then_some(Scaling { value, result, factor })
+        ensure(is_number, miss!("one-number"))?;
+        ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
+        ensure(place.same_shape(value, result), miss!("one-number").of(result))?;
+        let fits = place.dtype(result).is_some_and(|dtype| may_move(dtype, factor)) && is_ordinary(place, value);
+        ensure(fits, miss!("in-range").of(value))?;
+        Ok(Scaling { value, result, factor })
     }
 
     /// Whether a value may be computed at another scale in between, by the factor or its inverse.
@@ -141,10 +148,10 @@ impl Scaling {
 
 /// The factor goes up from the operand.
 fn upstream(place: &Place<'_>) -> Result<Edit, Miss> {
-    let scaling = Scaling::of(place)
-        .filter(|_| !scales_known_scores(place) && !scales_unmasked_heads(place))
-        .ok_or(miss!("meets-constants"))?;
-    let changes = search(place, &scaling).ok_or(miss!("meets-constants"))?;
+    let scaling = Scaling::of(place)?;
+    ensure(!scales_known_scores(place) && !scales_unmasked_heads(place), miss!("no-attention"))?;
+    let changes = search(place, &scaling)?;
+    ensure(place.may_forward(scaling.value), Miss::NAME.of(scaling.result))?;
     scaling.edit(place, &changes)
 }
 
@@ -177,32 +184,42 @@ impl Region {
     }
 }
 
-/// Looks for the constants that take the factor; of a product of matrices first through the one from the left.
-fn search(place: &Place<'_>, scaling: &Scaling) -> Option<Vec<Change>> {
+/// Looks for the constants that take the factor; of a product of matrices first through the one from the left. A miss is that of the last way
+/// that met a constant.
+fn search(place: &Place<'_>, scaling: &Scaling) -> Result<Vec<Change>, Miss> {
     let mut first = Region::default();
     first.push(scaling.value);
     let mut regions = vec![first];
+    let mut miss = miss!("meets-constants").of(scaling.value);
     for _ in 0..REACH {
-        let mut region = regions.pop()?;
-        match region.open.pop() {
-            Some(value) => regions.extend(above(place, value, region).unwrap_or_default()),
-            None => {
-                if let Some(changes) = closed(place, scaling, region) {
-                    return Some(changes);
-                }
+        let Some(mut region) = regions.pop() else { break };
+        let declined = match region.open.pop() {
+            Some(value) => {
+                let (ways, declined) = above(place, value, region)?;
+                regions.extend(ways);
+                declined
             }
+            None => match closed(place, scaling, region) {
+                Ok(changes) => return Ok(changes),
+                Err(declined) => declined,
+            },
+        };
+        if declined.premise != "meets-constants" {
+            miss = declined;
         }
     }
-    None
+    Err(miss)
 }
 
-/// The regions in which what computes `value` is multiplied as well; the last is to be tried first.
-fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region>> {
-    let id = place.model.value(value).producer()?;
-    let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
+/// The regions in which what computes `value` is multiplied as well, of which the last is tried first, and the reason for which a constant of
+/// that node does not take the factor.
+fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<(Vec<Region>, Miss), Miss> {
+    let ends = miss!("meets-constants").of(value);
+    let Some(id) = place.model.value(value).producer() else { return Ok((Vec::new(), ends)) };
+    let node = place.model.node(id).ok_or(Miss::ROOT)?;
     let single = node.canonical_domain().is_empty() && node.outputs().len() == 1;
-    if !single || id == place.id || !is_open(place, value) {
-        return None;
+    if Some(node.graph()) != place.graph() || !single || id == place.id || !is_open(place, value) {
+        return Ok((Vec::new(), ends));
     }
     let own = |slot: usize| own_constant(place, node, id, slot);
     let is_constant = |slot: usize| node.input(slot).is_some_and(|operand| place.tensor(operand).is_some());
@@ -253,35 +270,41 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Option<Vec<Region
         "Conv" | "ConvTranspose" | "Gemm" | "LayerNormalization" | "InstanceNormalization"
             if own(1)
                 && (node.input(2).is_none() || is_zero(place, node, 2) || may_copy(2))
-                && (!node.is("Gemm") || has_plain_factor(node, place.dtype(value)?)) =>
+                && (!node.is("Gemm") || has_plain_factor(node, place.dtype(value).ok_or(ends)?)) =>
         {
             let has_bias = node.input(2).is_some() && !is_zero(place, node, 2);
             let within: &[(usize, bool)] = if has_bias { &[(1, false), (2, false)] } else { &[(1, false)] };
             vec![way(&[], within)]
         }
-        _ => return None,
+        _ => Vec::new(),
     };
-    Some(ways.into_iter().flatten().collect())
+    let ways: Vec<Region> = ways.into_iter().flatten().collect();
+    let slots = || 0..node.inputs().len();
+    let miss = if slots().any(|slot| is_constant(slot) && !own(slot)) {
+        miss!("own-weights").of(value)
+    } else if slots().any(|slot| !is_plain(slot)) {
+        miss!("in-range").of(value)
+    } else {
+        ends
+    };
+    Ok((ways, miss))
 }
 
 /// The changes of a region whose values are all dealt with, if what else reads them can undo the factor.
-fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Option<Vec<Change>> {
+fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Result<Vec<Change>, Miss> {
     let Region { scaled, through, mut changes, .. } = region;
     let mut below = Vec::new();
     for &value in &scaled {
         // What somebody outside reads is not to be multiplied, be it the factor's own operand.
-        if place.model.is_named(value) {
-            return None;
-        }
+        let read = miss!("readers-undo").of(value);
         let readers = place.model.users(value);
-        if readers.len() > REACH {
-            return None;
-        }
+        ensure(!place.model.is_named(value) && readers.len() <= REACH, read)?;
         for reader in readers {
             if reader.0 == place.id || through.contains(&reader) {
                 continue;
             }
-            let undone = undo(place, value, reader, true).filter(|_| scaling.may_move(place))?;
+            let undone = undo(place, value, reader, true).ok_or(read)?;
+            ensure(scaling.may_move(place), miss!("in-range").of(value))?;
             changes.push(undone.change);
             below.extend(undone.nodes);
         }
@@ -292,7 +315,8 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Option<Vec<Ch
             && !through.iter().any(|(id, _)| id == node)
             && !below.iter().take(i).any(|other| other == node)
     });
-    (apart && all_differ(&changes)).then_some(changes)
+    ensure(apart && all_differ(&changes), miss!("readers-undo"))?;
+    Ok(changes)
 }
 
 /// Where a factor is undone, and the nodes on the way there.

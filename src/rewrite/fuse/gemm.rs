@@ -8,7 +8,7 @@ use super::kernels::has_gemm;
 use super::normalized::is_of_normalized_rows;
 use crate::dim::Dim;
 use crate::ir::{Edit, Node, ValueId};
-use crate::rewrite::miss::{Miss, ensure, first_of};
+use crate::rewrite::miss::{Miss, ensure, first_of, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
@@ -17,27 +17,28 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "A·B + C = Gemm(A, B, C)",
     sentence: "Merges MatMul and Add into Gemm.",
     premises: &[
-        ("matrices", "A and B have two axes"),
-        ("broadcasts-in", "C broadcasts to the product, and does not enlarge it"),
-        ("summed", "the summed axes are proved not to be empty, because runtimes differ on sums of empty axes"),
-        ("covered-type", "the type is a float that Gemm takes in the model's operator set"),
+        ("matrices", "A and B have rank 2"),
+        ("broadcasts-in", "C broadcasts to the shape of A·B"),
+        ("summed", "the axis over which A·B sums is proved not to be empty, because runtimes differ on empty sums"),
+        ("covered-type", "the element type is a float type that Gemm accepts in the model's operator set"),
         (
             "not-normalized",
-            "A is not a Reshape of the result of a layer normalization: a transformer optimizer treats such a Gemm and the following Reshape as a product of the whole tensor, for any Reshape",
+            "A is not the Reshape of the result of a layer normalization. ONNX Runtime's transformer optimizer would remove this Reshape, and a Reshape after the Gemm, without checking the shapes",
         ),
-        ("one-reader", "the values in between have no other consumer"),
+        ("one-reader", "the result of the MatMul has no other consumer"),
     ],
     exact: false,
     operators: &["Add"],
     apply: add,
 }];
 
-/// Whether both operands of a MatMul have rank 2, and there is something to sum: of nothing, runtimes make this and that.
-fn is_flat(place: &Place<'_>, node: &Node) -> Option<bool> {
-    let &[Some(a), Some(b)] = node.inputs() else { return None };
-    let (a, b) = (place.shape(a)?, place.shape(b)?);
-    let summed = || a.get(1).is_some_and(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes());
-    Some(a.len() == 2 && b.len() == 2 && summed())
+/// Checks that both operands of a MatMul have rank 2 and that the summed axis is not empty: runtimes differ on empty sums.
+fn check_matrices(place: &Place<'_>, node: &Node) -> Result<(), Miss> {
+    let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
+    let [Some([_, summed]), Some([_, _])] = [a, b].map(|operand| place.shape(operand)) else {
+        return Err(miss!("matrices").of(a));
+    };
+    prove(place.scope().ge(summed, &Dim::constant(1)), miss!("summed").dim(a, 1))
 }
 
 /// Looks at the addition.
@@ -46,11 +47,10 @@ fn add(place: &Place<'_>) -> Result<Edit, Miss> {
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let found = [(a, b), (b, a)].into_iter().map(|(product, term)| {
         let (id, inner) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
-        ensure(is_flat(place, inner) == Some(true), miss!("matrices").of(product))?;
+        check_matrices(place, inner)?;
         ensure(broadcasts_to(place, term, product) == Some(true), miss!("broadcasts-in").of(term))?;
         ensure(has_gemm(place, product), miss!("covered-type").of(product))?;
-        ensure(term != product, miss!("summed").of(product))?;
-        ensure(place.is_internal(product, &[place.id]), Miss::READ.of(product))?;
+        ensure(term != product && place.is_internal(product, &[place.id]), Miss::READ.of(product))?;
         ensure(!is_of_normalized_rows(place, inner), miss!("not-normalized").of(product))?;
         Ok((id, inner.inputs(), term))
     });

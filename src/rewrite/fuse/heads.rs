@@ -16,19 +16,28 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "attention-heads",
-        law: "join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)",
+        law: "join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads), where part splits the last axis into heads, and join merges them",
         sentence: "Removes the splitting and merging of heads around Attention, if `--opset` requests an operator set.",
         premises: &[
-            ("parted", "q, k and v are transposed so that the axis of heads precedes the sequence axis"),
-            ("joined", "the result is transposed so that the sequence axis precedes the axis of heads"),
-            ("heads-known", "the numbers of heads are known"),
+            (
+                "parted",
+                "q, k and v are reshaped into heads, and transposed so that the head axis precedes the sequence axis",
+            ),
+            ("joined", "the result is transposed so that the sequence axis precedes the head axis"),
+            ("heads-known", "the numbers of heads of q, k and v are constants"),
             (
                 "one-batch",
-                "q, k and v have the same batch size: the operator only broadcasts operands whose heads precede the sequence axis",
+                "q, k and v have the same batch size, because Attention broadcasts the batch only if the head axis precedes the sequence axis",
             ),
-            ("no-cache", "the attention has no caches, and no results but the first"),
-            ("fewer", "the number of nodes does not grow, although an operand of the parts may have other consumers"),
-            ("one-reader", "the result of the attention has no other consumer"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
+            (
+                "fewer",
+                "the number of nodes does not grow, even if the nodes that split an operand have other consumers and are kept",
+            ),
+            ("one-reader", "the result of the Attention has no other consumer"),
         ],
         exact: false,
         operators: &["Transpose"],
@@ -36,17 +45,20 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "attention-of-parts",
-        law: "join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x); q_num_heads, kv_num_heads)",
-        sentence: "Splits queries, keys and values of one product by a Split before Attention, if `--opset` requests an operator set.",
+        law: "join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x); q_num_heads, kv_num_heads), where part separates q, k and v and splits them into heads, and join merges heads",
+        sentence: "Replaces the Reshape, the Transpose and the selections before Attention by a Split of one value into queries, keys and values, if `--opset` requests an operator set.",
         premises: &[
-            ("parted", "one value is parted into queries, keys and values first and then into heads"),
-            ("three", "they are all of its parts"),
             (
-                "joined",
-                "the result of the attention is transposed so that the sequence axis precedes the axis of heads",
+                "parted",
+                "the last axis of one value is divided first into queries, keys and values, and then into heads",
             ),
-            ("no-cache", "the attention has no caches, and no results but the first"),
-            ("one-reader", "the values in between have no other consumer"),
+            ("three", "queries, keys and values together are the whole value"),
+            ("joined", "the result of the Attention is transposed so that the sequence axis precedes the head axis"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
+            ("one-reader", "the intermediate values have no other consumer"),
         ],
         exact: false,
         operators: &["Transpose"],
@@ -54,11 +66,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "attention-groups",
-        law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)",
-        sentence: "Removes the repetition of key and value heads before a grouped Attention, if `--opset` requests an operator set.",
+        law: "Attention(q, repeat(k), repeat(v)) = Attention(q, k, v), where repeat repeats each head",
+        sentence: "Removes the repetition of key and value heads before a grouped-query Attention, if `--opset` requests an operator set.",
         premises: &[
-            ("repeated", "k and v repeat each head the same number of times in a row"),
-            ("no-cache", "the attention has no caches, and no results but the first"),
+            ("repeated", "k and v contain each head equally often, with all copies of a head next to each other"),
+            (
+                "no-cache",
+                "the Attention has no past keys and values, and only the first output of the Attention has consumers",
+            ),
         ],
         exact: false,
         operators: &["Attention"],
@@ -83,7 +98,7 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
     let [q, k, v] = operands(node)?;
     ensure(place.reading()?.permutation(4).ok_or(Miss::ROOT)? == SWAP, miss!("joined"))?;
-    ensure(place.shape(result).ok_or(miss!("parted").of(result))?.len() == 4, miss!("parted").of(result))?;
+    ensure(place.dims(result)?.len() == 4, miss!("parted").of(result))?;
     let mut remove = vec![place.id, id];
     let parts = [q, k, v].map(|value| Part::of(place, value, id, &mut remove));
     let [Some(q), Some(k), Some(v)] = parts else { return Err(miss!("parted")) };
@@ -108,7 +123,7 @@ fn side_by_side(
     [q_heads, kv_heads]: [i64; 2],
 ) -> Result<Edit, Miss> {
     let (result, output) = (place.operand(0)?, place.only_output().ok_or(Miss::ROOT)?);
-    let parted = place.shape(output).ok_or(miss!("joined").of(output))?;
+    let parted = place.dims(output)?;
     inputs.extend(node.inputs().iter().skip(inputs.len()));
     let attention = NewNode { inputs, ..NewNode::like(node) };
     let attention = attention.with("kv_num_heads", kv_heads).with("q_num_heads", q_heads);
@@ -129,7 +144,7 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
     let values = operands(node)?;
     ensure(place.reading()?.permutation(4).ok_or(Miss::ROOT)? == SWAP, miss!("joined"))?;
-    ensure(place.shape(result).ok_or(miss!("three").of(result))?.len() == 4, miss!("three").of(result))?;
+    ensure(place.dims(result)?.len() == 4, miss!("three").of(result))?;
     let gather = |value: ValueId| place.producer(value, "Gather");
     let (_, first) = gather(*values.first().ok_or(Miss::ROOT)?).ok_or(miss!("three"))?;
     let (stack, axis) = (
@@ -159,14 +174,12 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let parted = transpose.input(0).ok_or(Miss::ROOT)?;
     let (reshape, inner) = place.producer(parted, "Reshape").ok_or(Miss::ROOT)?;
-    let ([batch, length, count, heads, size], source) =
-        (place.shape(parted).ok_or(miss!("three").of(parted))?, inner.input(0).ok_or(Miss::ROOT)?)
-    else {
+    let ([batch, length, count, heads, size], source) = (place.dims(parted)?, inner.input(0).ok_or(Miss::ROOT)?) else {
         return Err(miss!("three").of(parted));
     };
     let (number, width) = (heads.as_const().ok_or(miss!("parted"))?, place.scope().mul(heads, size));
     let whole = [batch.clone(), length.clone(), place.scope().mul(&width, count)];
-    let dims = place.shape(source).ok_or(miss!("parted").of(source))?;
+    let dims = place.dims(source)?;
     let fits = place.same_dims(dims, &whole);
     ensure(fits, miss!("parted"))?;
     ensure(count.is_const(3), miss!("three"))?;
@@ -257,7 +270,7 @@ fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     let (_, expand) = place.producer(wide, "Expand").ok_or(miss!("repeated").of(wide))?;
     let narrow = expand.input(0).ok_or(Miss::ROOT)?;
     let data = place.layout(narrow).ok_or(Miss::ROOT)?.1.input(0).ok_or(Miss::ROOT)?;
-    let [batch, heads, times, length, size] = place.shape(wide).ok_or(miss!("repeated").of(wide))? else {
+    let [batch, heads, times, length, size] = place.dims(wide)? else {
         return Err(miss!("repeated").of(wide));
     };
     let (one, count) = (Dim::constant(1), times.as_const().filter(|&times| times > 1).ok_or(miss!("repeated"))?);

@@ -27,19 +27,25 @@ use crate::tensor::{DType, Tensor};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "mask-as-product",
-    law: "Where(b, 0, l) = (1 − Cast(b))·l, Where(1 − m, l, 1 − m) = (1 − Cast(m = 1))·l, s·q·kᵀ = q·kᵀ / s⁻¹",
+    law: "Where(b, 0, l) = (1 − Cast(b))·l, Where(1 − m, l, 1 − m) = (1 − Cast(m = 1))·l, s·q·kᵀ = q·kᵀ / s⁻¹ for a mask b or m and a large negative number l",
     sentence: "Rewrites the mask of an attention in the form that transformer optimizers recognize.",
     premises: &[
         (
             "self-attention",
-            "only attentions read it, whose queries, keys and values are products of one value: of one at least where other keys have 1 − m",
+            "all consumers of the mask are self-attentions: the queries, keys and values of each attention are matrix products of the same value. In the form with 1 − m, one self-attention among the consumers suffices",
         ),
-        ("flags", "b or m is a flag or an integer for each batch and key, with two axes of size 1 between"),
-        ("scaled", "the scores are multiplied or divided by one number, whose inverse has all digits"),
-        ("negative", "l is one negative finite number, and the value for other keys is 0 or 1 − m"),
+        (
+            "flags",
+            "the mask b or m has one element per batch element and key, and size 1 on the axes of heads and queries",
+        ),
+        (
+            "scaled",
+            "the scores are multiplied or divided by one number, and the inverse of this number is neither subnormal nor infinite",
+        ),
+        ("negative", "l is one negative finite number, and the other choice of the Where is 0 or 1 − m"),
         (
             "open-sizes",
-            "a dim is dynamic, or other keys have 1 − m, because with fixed dims runtimes compute the products by rows",
+            "in the form with b, a dim of the mask is dynamic, because runtimes flatten matrix products with constant dims to rows",
         ),
     ],
     exact: false,
@@ -58,9 +64,9 @@ fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
     let lowest = |value| place.scalar(value).filter(|number| number.is_finite() && *number < 0.0);
     let (lowest, counted) = match place.scalar(first).ok_or(miss!("scaled").of(first))? {
         0.0 => (lowest(second).ok_or(miss!("negative"))?, None),
-        _ => (lowest(first).ok_or(miss!("negative"))?, Some(counted(place, flags, second).ok_or(miss!("scaled"))?)),
+        _ => (lowest(first).ok_or(miss!("negative"))?, Some(counted(place, flags, second).ok_or(miss!("negative"))?)),
     };
-    ensure(is_broadcast_row(place.shape(flags).ok_or(miss!("flags").of(flags))?), miss!("flags").of(flags))?;
+    ensure(is_broadcast_row(place.dims(flags)?), miss!("flags").of(flags))?;
     prove(place.compare_shapes(flags, result), miss!("flags").of(flags))?;
     let readers = place.model.users(result);
     let is_for_self = |&(id, slot): &_| masked(place, id, slot).is_some_and(|attention| attention.is_of_one_value);
@@ -69,7 +75,7 @@ fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
         None => !readers.is_empty() && readers.iter().all(is_for_self),
     };
     let mut source = matrix_of(place, counted.unwrap_or(flags)).ok_or(miss!("flags"))?;
-    let is_open = place.shape(source).ok_or(miss!("flags").of(source))?.iter().any(|dim| dim.as_const().is_none());
+    let is_open = place.dims(source)?.iter().any(|dim| dim.as_const().is_none());
     ensure(are_for_self, miss!("self-attention"))?;
     ensure(is_open || counted.is_some(), miss!("open-sizes"))?;
     ensure(!place.model.is_named(result), miss!("self-attention"))?;
@@ -126,9 +132,8 @@ fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -
     }
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     let (product, factor) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
-    let divisor = place.scalar(factor).ok_or(miss!("self-attention").of(factor))?.recip();
-    let dtype =
-        place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor)).ok_or(miss!("self-attention").of(scores))?;
+    let divisor = place.scalar(factor).ok_or(miss!("scaled").of(factor))?.recip();
+    let dtype = place.dtype(scores).filter(|&dtype| keeps_digits(dtype, divisor)).ok_or(miss!("scaled").of(scores))?;
     let shape: Vec<usize> = place.tensor(factor).ok_or(miss!("self-attention").of(factor))?.shape().to_vec();
     let divisor = edit.constant(scores, "divisor", rounded(dtype, &shape, &[divisor]).ok_or(Miss::COMPUTABLE)?);
     let division = NewNode::new("Div", [Some(product), Some(divisor)]).named(node.name.clone());

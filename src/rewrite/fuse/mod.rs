@@ -22,6 +22,7 @@
 //! | [`residual`] | constants that are added before a normalization |
 //! | [`rows`] | products with a bias, in rows |
 //! | [`stream`] | sums and normalizations between them, in rows |
+//! | [`table`] | a constant row that is added to rows of a table |
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`rotary`] | a rotary embedding spelled out, where the operator set has one |
 //! | [`quick_gelu`] | the activation that CLIP is known by |
@@ -60,6 +61,7 @@ pub(super) mod rows;
 mod scaled;
 pub(super) mod scaled_attention;
 pub(super) mod stream;
+pub(super) mod table;
 pub(super) mod token;
 pub(super) mod weights;
 

@@ -25,14 +25,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "spelled-normalization",
     law: "(x − mean(x)) / √(mean((x − mean(x))²) + ε) · γ = LayerNormalization(x, γ; ε), x / √(mean(x²) + ε) \
             · γ = RMSNormalization(x, γ; ε)",
-    sentence: "Replaces a decomposed normalization by its operator.",
+    sentence: "Replaces a decomposed normalization by LayerNormalization or RMSNormalization.",
     premises: &[
-        ("last-axes", "all means are over the same last axes, and keep them"),
-        ("scale-shape", "γ has the shape of these axes"),
+        ("last-axes", "all means are computed over the same trailing axes, with keepdims = 1"),
+        ("scale-shape", "γ has the dims of these trailing axes"),
         ("positive-epsilon", "ε is a positive number"),
-        ("binary32", "the type is binary32, in which the operators compute means"),
-        ("known", "the operator is in the model's operator set: LayerNormalization since 17, RMSNormalization 23"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("binary32", "the element type is float, because the operators compute the means in float"),
+        (
+            "known",
+            "the model's operator set contains the operator: LayerNormalization exists since operator set 17, and RMSNormalization since 23",
+        ),
+        ("one-reader", "the intermediate values of the formula have no other consumer"),
     ],
     exact: false,
     operators: &["Mul"],
@@ -159,7 +162,7 @@ fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Result<(ValueId, Vec<usi
     let place = reader.place;
     let node = reader.node(value, "ReduceMean").ok_or(Miss::ROOT)?;
     let data = node.input(0).ok_or(Miss::ROOT)?;
-    let rank = place.shape(data).ok_or(miss!("last-axes").of(data))?.len();
+    let rank = place.dims(data)?.len();
     let reading = place.read(node);
     let axes = reading.reduced_axes(rank).ok_or(miss!("last-axes"))?;
     let last: Vec<usize> = (rank.checked_sub(axes.len()).ok_or(Miss::COMPUTABLE)?..rank).collect();

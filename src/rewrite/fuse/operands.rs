@@ -16,20 +16,21 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "factors-of-operands",
     law: "(a·x)·(b·y) = (a·b)·(x·y)",
-    sentence: "Merges factors of both operands of a product into one factor of the product.",
+    sentence: "Merges scalar factors of both operands of a matrix product into one factor of the product.",
     premises: &[
-        ("two-numbers", "each operand is a product with one number, or divided by one"),
+        ("two-numbers", "each operand is the result of a multiplication or division by one number"),
         (
             "moderate",
-            "a·b is above 0, and it and its inverse are within the bounds that the type sets for factors across values, and a and b times operands of \
-                ordinary size are normal numbers of the type",
+            "a·b is positive and near 1 (2⁻¹⁶ to 2¹⁶ in float). For x and y of moderate size (2⁻³² to 2³² in float), a·x and b·y neither overflow nor underflow",
         ),
-        ("no-sizes", "the product is not computed from dims alone, because its consumers may round it to dims again"),
-        ("one-reader", "the values in between have no other consumer"),
+        (
+            "no-sizes",
+            "the product is not computed from dims alone, because consumers may convert the result back to a dim",
+        ),
+        ("one-reader", "the intermediate values have no other consumer"),
         (
             "not-dequantized",
-            "x and y are not dequantized, because ONNX Runtime fuses a product with the DequantizeLinear of its \
-                operands, and the kernel refuses an activation with a scale per column",
+            "neither x nor y is the result of a DequantizeLinear. ONNX Runtime would fuse the DequantizeLinear and the MatMul, and the kernel of the fused node refuses an operand x with one scale per column",
         ),
     ],
     exact: false,
@@ -45,18 +46,20 @@ struct Scaled {
 }
 
 impl Scaled {
-    fn of(place: &Place<'_>, value: ValueId) -> Option<Scaled> {
-        let (node, product) = place.producer_of(value, &["Mul", "Div"])?;
-        let &[Some(a), Some(b)] = product.inputs() else { return None };
+    fn of(place: &Place<'_>, value: ValueId) -> Result<Scaled, Miss> {
+        let other = miss!("two-numbers").of(value);
+        let (node, product) = place.producer_of(value, &["Mul", "Div"]).ok_or(other)?;
+        let &[Some(a), Some(b)] = product.inputs() else { return Err(other) };
         let (x, factor) = match (place.scalar(a), place.scalar(b)) {
             (None, Some(factor)) if product.is("Div") => (a, factor.recip()),
             (None, Some(factor)) => (a, factor),
             (Some(factor), None) if product.is("Mul") => (b, factor),
-            _ => return None,
+            _ => return Err(other),
         };
-        let is_alone = place.is_internal(value, &[place.id]) && place.same_shape(x, value);
-        let is_own = is_alone && place.producer(x, "DequantizeLinear").is_none();
-        (is_own && factor.is_normal()).then_some(Scaled { node, x, factor })
+        ensure(factor.is_normal() && place.same_shape(x, value), other)?;
+        ensure(place.is_internal(value, &[place.id]), miss!("one-reader").of(value))?;
+        ensure(place.producer(x, "DequantizeLinear").is_none(), miss!("not-dequantized").of(x))?;
+        Ok(Scaled { node, x, factor })
     }
 }
 
@@ -66,7 +69,7 @@ fn of_product(place: &Place<'_>) -> Result<Edit, Miss> {
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
     ensure(a != b, miss!("two-numbers"))?;
     ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
-    let (a, b) = (Scaled::of(place, a).ok_or(miss!("two-numbers"))?, Scaled::of(place, b).ok_or(miss!("two-numbers"))?);
+    let (a, b) = (Scaled::of(place, a)?, Scaled::of(place, b)?);
     let factor = a.factor * b.factor;
     // The product of zeros is 0 whatever their signs, of which a factor below 0 makes −0 behind it.
     let fits = |dtype: &_| {

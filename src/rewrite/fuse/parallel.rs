@@ -22,21 +22,21 @@ use crate::tensor::Tensor;
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "parallel-weights",
     law: "x·[V W] = [x·V x·W]",
-    sentence: "Merges products of one operand with several weights into one product and a Split.",
+    sentence: "Merges products of one operand x with several weights into one product and a Split.",
     premises: &[
-        ("alike", "the products have the same operator, attributes and first operand"),
-        ("pays", "there are at least three, or the following operation also applies to the whole"),
+        ("alike", "the products have the same operator, the same attributes and the same first operand x"),
+        ("pays", "there are at least three products, or the operators after the products can be merged as well"),
         ("no-output", "none of the products is a graph output"),
         ("own-weights", "the weights have no other consumer"),
         (
             "no-images",
-            "they are not convolutions of images, whose channels runtimes store in blocks that a Split does not support",
+            "the products are not convolutions of images (rank 4). Runtimes store the channels of images in blocks, and have no Split for blocks",
         ),
         (
             "no-kernels",
-            "they are not two matrix products with different unary element-wise consumers, which a runtime fuses with the product",
+            "the products are not two matrix products with different activations, because runtimes fuse each product with the activation",
         ),
-        ("no-attention", "they are not queries, keys and values with biases, parted into heads for an attention"),
+        ("no-attention", "the products do not compute the queries, keys and values of an attention with biases"),
     ],
     exact: false,
     operators: &["MatMul", "Gemm", "Conv"],
@@ -61,28 +61,36 @@ fn parallel(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut users = place.model.users(x);
     users.retain(|&mut (id, slot)| slot == 0 && place.model.node(id).is_some_and(|other| alike(node, other)));
     ensure((2..=READERS).contains(&users.len()), miss!("alike"))?;
-    let mut products: Vec<Product> = users.into_iter().filter_map(|(id, _)| product(place, id)).collect();
+    let all = users.into_iter().map(|(id, _)| product(place, id));
+    let (products, others): (Vec<_>, Vec<_>) = all.partition(Result::is_ok);
+    let mut products: Vec<Product> = products.into_iter().flatten().collect();
+    if let Some(Err(miss)) = others.into_iter().find(Result::is_err)
+        && (products.len() < 2 || !products.iter().any(|product| product.node == place.id))
+    {
+        return Err(miss);
+    }
     leave_attention(place, &mut products);
     let axis = channel_axis(place).ok_or(Miss::ROOT)?;
     let worthwhile = |group: &[&Product]| {
         let parts = Parts::of(place, group.iter().map(|product| product.result).collect(), axis)?;
-        (parts.step(place).is_some() && !have_fused_kernels(place, x, group)).then_some(parts)
+        parts.step(place).is_ok().then_some(parts)
     };
-    let own = products.iter().find(|product| product.node == place.id).ok_or(miss!("own-weights"))?;
+    let own = products.iter().find(|product| product.node == place.id).ok_or(miss!("no-attention"))?;
     let group: Vec<&Product> = products.iter().filter(|product| product.readers == own.readers).collect();
     // The first of a group stands for it.
     let is_first = |group: &[&Product]| group.first().is_some_and(|first| first.node == place.id);
     if is_first(&group)
-        && let Some(parts) = worthwhile(&group)
+        && let Some(parts) = worthwhile(&group).filter(|_| !have_fused_kernels(place, x, &group))
     {
         return merged(place, x, &group, &parts);
     }
     let all: Vec<&Product> = products.iter().collect();
     ensure(is_first(&all), miss!("pays"))?;
-    ensure(all.len() >= 3, miss!("pays"))?;
+    let is_fused = have_fused_kernels(place, x, &group) && worthwhile(&group).is_some();
+    ensure(all.len() >= 3, if is_fused { miss!("no-kernels") } else { miss!("pays") })?;
     let others_wait = products.iter().any(|first| {
         let group: Vec<&Product> = products.iter().filter(|product| product.readers == first.readers).collect();
-        worthwhile(&group).is_some()
+        worthwhile(&group).is_some() && !have_fused_kernels(place, x, &group)
     });
     ensure(!others_wait, miss!("pays"))?;
     let parts = Parts::of(place, all.iter().map(|product| product.result).collect(), axis).ok_or(miss!("pays"))?;
@@ -144,24 +152,27 @@ fn weight_axis(node: &Node) -> Option<usize> {
     })
 }
 
-fn product(place: &Place<'_>, id: NodeId) -> Option<Product> {
-    let node = place.model.node(id)?;
-    let &[Some(result)] = node.outputs() else { return None };
-    let weight = node.input(1)?;
+fn product(place: &Place<'_>, id: NodeId) -> Result<Product, Miss> {
+    let node = place.model.node(id).ok_or(Miss::ROOT)?;
+    let &[Some(result)] = node.outputs() else { return Err(Miss::ROOT) };
+    let weight = node.input(1).ok_or(Miss::ROOT)?;
     let own = |value: ValueId| {
         place.model.value(value).is_constant() && place.is_internal(value, &[id]) && place.tensor(value).is_some()
     };
-    let rank = place.tensor(weight)?.rank();
-    let fits = if node.is("Conv") { node.int("group", 1)? == 1 && rank >= 3 && rank != IMAGE_RANK } else { rank == 2 };
-    let bias = node.input(2).is_none_or(own);
-    if !fits || !own(weight) || !bias || place.model.is_named(result) {
-        return None;
+    ensure(own(weight) && node.input(2).is_none_or(own), miss!("own-weights").of(weight))?;
+    let rank = place.tensor(weight).map_or(0, Tensor::rank);
+    if node.is("Conv") {
+        ensure(rank != IMAGE_RANK, miss!("no-images").of(weight))?;
+        ensure(rank >= 3 && node.int("group", 1) == Some(1), miss!("alike"))?;
+    } else {
+        ensure(rank == 2, miss!("alike").of(weight))?;
     }
+    ensure(!place.model.is_named(result), miss!("no-output").of(result))?;
     let users = place.model.users(result);
     let mut readers: Vec<Name> =
         users.iter().filter_map(|&(user, _)| Some(place.model.node(user)?.op_type.clone())).collect();
     readers.sort_unstable();
-    Some(Product { node: id, weight, result, readers })
+    Ok(Product { node: id, weight, result, readers })
 }
 
 /// One product and a Split in place of several products.

@@ -27,13 +27,16 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁) for halves x₁, x₂, cos₁, sin₁",
         sentence: "Replaces a decomposed rotary embedding by the operator RotaryEmbedding.",
         premises: &[
-            ("known", "the operator is in the model's operator set: since 23"),
-            ("has-kernel", "runtimes compute the operator in the type"),
-            ("halves", "the rotated parts are the halves of the last of four axes, and the second half is negated"),
-            ("same-angles", "both halves of the angles are proved to be the same, and they are the same for all heads"),
-            ("own-length", "the table has angles for every position of the sequence"),
-            ("pays", "angles that must be broadcast over the batch have another consumer"),
-            ("one-reader", "the values in between have no other consumer"),
+            ("known", "the model's operator set contains RotaryEmbedding, which exists since operator set 23"),
+            ("has-kernel", "runtimes have a kernel of the operator for the element type"),
+            ("halves", "x has rank 4, x₁ and x₂ are the halves of the last axis of x, and the second half is negated"),
+            (
+                "same-angles",
+                "the two halves of cos are proved to be equal, and the two halves of sin are proved to be equal. All heads use the same cos and sin",
+            ),
+            ("own-length", "cos and sin have an entry for every position of the sequence"),
+            ("pays", "if cos and sin must be broadcast over the batch, other rotary embeddings use the same broadcast"),
+            ("one-reader", "the intermediate values of the formula have no other consumer"),
         ],
         exact: false,
         operators: &["Add"],
@@ -42,11 +45,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "rotary-of-part",
         law: "[RotaryEmbedding(x[: r]), x[r :]] = RotaryEmbedding(x; rotary_embedding_dim = r)",
-        sentence: "Replaces a rotary embedding of the first elements by the rotary_embedding_dim attribute.",
+        sentence: "Merges a rotary embedding of the first r elements and a Concat with the other elements by the attribute rotary_embedding_dim.",
         premises: &[
-            ("four-axes", "x has an axis of heads"),
-            ("whole", "the remaining elements, which are not rotated, follow in order"),
-            ("one-reader", "the transposed value has no other consumer"),
+            ("four-axes", "x has rank 4, with an axis of heads"),
+            ("whole", "the Concat appends all remaining elements of x, in order"),
+            ("one-reader", "the rotated part has no other consumer"),
         ],
         exact: false,
         operators: &["Concat"],
@@ -54,15 +57,15 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
     Rule {
         name: "rotary-heads",
-        law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))",
-        sentence: "Removes the splitting into heads before a rotary embedding that has num_heads.",
+        law: "RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads)), where part splits the last axis into heads and transposes",
+        sentence: "Moves the split into heads after a rotary embedding, because RotaryEmbedding can split the operand into heads by attribute num_heads.",
         premises: &[
-            ("parted", "x is laid out as [batch, length, heads, size] and transposed"),
+            ("parted", "x is reshaped to [batch, length, heads, size], and then transposed"),
             (
                 "for-attention",
-                "its only consumer is an attention with other operands split likewise and a concatenated result",
+                "the only consumer of the rotary embedding is an attention. All operands of the attention are split into heads in the same way, and the heads of the result are merged",
             ),
-            ("one-reader", "the values in between have no other consumer"),
+            ("one-reader", "the intermediate values have no other consumer"),
         ],
         exact: false,
         operators: &["RotaryEmbedding"],
@@ -144,7 +147,7 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
     let (neg, negation) = place.producer(negated, "Neg").ok_or(miss!("halves").of(negated))?;
     let back = negation.input(0).ok_or(Miss::ROOT)?;
     let (x1, x2) = (Run::of(place, front).ok_or(miss!("halves"))?, Run::of(place, back).ok_or(miss!("halves"))?);
-    let [_, _, _, size] = place.shape(x1.data).ok_or(miss!("halves"))? else { return Err(miss!("halves")) };
+    let [_, _, _, size] = place.dims(x1.data)? else { return Err(miss!("halves")) };
     let half = x1.len;
     let halves = x1.data == x2.data && x1.start == 0 && x2.start == half && x2.len == half && half > 0;
     let is_last = place.read(node).axis(4).ok_or(Miss::ROOT)? == 3
@@ -168,7 +171,7 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
 
 /// The operator, with the halves of the angles that it wants.
 fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) -> Result<Edit, Miss> {
-    let [batch, _, length, _] = place.shape(found.x).ok_or(miss!("same-angles").of(found.x))? else {
+    let [batch, _, length, _] = place.dims(found.x)? else {
         return Err(miss!("same-angles").of(found.x));
     };
     let angles = [
@@ -339,7 +342,7 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
         Run::of(place, rotary.input(0).ok_or(Miss::ROOT)?).ok_or(miss!("whole"))?,
         Run::of(place, rest).ok_or(miss!("whole"))?,
     );
-    let [_, _, _, size] = place.shape(front.data).ok_or(miss!("four-axes").of(front.data))? else {
+    let [_, _, _, size] = place.dims(front.data)? else {
         return Err(miss!("four-axes").of(front.data));
     };
     let is_whole = front.data == back.data
@@ -389,18 +392,14 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let [(attention, 0 | 1)] = users[..] else { return Err(miss!("for-attention")) };
     ensure(!place.model.is_named(result), miss!("for-attention"))?;
     ensure(joins_heads(place, attention), miss!("for-attention"))?;
-    let [_, count, _, _] = place.shape(x).ok_or(miss!("parted").of(x))? else { return Err(miss!("parted").of(x)) };
+    let [_, count, _, _] = place.dims(x)? else { return Err(miss!("parted").of(x)) };
     let mut edit = place.fuse(vec![place.id, transpose, reshape], &[source], 0)?;
     let turned = edit.new_value(result, "joined");
     let rotary = NewNode::like(node).reading(0, source).set("num_heads", count.as_const().ok_or(miss!("parted"))?);
     edit.insert.push(rotary.output(turned));
     let laid_out = edit.new_value(result, "parted");
-    let [from, to] = [
-        place.shape(source).ok_or(miss!("parted").of(source))?,
-        place
-            .shape(place.model.node(transpose).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?)
-            .ok_or(miss!("parted"))?,
-    ];
+    let [from, to] =
+        [place.dims(source)?, place.dims(place.model.node(transpose).ok_or(Miss::ROOT)?.input(0).ok_or(Miss::ROOT)?)?];
     let again =
         place.build(&mut edit, laid_out).reshape_to(place.scope(), turned, from, to).ok_or(Miss::EXPRESSIBLE)?;
     edit.insert.push(again.output(laid_out));

@@ -24,21 +24,24 @@ use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
-    law: "f(x·W + c) = unrows(f(rows(x)·W + c))",
-    sentence: "Flattens a product with bias to rows where all dims are numbers.",
+    law: "f(x·W + c) = unrows(f(rows(x)·W + c)), where rows(x) is x flattened to a matrix, and unrows restores the dims",
+    sentence: "Flattens the operand of a matrix product with bias to a matrix, if all dims are constants.",
     premises: &[
         (
             "all-numbers",
-            "all dims of x and of the result are positive constants, and the operator set lacks Attention, which needs whole values",
+            "all dims of x and of the result are positive constants. The model's operator set does not contain the operator Attention, which requires operands of the original rank",
         ),
-        ("more-axes", "x has three axes or more"),
-        ("weights", "the weights are a constant matrix, the bias a constant row"),
-        ("covered-type", "the type is binary16, binary32 or binary64"),
-        ("no-attention", "it is not a product of an attention that transformer optimizers match, nor close after one"),
-        ("one-reader", "the product has no other consumer"),
+        ("more-axes", "x has rank 3 or more"),
+        ("weights", "W is a constant matrix, and c is a constant vector or scalar"),
+        ("covered-type", "the element type is float16, float or double"),
+        (
+            "no-attention",
+            "the product is not part of an attention that transformer optimizers match, and not one of the few products between two such attentions. The optimizers merge the biases of these products into kernels of their own",
+        ),
+        ("one-reader", "the product x·W has no other consumer"),
         (
             "pays",
-            "x is already a matrix or has several products or Reshapes as consumers; or a Reshape consumes the sum, or element-wise operators lead from it to another product",
+            "at least one of four statements holds: (1) x is the Reshape of a matrix; (2) several matrix products or Reshapes read x; (3) a Reshape reads the sum; (4) element-wise operators lead from the sum to another matrix product",
         ),
     ],
     exact: false,
@@ -56,16 +59,8 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (product, bias) = if place.tensor(a).is_some() { (b, a) } else { (a, b) };
     let (matmul, node) = place.producer(product, "MatMul").ok_or(Miss::ROOT)?;
     let (x, weights) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
-    let (dims, columns) = (
-        place.shape(x).ok_or(miss!("all-numbers").of(x))?,
-        place
-            .shape(sum)
-            .ok_or(miss!("all-numbers").of(sum))?
-            .last()
-            .ok_or(Miss::ROOT)?
-            .as_const()
-            .ok_or(miss!("all-numbers").of(sum))?,
-    );
+    let (dims, columns) =
+        (place.dims(x)?, place.dims(sum)?.last().ok_or(Miss::ROOT)?.as_const().ok_or(miss!("all-numbers").of(sum))?);
     let is_linear = place.tensor(weights).ok_or(miss!("weights").of(weights))?.rank() == 2
         && place.tensor(bias).ok_or(miss!("weights").of(bias))?.rank() <= 1;
     ensure(dims.len() >= 3, miss!("more-axes"))?;
@@ -98,8 +93,7 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
         whole = between.result;
     }
     let sizes = place
-        .shape(whole)
-        .ok_or(miss!("all-numbers").of(whole))?
+        .dims(whole)?
         .iter()
         .map(Dim::as_const)
         .collect::<Option<Vec<_>>>()

@@ -6,7 +6,7 @@ use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
 use crate::ops::Budget;
-use crate::tensor::threads::{self, ParallelIterator};
+use crate::tensor::threads;
 use crate::tensor::{DType, Number, Recipe, Tensor, dispatch_numeric, product};
 
 use super::has_arithmetic;
@@ -242,19 +242,19 @@ impl<T: Number> Products<T> {
     fn fits<R: Number>(&self) -> Option<bool> {
         let smallest = Peak::smallest(T::DTYPE)?;
         let begins: Vec<usize> = (0..self.weight.len()).step_by(Self::PIECE).collect();
-        let extents = threads::pieces(&begins, begins.len().div_ceil(threads::count()).max(1))
-            .map(|begins| {
-                let mut extents = Extents::<R>::none(self.factors.len(), smallest)?;
-                let mut wide = Vec::new();
-                for &begin in begins {
-                    self.runs(begin, Self::PIECE, |weights, channels| {
-                        extents.note(widened(weights, &mut wide)?, channels)
-                    })?;
-                }
-                Some(extents)
-            })
-            .collect::<Option<Vec<_>>>()?;
-        let extents = extents.into_iter().reduce(|all, some| all.join(&some))?;
+        let parts = begins.chunks(begins.len().div_ceil(threads::count()).max(1));
+        let extents = threads::map(parts, |begins| {
+            let mut extents = Extents::<R>::none(self.factors.len(), smallest)?;
+            let mut wide = Vec::new();
+            for &begin in begins {
+                self.runs(begin, Self::PIECE, |weights, channels| {
+                    extents.note(widened(weights, &mut wide)?, channels)
+                })?;
+            }
+            Some(extents)
+        });
+        let extents =
+            extents.into_iter().collect::<Option<Vec<_>>>()?.into_iter().reduce(|all, some| all.join(&some))?;
         let fits = |((factor, largest), least): ((&f64, R), R)| {
             let (mut peak, largest, least) = (Peak::new(T::DTYPE, *factor)?, largest.to_f64(), least.to_f64());
             let product = T::from_f64(largest * factor)?.to_f64();

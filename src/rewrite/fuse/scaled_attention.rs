@@ -21,7 +21,7 @@ use super::magnitude::has_room;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::build::Build;
-use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::miss::{Miss, ensure, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 use crate::tensor::{DType, Tensor};
@@ -31,22 +31,25 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "softmax(s·q·kᵀ + m)·v = Attention(q, k, v, m; scale = s)",
     sentence: "Replaces a decomposed attention by the operator Attention, if `--opset` requests an operator set.",
     premises: &[
-        ("known", "the operator is in the model's operator set: since 23"),
-        ("has-kernel", "runtimes compute the operator in the type"),
-        ("last-axis", "the Softmax is over the keys"),
-        ("same-batch", "q, k and v have three or four axes, and all but the last two are the same"),
+        ("known", "the model's operator set contains Attention, which exists since operator set 23"),
+        ("has-kernel", "runtimes have a kernel of the operator for the element type"),
+        ("last-axis", "the Softmax is over the axis of the keys"),
+        ("same-batch", "q, k and v have rank 3 or 4, and all dims but the last two are equal"),
         (
             "not-empty",
-            "batch, heads and sequences are at least 1: ONNX Runtime refuses others, and without heads it ends its process",
+            "the batch size, the number of heads and the sequence lengths are at least 1, because ONNX Runtime refuses an empty operand, and crashes if the number of heads is 0",
         ),
-        ("positive-scale", "the factors multiply to a positive number"),
-        ("in-range", "operands of ordinary size times each factor are normal numbers of the type"),
+        ("positive-scale", "the product of all scale factors is positive"),
+        (
+            "in-range",
+            "the product of an element of moderate size (2⁻³² to 2³² in float) and any of the scale factors neither overflows nor underflows",
+        ),
         (
             "exact-root",
-            "the square root of the factor, computed in double, is a float32, because runtimes multiply by that",
+            "if the element type is double, √s is exactly representable in float, because runtimes multiply q and k by √s in float",
         ),
-        ("mask-shape", "the mask has an entry for each key, and does not enlarge the scores"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("mask-shape", "m has an element for every key, and the sum of the scores and m has the shape of the scores"),
+        ("one-reader", "the intermediate values of the formula have no other consumer"),
     ],
     exact: false,
     operators: &["MatMul"],
@@ -81,14 +84,14 @@ fn attention(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(has_kernel("Attention", dtype), miss!("has-kernel"))?;
     let &[Some(weights), Some(values)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
     let (softmax, node) = place.producer(weights, "Softmax").ok_or(Miss::ROOT)?;
-    let rank = place.shape(weights).ok_or(miss!("last-axis").of(weights))?.len();
+    let rank = place.dims(weights)?.len();
     ensure(
         place.read(node).axis(rank).ok_or(Miss::ROOT)?.checked_add(1).ok_or(Miss::COMPUTABLE)? == rank,
         miss!("last-axis"),
     )?;
     let mut reading = Reading { place, scale: 1.0, nodes: vec![place.id, softmax] };
-    let scores = reading.scores(node.input(0).ok_or(Miss::ROOT)?, softmax).ok_or(miss!("positive-scale"))?;
-    let sizes = Sizes::of(place, &scores, values).ok_or(miss!("same-batch"))?;
+    let scores = reading.scores(node.input(0).ok_or(Miss::ROOT)?, softmax)?;
+    let sizes = Sizes::of(place, &scores, values)?;
     let rows = scores
         .masks
         .iter()
@@ -132,21 +135,23 @@ fn attention(place: &Place<'_>) -> Result<Edit, Miss> {
 
 impl Reading<'_, '_> {
     /// Reads `factor·(q·kᵀ) + masks`, which this node reads.
-    fn scores(&mut self, mut value: ValueId, mut reader: NodeId) -> Option<Scores> {
+    fn scores(&mut self, mut value: ValueId, mut reader: NodeId) -> Result<Scores, Miss> {
         let place = self.place;
         let mut masks = Vec::new();
         while let Some((id, node)) = place.producer(value, "Add").filter(|_| masks.len() < MOST_MASKS) {
-            let &[Some(a), Some(b)] = node.inputs() else { return None };
+            let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
             let (inner, mask) = if leads_to_product(place, a, id) { (a, b) } else { (b, a) };
             masks.insert(0, mask);
             self.nodes.push(id);
             (value, reader) = (inner, id);
         }
         value = self.unscaled(value, reader);
-        let (product, node) = place.producer(value, "MatMul")?;
+        let is_scaled = place.producer_of(value, &["Mul", "Div"]).is_some();
+        let miss = if is_scaled { miss!("in-range") } else { Miss::ROOT };
+        let (product, node) = place.producer(value, "MatMul").ok_or(miss.of(value))?;
         self.nodes.push(product);
-        let &[Some(a), Some(b)] = node.inputs() else { return None };
-        Some(Scores { queries: self.unscaled(a, product), turned: self.unscaled(b, product), masks })
+        let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
+        Ok(Scores { queries: self.unscaled(a, product), turned: self.unscaled(b, product), masks })
     }
 
     /// What is left of a value without the factors that it is multiplied by for this reader only.
@@ -216,17 +221,22 @@ struct Sizes<'a> {
 
 impl<'a> Sizes<'a> {
     /// The sizes, if operands have as many axes as the operator takes and none is broadcast.
-    fn of(place: &Place<'a>, scores: &Scores, values: ValueId) -> Option<Self> {
-        let [q_lead @ .., queries, depth] = place.shape(scores.queries)? else { return None };
-        let [k_lead @ .., summed, keys] = place.shape(scores.turned)? else { return None };
-        let [v_lead @ .., weighted, _] = place.shape(values)? else { return None };
+    fn of(place: &Place<'a>, scores: &Scores, values: ValueId) -> Result<Self, Miss> {
+        let dims = |value| place.shape(value).ok_or(miss!("same-batch").of(value));
+        let ([q_lead @ .., queries, depth], [k_lead @ .., summed, keys], [v_lead @ .., weighted, _]) =
+            (dims(scores.queries)?, dims(scores.turned)?, dims(values)?)
+        else {
+            return Err(miss!("same-batch"));
+        };
         let same = |a: &[Dim]| a.len() == q_lead.len() && a.iter().zip(q_lead).all(|(a, b)| is_equal(place, a, b));
         let fits = is_equal(place, depth, summed) && is_equal(place, keys, weighted);
         let has_rank = matches!(q_lead.len(), 1 | 2);
+        ensure(has_rank && fits && same(k_lead) && same(v_lead), miss!("same-batch"))?;
         // Runtimes refuse the operator where there is nothing to attend to or by.
-        let is_there = |dim: &Dim| place.scope().ge(dim, &Dim::constant(1)).is_yes();
-        let is_empty = ![queries, keys].into_iter().chain(q_lead).all(is_there);
-        (has_rank && fits && !is_empty && same(k_lead) && same(v_lead)).then_some(Sizes { lead: q_lead, queries, keys })
+        for dim in [queries, keys].into_iter().chain(q_lead) {
+            prove(place.scope().ge(dim, &Dim::constant(1)), miss!("not-empty").of(scores.queries))?;
+        }
+        Ok(Sizes { lead: q_lead, queries, keys })
     }
 
     /// Whether a mask has a row for each query, if it is one that the operator takes: else it has one row for all.

@@ -20,14 +20,17 @@ use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "stream-in-rows",
-    law: "rows(f(x, y)) = f(rows(x), rows(y)) where f computes the vectors along the last axis one by one",
-    sentence: "Keeps values between products, sums and normalizations of rows in rows.",
+    law: "rows(f(x, y)) = f(rows(x), rows(y)) for an f that computes each vector along the last axis separately; rows(x) is x flattened to a matrix",
+    sentence: "Keeps values between matrix products, sums and normalizations flattened to matrices.",
     premises: &[
-        ("from-rows", "it is a Reshape of all rows of a float matrix, and has rank 4 or more"),
-        ("all-numbers", "all sizes are positive numbers"),
+        (
+            "from-rows",
+            "the node reshapes a float matrix to rank 4 or more, and each row of the matrix becomes a vector along the last axis",
+        ),
+        ("all-numbers", "all dims are positive constants"),
         (
             "row-by-row",
-            "each node computes elements or normalizes along the last axis, with constants of one axis, or multiplies by a matrix",
+            "each node in f is one of three: (1) an element-wise operator with constants of rank 1 at most; (2) a normalization along the last axis with constants of rank 1 at most; (3) a product with a constant matrix",
         ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
@@ -45,10 +48,11 @@ const FEWEST_AXES: usize = 4;
 
 fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (rows, first) = (place.operand(0)?, place.result()?);
-    let dims = place.shape(first).ok_or(miss!("from-rows").of(first))?;
+    let dims = place.dims(first)?;
     let is_float = place.dtype(first).is_some_and(|dtype| dtype.is_float());
     ensure(dims.len() >= FEWEST_AXES, miss!("from-rows"))?;
     ensure(is_float, miss!("row-by-row"))?;
+    ensure(dims.iter().all(|dim| dim.as_const().is_some()), miss!("all-numbers").of(first))?;
     ensure(are_rows(place, rows, dims), miss!("from-rows"))?;
     ensure(place.runs_in_rows(dims), miss!("all-numbers"))?;
     let stream = Stream::around(place, first, dims).ok_or(miss!("pays"))?;
@@ -183,7 +187,7 @@ impl<'p, 'a> Stream<'p, 'a> {
             let node = place.model.node(id).ok_or(Miss::ROOT)?;
             let value = node.output(0).ok_or(Miss::ROOT)?;
             let (layouts, others) = self.readers(value);
-            let dims = place.shape(value).ok_or(miss!("row-by-row").of(value))?;
+            let dims = place.dims(value)?;
             let is_matrix = |&&id: &&NodeId| {
                 let laid_out = place.model.node(id).and_then(|node| node.output(0));
                 laid_out.is_some_and(|laid_out| are_rows(place, laid_out, dims))

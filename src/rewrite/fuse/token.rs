@@ -14,18 +14,15 @@ use crate::tensor::{DType, StridedView, Tensor, gather};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "rows-before-sum",
     law: "Concat(Expand(c), x) + p = Pad(x) + p′, p′ = p but for the rows of c, which are p + c",
-    sentence: "Adds a constant to constant rows before they are concatenated with others.",
+    sentence: "Adds a constant to constant rows before a Concat instead of after it.",
     premises: &[
-        (
-            "constant-rows",
-            "the first operand of the Concat is a constant that is repeated along other axes by computed dims",
-        ),
+        ("constant-rows", "the first operand of the Concat is the constant c, broadcast to computed dims"),
         (
             "constant-addend",
-            "the addend is a constant, or a Concat that begins with a constant, with the same number of rows",
+            "p is a constant, or a Concat whose first operand is a constant with the same number of rows as c",
         ),
-        ("one-reader", "the concatenated rows have no other consumer"),
-        ("float", "they are floats of 32 or 64 bits"),
+        ("one-reader", "the result of the Concat has no other consumer"),
+        ("float", "the element type is float or double"),
     ],
     exact: false,
     operators: &["Add"],
@@ -51,6 +48,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
         .into_iter()
         .find_map(|(slot, value)| Some((slot, value, in_front(place, value)?)))
         .ok_or(miss!("constant-rows"))?;
+    ensure(place.model.is_read_only_by(joined, &[place.id]), miss!("one-reader").of(joined))?;
     let addend = if slot == 0 { b } else { a };
     let rank = place.shape(joined).ok_or(Miss::ROOT)?.len();
     // One row for all would be stretched over the others as well.
@@ -76,11 +74,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
         }
         None => {
             let (id, node) = place.producer(addend, "Concat").ok_or(miss!("constant-addend").of(addend))?;
-            let same_axis = place
-                .read(node)
-                .axis(place.shape(addend).ok_or(miss!("constant-addend").of(addend))?.len())
-                .ok_or(Miss::ROOT)?
-                == axis;
+            let same_axis = place.read(node).axis(place.dims(addend)?.len()).ok_or(Miss::ROOT)? == axis;
             let first = place
                 .constant(node.input(0).ok_or(Miss::ROOT)?)
                 .filter(|first| first.shape().get(axis) == Some(&count))
@@ -106,7 +100,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, node)
 }
 
-/// What a Concat puts behind constant rows that only repeat, by computed sizes, if nothing but the node looked at reads it.
+/// Reads a Concat of constant rows, broadcast to computed sizes, and a second operand.
 fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
     use crate::ops::traits::Movement;
     let (_, node) = place.producer(value, "Concat")?;
@@ -123,7 +117,7 @@ fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
     let repeats = spread.is("Expand") || dims.iter().zip(wide).all(is_own);
     let fits = wide.get(axis)?.is_const(count) && repeats;
     let computed = spread.input(1).is_some_and(|sizes| place.constant(sizes).is_none());
-    (fits && computed && place.model.is_read_only_by(value, &[place.id])).then_some(Rows { rows, rest, axis })
+    (fits && computed).then_some(Rows { rows, rest, axis })
 }
 
 /// The sum of two tensors of one type, broadcast against each other.

@@ -21,27 +21,29 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "affine-after-weights",
     law: "s·(W·x + b) + t = (s·W)·x + (s·b + t)",
-    sentence: "Merges a scale and shift of channels into the weights before it.",
+    sentence: "Merges a scale and a shift of channels into the weights and the bias of the preceding node.",
     premises: &[
-        ("per-channel", "the constants are the same throughout each channel of the result, and do not enlarge it"),
-        ("inference", "a BatchNormalization does not train"),
-        ("known-bias", "an existing bias that changes is constant"),
+        (
+            "per-channel",
+            "s and t are constant within each channel, and broadcasting s and t does not enlarge the result",
+        ),
+        ("inference", "a BatchNormalization is in inference mode"),
+        ("known-bias", "if the rule changes the bias b, b is a constant"),
         (
             "takes-shift",
-            "the node before can absorb a shift; a MatMul can if it can become a Gemm and its operand is not a layer normalization",
+            "if t is not 0, the preceding node accepts a bias. A MatMul accepts a bias if a Gemm can replace the MatMul, and x is not the result of a layer normalization",
         ),
         (
             "in-range",
-            "the old and the new weights, times operands of ordinary size, are normal numbers of the type, as far as the \
-                    factor would hide that they are not",
+            "for x of moderate size (2⁻³² to 2³² in float), products with the new weights neither overflow nor underflow. If s could hide an overflow or underflow of products with the old weights, these products neither overflow nor underflow for such x",
         ),
-        ("no-cancelling", "the sum of bias and shift keeps half of its digits"),
+        ("no-cancelling", "the sum s·b + t does not cancel: the result keeps at least half of the significant digits"),
         (
             "signs-of-zero",
-            "each factor is positive, or it is negative and the bias is not 0, or all consumers of the result add to it: otherwise 0 could become −0, which a division would show",
+            "at least one of three statements holds: (1) s is positive; (2) s is negative, and the bias is not 0; (3) every consumer of the result is an addition, or ignores the sign of a zero. In all other cases, the result could be −0 instead of 0, and a division by the result would return −∞ instead of ∞",
         ),
-        ("own-weights", "changed weights have no other consumer"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("own-weights", "the changed weights have no other consumer"),
+        ("one-reader", "the result of the preceding node has no other consumer"),
     ],
     exact: false,
     operators: AFFINE,
@@ -270,9 +272,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
         attributes = without_beta(inner);
     } else if !affine.only_scales() {
         // A product of matrices that gets something added is a Gemm.
-        let is_flat = linear.weight == 1
-            && linear.channels.rank == 2
-            && place.shape(weight).ok_or(miss!("takes-shift").of(weight))?.len() == 2;
+        let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.dims(weight)?.len() == 2;
         let knows = dtype != DType::Bfloat16 || place.opset.computes_in_bfloat16();
         let is_free = knows && !is_of_normalized_rows(place, inner);
         ensure(is_flat, miss!("takes-shift"))?;

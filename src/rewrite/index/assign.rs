@@ -156,11 +156,25 @@ fn covers(place: &Place<'_>, column: &Counting, axis: usize, dim: &Dim) -> bool 
     column.offset.is_const(0) && size.is_some_and(|size| place.scope().eq(size, dim).is_yes())
 }
 
-/// The places a ScatterND writes to, axis by axis, if each axis of the updates is written in order to the same axis.
+/// The places a ScatterND writes to in order, axis by axis.
 fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
     if node.text("reduction", b"none")? != b"none" {
         return None;
     }
+    places_by_axis(place, node).filter(|columns| in_steps_of_one(columns))
+}
+
+/// Returns `true` if the places along each axis are consecutive.
+pub(super) fn in_steps_of_one(columns: &[Counting]) -> bool {
+    columns.iter().enumerate().all(|(axis, column)| {
+        // An axis of size 1 has no second place, so its step does not matter.
+        let along = column.steps.get(axis).zip(column.shape.get(axis));
+        along.is_some_and(|(step, size)| step.is_const(1) || size.is_const(1))
+    })
+}
+
+/// The places a ScatterND writes to, axis by axis, if those along each axis depend on that axis of the updates alone.
+pub(super) fn places_by_axis(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
     let (into, indices) = (node.input(0)?, node.input(1)?);
     let shape = place.shape(into)?;
     let mut columns: Vec<Counting> = match columns(place, indices) {
@@ -172,7 +186,7 @@ fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
             vec![count]
         }
     };
-    // Of the axes behind those that the places name all is written.
+    // All places of the axes after the indexed ones are written.
     let named = columns.len();
     let rest = shape.get(named..)?;
     if columns.iter().any(|column| column.shape.len() != named) {
@@ -187,13 +201,8 @@ fn block(place: &Place<'_>, node: &Node) -> Option<Vec<Counting>> {
         *whole.steps.get_mut(axis)? = Dim::constant(1);
         columns.push(whole);
     }
-    let in_order = |(axis, column): (usize, &Counting)| {
-        let stays = column.moving().iter().all(|&moves| moves == axis) && column.shape.len() == shape.len();
-        // Along an axis of size 1 a step says nothing.
-        let along = column.steps.get(axis).zip(column.shape.get(axis));
-        stays && along.is_some_and(|(step, size)| step.is_const(1) || size.is_const(1))
-    };
-    (columns.len() == shape.len() && columns.iter().enumerate().all(in_order)).then_some(columns)
+    let moves_along = |(axis, column): (usize, &Counting)| column.moving().iter().all(|&moves| moves == axis);
+    columns.iter().enumerate().all(moves_along).then_some(columns)
 }
 
 fn written(place: &Place<'_>, node: &Node) -> Option<Written> {

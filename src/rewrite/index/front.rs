@@ -94,23 +94,35 @@ pub(super) fn of_longer(place: &Place<'_>) -> Result<Edit, Miss> {
     let ranges = place.model.users(start);
     ensure(ranges.len() <= MAX_RANGES.saturating_mul(4), miss!(super::FRONT_RULES, "no-longer"))?;
     ensure(is_exact(place, &cone.nodes), miss!(super::FRONT_RULES, "no-rounding"))?;
+    let mut miss = miss!(super::FRONT_RULES, "no-longer");
     let others = ranges.iter().map(|&(id, _)| id).filter(|&id| id != place.id && !cone.nodes.contains(&id));
     for other in others.take(MAX_RANGES) {
         let is_beside = |node: &&Node| node.is("Range") && Some(node.graph()) == place.graph();
         let Some(first) = place.model.node(other).filter(is_beside).and_then(|node| node.output(0)) else { continue };
         let longer = |&root: &ValueId| {
-            let path = path(place, &cone, root)?;
-            let source = follow(place, first, &path).filter(|&source| alike(place, root, source, DEPTH))?;
-            Some((front_of(place, root, source)?, source))
+            let source = path(place, &cone, root).and_then(|path| follow(place, first, &path));
+            let source = source.filter(|&source| alike(place, root, source, DEPTH));
+            let source = source.ok_or(miss!(super::FRONT_RULES, "alike").of(root))?;
+            let front = front_of(place, root, source).ok_or(miss!(super::FRONT_RULES, "no-longer").of(root))?;
+            Ok((front, source))
         };
-        let found: Option<Vec<_>> = cone.roots.iter().map(longer).collect();
-        let Some(found) = found else { continue };
-        let (fronts, sources): (Vec<Front>, Vec<ValueId>) = found.into_iter().unzip();
-        if pays(place, &cone, &fronts) && sources.iter().all(|&source| is_apart(place, source, &cone.nodes)) {
+        let found: Result<Vec<(Front, ValueId)>, Miss> = cone.roots.iter().map(longer).collect();
+        let (fronts, sources): (Vec<Front>, Vec<ValueId>) = match found {
+            Ok(found) => found.into_iter().unzip(),
+            Err(other) => {
+                miss = other;
+                continue;
+            }
+        };
+        if !pays(place, &cone, &fronts) {
+            miss = miss!(super::FRONT_RULES, "pays");
+        } else if !sources.iter().all(|&source| is_apart(place, source, &cone.nodes)) {
+            miss = miss!(super::FRONT_RULES, "no-circle");
+        } else {
             return cut(place, &cone.nodes, place.begin()?, &fronts, &sources);
         }
     }
-    Err(miss!(super::FRONT_RULES, "no-longer"))
+    Err(miss)
 }
 
 /// How each tensor of a cone is counted along. `None` where axes of one length are counted along in two ways: which is which is not told.

@@ -3,7 +3,7 @@
 //! Models look entries up with indices they compute from nothing but sizes: `mask[batch_index, position]`, spelled as Range,
 //! Unsqueeze, Expand, Concat and GatherND. Here such a tensor is one [`Counting`]: an offset and a step along each axis, all of
 //! them expressions in the sizes. A lookup whose indices only count in order is a view of the data ([`lookup`]); an assignment
-//! to such places is a concatenation ([`assign`]); a tensor that does not change along an axis need not be spread along it
+//! to such places is a concatenation ([`assign`]), a padding or a selection ([`number`]); a tensor that does not change along an axis need not be spread along it
 //! before an operator that broadcasts ([`spread`]).
 
 mod assign;
@@ -14,12 +14,13 @@ mod filled;
 mod front;
 mod lookup;
 mod narrow;
+pub(super) mod number;
 mod outer;
 mod positional;
 mod positions;
 mod repeated;
-mod reverse;
 mod saturated;
+mod shifted;
 mod spread;
 mod uniform;
 mod wider;
@@ -61,18 +62,6 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Gather"],
         apply: lookup::in_rows,
-    },
-    Rule {
-        name: "reverse-whole",
-        law: "ReverseSequence(x, [n, n, …]) = Gather(x, [n − 1, …, 0]) along the time axis",
-        sentence: "Replaces ReverseSequence over whole sequences by a Gather.",
-        premises: &[
-            ("whole-length", "every length is proved to be that of the time axis"),
-            ("known-length", "this length is a number, and the indices are few enough for a constant"),
-        ],
-        exact: true,
-        operators: &["ReverseSequence"],
-        apply: reverse::reverse,
     },
     Rule {
         name: "assignment-in-order",
@@ -228,6 +217,22 @@ pub(super) const LATE_RULES: &[Rule] = &[
         exact: false,
         operators: &["Gather"],
         apply: saturated::lookup,
+    },
+    Rule {
+        name: "range-and-sum",
+        law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
+        sentence: "Merges a sum with a number into the start of a Range.",
+        premises: &[
+            ("read-once", "the Range has no other consumer"),
+            ("open-length", "the length of the Range depends on a dim"),
+            ("64-bits", "the numbers have 64 bits"),
+            ("known-step", "the step is a number other than 0"),
+            ("ends-known", "start and end are numbers, or an existing value computes them"),
+            ("no-circle", "that value is not computed from the sum"),
+        ],
+        exact: true,
+        operators: &["Add", "Sub"],
+        apply: shifted::shift,
     },
 ];
 

@@ -7,39 +7,65 @@ use crate::ops::traits::{Operands, Variation, traits_of};
 use crate::rewrite::limits::NODES;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::{Rule, miss};
+use crate::rewrite::rule::{Premise, Rule, miss};
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
-    name: "slice-of-elementwise",
-    law: "f(x, y)[r] = f(x[r], y)",
-    sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
-    premises: &[
-        ("pointwise", "each node that it moves over computes an element from those at its place"),
-        ("same-bits", "the operator computes the same bits at every position and for every shape"),
-        ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them"),
-        ("one-reader", "the values in between have no other consumer"),
-        (
-            "not-fused",
-            "the operand is not the result of a product or normalization, with which runtimes fuse this node",
-        ),
-        ("movable-type", "every runtime slices the element type"),
-    ],
-    exact: true,
-    operators: &["Slice"],
-    apply: slice_of_elementwise,
-}];
+pub(in crate::rewrite) const RULES: &[Rule] = &[
+    // A chain with an approximated function moves as a whole, its exact operators included: so this rule is tried first.
+    Rule {
+        name: "slice-of-function",
+        law: "f(x, y)[r] = f(x[r], y), up to rounding",
+        sentence: "Moves a Slice before element-wise functions that runtimes approximate, so that less is computed.",
+        premises: &[
+            POINTWISE,
+            ("approximated", "one of the operators may round differently by position"),
+            ONE_OPERAND,
+            ONE_READER,
+            NOT_FUSED,
+            MOVABLE_TYPE,
+        ],
+        exact: false,
+        operators: &["Slice"],
+        apply: |place| before(place, Variation::Rounding),
+    },
+    Rule {
+        name: "slice-of-elementwise",
+        law: "f(x, y)[r] = f(x[r], y)",
+        sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
+        premises: &[
+            POINTWISE,
+            ("same-bits", "the operator computes the same bits at every position and for every shape"),
+            ONE_OPERAND,
+            ONE_READER,
+            NOT_FUSED,
+            MOVABLE_TYPE,
+        ],
+        exact: true,
+        operators: &["Slice"],
+        apply: |place| before(place, Variation::None),
+    },
+];
+
+const POINTWISE: Premise = ("pointwise", "each node that it moves over computes an element from those at its place");
+const ONE_OPERAND: Premise =
+    ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them");
+const ONE_READER: Premise = ("one-reader", "the values in between have no other consumer");
+const NOT_FUSED: Premise =
+    ("not-fused", "the operand is not the result of a product or normalization, with which runtimes fuse this node");
+const MOVABLE_TYPE: Premise = ("movable-type", "every runtime slices the element type");
 
 /// A link of a chain: the node, and which operands are the chain's data.
 struct Link {
     id: NodeId,
     node: NewNode,
     slots: Vec<usize>,
+    /// `true` if results may be rounded differently by position.
+    varies: bool,
 }
 
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn slice_of_elementwise(place: &Place<'_>) -> Result<Edit, Miss> {
+fn before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     let output = place.result()?;
     let mut value = place.operand(0)?;
     let mut chain: Vec<Link> = Vec::new();
@@ -50,9 +76,9 @@ fn slice_of_elementwise(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(axes.len() == cuts.named, miss!("pointwise"))?;
     let rank = cuts.dims.len();
     // The slice itself may read what it cuts as a bound, too.
-    ensure(place.has_one_reader(value), Miss::READ.of(value))?;
+    ensure(place.has_one_reader(value), miss!("one-reader").of(value))?;
     while chain.len() < NODES && place.has_one_reader_node(value) {
-        match link(place, value, (rank, &axes)) {
+        match link(place, value, (rank, &axes), most) {
             Ok((link, data)) => {
                 chain.push(link);
                 value = data;
@@ -62,12 +88,14 @@ fn slice_of_elementwise(place: &Place<'_>) -> Result<Edit, Miss> {
         }
     }
     ensure(!chain.is_empty(), miss!("pointwise"))?;
+    let varies = chain.iter().any(|link| link.varies);
+    ensure(varies == (most == Variation::Rounding), miss!("approximated"))?;
     ensure(place.producer_with(value, |own| own.fused_with_next).is_none(), miss!("not-fused").of(value))?;
     let mut edit = place.begin()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some).ok_or(miss!("pointwise"))?;
     let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
-    while let Some(Link { id, mut node, slots }) = chain.pop() {
+    while let Some(Link { id, mut node, slots, .. }) = chain.pop() {
         for slot in slots {
             node = node.reading(slot, part);
         }
@@ -79,7 +107,12 @@ fn slice_of_elementwise(place: &Place<'_>) -> Result<Edit, Miss> {
 }
 
 /// The elementwise node that computes a value, and the one operand that has its axes.
-fn link(place: &Place<'_>, value: ValueId, (rank, axes): (usize, &[usize])) -> Result<(Link, ValueId), Miss> {
+fn link(
+    place: &Place<'_>,
+    value: ValueId,
+    (rank, axes): (usize, &[usize]),
+    most: Variation,
+) -> Result<(Link, ValueId), Miss> {
     let id = place.model.value(value).producer().ok_or(Miss::ROOT)?;
     let node = place.model.node(id).ok_or(Miss::ROOT)?;
     ensure(node.graph() == place.root()?.graph(), Miss::ROOT)?;
@@ -93,21 +126,22 @@ fn link(place: &Place<'_>, value: ValueId, (rank, axes): (usize, &[usize])) -> R
         Operands::Broadcast | Operands::Stretched
             if place.opset.everything_broadcasts() && pointwise.meets(place.opset) =>
         {
-            full_operand(place, node, value, rank, axes).ok_or(miss!("pointwise"))?
+            full_operand(place, node, value, rank, axes).ok_or(miss!("one-operand"))?
         }
         // Quantized groups are recognised by runtimes as they stand.
         _ => return Err(miss!("pointwise")),
     };
-    ensure(variation == Variation::None, miss!("same-bits").of(value))?;
+    let unequal = if most == Variation::None { miss!("same-bits") } else { miss!("pointwise") };
+    ensure(variation <= most, unequal.of(value))?;
     let is_constant = matches!(place.model.value(data).definition(), Definition::Initializer(_));
     // Not every runtime slices every type.
     let is_common = place.dtype(data).is_some_and(is_common);
     ensure(!is_constant, miss!("movable-type"))?;
-    ensure(is_common, Miss::ROOT)?;
+    ensure(is_common, miss!("movable-type").of(data))?;
     ensure(place.shape(data).ok_or(miss!("one-operand").of(data))?.len() == rank, miss!("pointwise").of(data))?;
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Ok((Link { id, node: NewNode::like(node), slots }, data))
+    Ok((Link { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.

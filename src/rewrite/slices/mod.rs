@@ -7,7 +7,6 @@
 pub(super) mod apart;
 pub(super) mod compose;
 pub(super) mod concat;
-pub(super) mod constant;
 pub(super) mod cuts;
 pub(super) mod elementwise;
 pub(super) mod gather;

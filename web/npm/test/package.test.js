@@ -2,17 +2,18 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { closeSync, ftruncateSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
+import { closeSync, ftruncateSync, linkSync, mkdirSync, mkdtempSync, openSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { FoldError, check, diff, explain, fold, inferShapes, init, inspect, resolveSlice, rules, show, version } from "../index.js";
+import { FoldError, check, diff, explain, fold, inferShapes, init, inspect, options, resolveSlice, rules, show, version } from "../index.js";
+import { LACKING } from "../help.js";
 import { chain, model, native, root } from "./support.js";
 
 const bytes = readFileSync(model);
 /** The number of nodes of the folded model. */
-const FOLDED = 81;
+const FOLDED = 80;
 const directory = mkdtempSync(join(tmpdir(), "onnx-slice-fold-"));
 process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
 
@@ -196,8 +197,77 @@ test("the program", () => {
   assert.match(run("inspect", model).stdout, /pytorch/);
   assert.equal(run("diff", output, output).stdout, "");
   assert.equal(JSON.parse(run(model, output, "--report", "json").stdout).after.nodes, FOLDED);
-  assert.match(run("--help").stdout, /Usage: onnx-slice-fold/);
+  assert.equal(JSON.parse(run("explain", model, "--rule", "slice-slice", "--report=json").stdout).rule, "slice-slice");
+  assert.match(run("show", model, "--dot", "--around", "layer_norm_4", "--depth", "1").stdout, /^digraph/);
+  assert.equal(JSON.parse(run("inspect", model, "--json").stdout).nodes, 104);
   assert.equal(run(model, "--exactly").status, 2);
   assert.equal(run(join(directory, "none.onnx")).status, 1);
   assert.equal(run().status, 2);
+  // Names of the file reach the terminal without control characters.
+  const hostile = join(directory, "hostile.onnx");
+  writeFileSync(hostile, Buffer.from(bytes).fill("\x1b[31m", bytes.indexOf("input_ids"), bytes.indexOf("input_ids") + 5));
+  const { stdout, stderr } = run(hostile);
+  assert.doesNotMatch(stdout + stderr, /\x1b/);
+  assert.match(stdout + stderr, /\\u\{1b\}\[31m/);
+});
+
+test("the program has the flags of the native program", { skip: native ? false : "there is no native program" }, async () => {
+  const kinds = await options();
+  for (const command of ["fold", "show", "explain", "inspect", "diff"]) {
+    const words = command === "fold" ? [] : [command];
+    const told = execFileSync(native, [...words, "-h"], { encoding: "utf8" }).split("\n");
+    const ours = execFileSync(process.execPath, [`${root}web/npm/cli.js`, ...words, "--help"], { encoding: "utf8" }).split("\n");
+    const flagsOf = (lines) => lines.flatMap((line) => /^ +(?:-\w, )?--([\w-]+)/.exec(line)?.[1] ?? []);
+    const others = told.findIndex((line) => line.startsWith("Flags of other tools"));
+    const flags = flagsOf(others < 0 ? told : told.slice(0, others));
+    assert.deepEqual(flags.filter((flag) => !LACKING.includes(flag)).sort(), flagsOf(ours).sort(), command);
+    // All but the note at the end are lines of the native program.
+    const note = ours.findIndex((line) => line.startsWith("This is the program as a WebAssembly module"));
+    assert.deepEqual(ours.slice(0, note).filter((line) => !told.includes(line)), [], command);
+    if (command === "fold") {
+      assert.deepEqual(LACKING.filter((flag) => !flags.includes(flag)), []);
+      const camel = (flag) => flag.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+      assert.deepEqual(Object.keys(kinds).filter((option) => !flags.map(camel).includes(option)), []);
+    }
+  }
+});
+
+test("the flags of a value, of several values and of none are told apart", () => {
+  const run = (...args) => spawnSync(process.execPath, [`${root}web/npm/cli.js`, ...args], { encoding: "utf8" });
+  const output = join(directory, "flags.onnx");
+  const folded = run(model, output, "--dim=s33=1", "--dim", "s50=8", "--skip", "reshape-to-constant", "--opset", "19", "--opset=20", "--exact", "--quiet");
+  assert.equal(folded.status, 0, folded.stderr);
+  assert.equal(folded.stdout, "");
+  if (native) {
+    const expected = join(directory, "flags.native.onnx");
+    execFileSync(native, [model, expected, "--dim", "s33=1", "--dim", "s50=8", "--skip", "reshape-to-constant", "--opset", "20", "--exact", "--quiet"]);
+    assert.ok(readFileSync(output).equals(readFileSync(expected)));
+  }
+  for (const [message, ...args] of [[/--exact has no value/, "--exact=1"], [/--opset needs a value/, "--opset"], [/only the native program has --jobs/, "--jobs=2"], [/there is no flag '--exactly'/, "--exactly"]]) {
+    const { status, stderr } = run(model, ...args);
+    assert.equal(status, 2);
+    assert.match(stderr, message);
+  }
+});
+
+test("data files that lead out of the directory are refused", async () => {
+  const apart = await fold(bytes, { saveAsExternalData: true, name: "w.onnx" });
+  const inner = join(directory, "inner");
+  mkdirSync(inner);
+  writeFileSync(join(directory, "secret.data"), apart.data[0].data);
+  writeFileSync(join(inner, "w.onnx"), apart.model);
+  const data = join(inner, "w.onnx.data");
+  for (const [make, message] of [
+    [() => symlinkSync("../secret.data", data), /external data file 'w.onnx.data' is a symbolic link that leads to '.*secret.data', outside of/],
+    [() => symlinkSync("w.onnx.data", data), /is a symbolic link that leads to itself/],
+    [() => linkSync(join(directory, "secret.data"), data), /has 2 hard links/],
+    [() => mkdirSync(data), /is a directory, not a regular file/],
+  ]) {
+    make();
+    await assert.rejects(fold(join(inner, "w.onnx")), (error) => error instanceof FoldError && message.test(error.message));
+    rmSync(data, { recursive: true });
+  }
+  writeFileSync(join(inner, "real.data"), apart.data[0].data);
+  symlinkSync("real.data", data);
+  assert.deepEqual((await fold(join(inner, "w.onnx"))).report.missing_data, []);
 });

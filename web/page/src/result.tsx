@@ -7,7 +7,7 @@ import { Graphs, type Place } from "./graph/graphs";
 import { Icon } from "./icons";
 import { commandLine } from "./options";
 import { EditsTab, RemainingTab, SummaryTab, TakenTab, ValuesTab } from "./report-tabs";
-import { apply, explainNames, type Item } from "./store";
+import { apply, explainNames, explainRule, type Item } from "./store";
 import { Tabs } from "./tabs";
 import { bytes, count, duration } from "./text";
 
@@ -44,7 +44,7 @@ export function Result({ item, folded, isStale }: { item: Item; folded: Folded; 
       <Summary item={item} folded={folded} isStale={isStale} />
       <Missing folded={folded} />
       <Tabs label="Views of the result" tabs={tabs} current={tab} onChange={setTab}>
-        {tab === "graph" && <Graphs key={item.id} report={report} detail={detail} place={place} onPlace={setPlace} explain={(names) => explainNames(item.id, names)} onApply={onApply} />}
+        {tab === "graph" && <Graphs key={item.id} report={report} detail={detail} place={place} onPlace={setPlace} explain={{ names: (names) => explainNames(item.id, names), rule: (rule, node) => explainRule(item.id, rule, node) }} onApply={onApply} />}
         {tab === "remaining" && <RemainingTab item={item} report={report} detail={detail} onShow={show} onApply={onApply} />}
         {tab === "taken" && <TakenTab detail={detail} onShow={show} />}
         {tab === "edits" && <EditsTab report={report} detail={detail} onShow={show} />}

@@ -1,6 +1,6 @@
 // The models of the page, the calls that run for each of them, and the URL with the options of the current one.
 
-import type { Explanation, Folded, Inspection, Options } from "onnx-slice-fold";
+import type { Explanation, Folded, Inspection, Options, RuleExplanation } from "onnx-slice-fold";
 import { useEffect, useState } from "preact/hooks";
 import { call, Failure, type Call } from "./engine";
 import { asOptions, fromQuery, toQuery, withOptions, type Settings } from "./options";
@@ -223,6 +223,16 @@ export async function explainNames(id: number, names: string[]): Promise<Explana
   const item = get(id);
   if (!item) throw new Error("the model was closed");
   return (await call("explain", [item.file, optionsOf(item), names]).result).report;
+}
+
+/** The first premise of a rule that fails at a node of the result, or `null` if the rule matches the node. Throws where the rule's pattern does not fit. */
+export async function explainRule(id: number, rule: string, node: string): Promise<RuleExplanation["nodes"][number]["failed"]> {
+  const item = get(id);
+  if (!item) throw new Error("the model was closed");
+  const { report } = await call("explainRule", [item.file, optionsOf(item), rule, node]).result;
+  const [found] = report.nodes;
+  if (!found) throw new Error(`the node has not the pattern of ${rule}`);
+  return found.failed;
 }
 
 export function check(id: number, count: number): void {

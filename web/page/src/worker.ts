@@ -11,6 +11,7 @@ const calls = {
     engine.check(source, { ...options, count, onProgress: progress }),
   explain: (_: Progress, source: Source, options: Options, names: string[], trials?: number) =>
     engine.explain(source, trials === undefined ? { ...options, names } : { ...options, names, trials }),
+  explainRule: (_: Progress, source: Source, options: Options, rule: string, node: string) => engine.explain(source, { ...options, rule, node }),
   inspect: (_: Progress, source: Source, options: Options) => engine.inspect(source, options),
   rules: () => engine.rules(),
   version: async () => engine.version,

@@ -9,13 +9,14 @@ import { after, afterEach, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { launch, serve } from "./browser.mjs";
+import { DEEP } from "../../npm/test/support.js";
 import { chain, external } from "./models.mjs";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const MODELS = process.env.MODELS ?? join(ROOT, "models");
 const PROGRAM = process.env.ONNX_SLICE_FOLD ?? join(ROOT, "target/debug/onnx-slice-fold");
 const AXE = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-const WIDTHS = [360, 768, 1440];
+const WIDTHS = [360, 1024, 1920];
 const SCHEMES = ["light", "dark"];
 
 let browser, server, folder, requests, contexts;
@@ -164,6 +165,26 @@ test("shows the program's message for a hostile file, and folds the next model",
   await done(page);
 });
 
+test("folds deep models in a Worker", async () => {
+  const page = await open();
+  // The page draws graphs of any length, but reports of 100,000 nodes take their time: Node folds the longest chains.
+  for (const [name, size] of [["chain", 20_000], ["constants", 20_000], ["sum"], ["label"], ["quotients"], ["subgraphs"], ["too many subgraphs"]]) {
+    const bytes = DEEP[name](size);
+    const path = join(folder, "deep.onnx");
+    await writeFile(path, bytes);
+    const { bytes: expected, message } = await native(path);
+    await drop(page, [{ name: "deep.onnx", bytes }]);
+    if (message) {
+      await page.getByRole("heading", { name: "deep.onnx was not folded" }).waitFor();
+      assert((await page.locator(".program-message").innerText()).includes(message.split(": ").slice(1).join(": ")));
+    } else {
+      await done(page);
+      assert(expected.equals((await download(page)).bytes), name);
+    }
+    await page.getByRole("button", { name: "Close deep.onnx" }).click();
+  }
+});
+
 test("takes external data from a dropped file, and says which is missing", async () => {
   const { model, data } = external();
   const page = await open();
@@ -220,6 +241,20 @@ test("moves along edges by keys, and explains the node", async () => {
   await panel.getByRole("heading", { name: /^Slice/ }).waitFor();
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Selected node");
+});
+
+test("explains why a rule does not apply to the selected node", async () => {
+  const page = await open("?model=slice_zoo_ts13d");
+  await done(page);
+  const canvas = page.locator("canvas").nth(1);
+  await canvas.focus();
+  const panel = page.getByRole("region", { name: "Selected node" });
+  for (let steps = 0; steps < 20 && !(await panel.getByRole("heading", { name: /^(Slice|Concat|Reshape|Gather)/ }).count()); steps++) await page.keyboard.press("ArrowDown");
+  await panel.getByText("Why does a rule not apply here?").click();
+  const choice = panel.getByRole("combobox", { name: /^Rule/ });
+  await choice.locator("option", { hasText: "slice-slice" }).first().waitFor({ state: "attached" });
+  await choice.selectOption("slice-slice");
+  await panel.getByText(/The premise .* fails|has not the pattern of slice-slice|The rule matches the node/).waitFor({ timeout: 30_000 });
 });
 
 test("compares both models by the evaluator and in ONNX Runtime", async () => {

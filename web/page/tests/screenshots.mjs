@@ -46,7 +46,7 @@ const VIEWS = {
 };
 
 for (const colorScheme of ["light", "dark"]) {
-  for (const width of [360, 768, 1440]) {
+  for (const width of [360, 1024, 1920]) {
     const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, serviceWorkers: "block" });
     for (const [name, open] of Object.entries(VIEWS)) {
       const page = await context.newPage();

@@ -18,6 +18,7 @@ mod imports {
         pub fn size(source: u32) -> f64;
         pub fn read(source: u32, from: f64, at: *mut u8, len: usize) -> u32;
         pub fn find(model: u32, at: *const u8, len: usize) -> i32;
+        pub fn reason(at: *mut u8, len: usize);
         pub fn write(file: u32, at: *const u8, len: usize);
         pub fn copy(file: u32, source: u32, from: f64, len: f64);
     }
@@ -81,10 +82,23 @@ pub fn read(source: u32, from: u64, out: &mut [u8]) -> bool {
     unsafe { imports::read(source, from as f64, out.as_mut_ptr(), out.len()) != 0 }
 }
 
-/// Returns the source that holds the data file of a model at `location`.
-pub fn find(model: u32, location: &str) -> Option<u32> {
+/// Returns the source that holds the data file of a model at `location`, if there is one.
+///
+/// # Errors
+/// The reason why the host refuses the file.
+pub fn find(model: u32, location: &str) -> Result<Option<u32>, String> {
     // SAFETY: the host copies the bytes before it returns.
-    u32::try_from(unsafe { imports::find(model, location.as_ptr(), location.len()) }).ok()
+    match unsafe { imports::find(model, location.as_ptr(), location.len()) } {
+        found @ 0.. => Ok(Some(found.unsigned_abs())),
+        -1 => Ok(None),
+        refused => {
+            // The host counts the bytes of its reason from -2 down.
+            let mut reason = vec![0; (refused.unsigned_abs() - 2) as usize];
+            // SAFETY: the host writes at most this number of bytes to the address.
+            unsafe { imports::reason(reason.as_mut_ptr(), reason.len()) };
+            Err(String::from_utf8_lossy(&reason).into_owned())
+        }
+    }
 }
 
 /// Appends bytes to a file of the result: 0 is the model, 1 its data file.

@@ -80,6 +80,10 @@ fn answer(request: &Value) -> Result<Value, Failure> {
             if !given.names_shapes {
                 given.options = given.options.shapes(Shapes::All);
             }
+            if let Some(rule) = request["rule"].as_str() {
+                let (_, explanation) = model.explain_rule(&given.options, rule, request["node"].as_str())?;
+                return Ok(json!({ "report": parsed(&explanation.json(name)), "text": explanation.to_string() }));
+            }
             let names = options::texts(&request["names"]);
             let (report, explanation) = model.explain(&given.options, &names, number("trials").unwrap_or(10))?;
             let mut answer = parsed(&explanation.json(&report, name));
@@ -111,6 +115,7 @@ fn answer(request: &Value) -> Result<Value, Failure> {
                 }
             })
         }
+        "options" => options::OPTIONS.iter().map(|(name, kind)| (name.to_string(), json!(kind.name()))).collect(),
         "rules" => onnx_slice_fold::passes::records()
             .map(|record| json!({ "name": record.name, "sentence": record.sentence, "law": record.law, "exact": record.exact }))
             .collect(),
@@ -195,8 +200,9 @@ impl ModelSink for Sink {
 }
 
 fn open(source: u32) -> Result<OnnxModel, Failure> {
-    let find = move |location: &str| -> Option<Box<dyn ByteSource>> {
-        host::find(source, location).map(|found| Box::new(Source(found)) as Box<dyn ByteSource>)
+    let find = move |location: &str| -> io::Result<Option<Box<dyn ByteSource>>> {
+        let found = host::find(source, location).map_err(io::Error::other)?;
+        Ok(found.map(|found| Box::new(Source(found)) as Box<dyn ByteSource>))
     };
     Ok(OnnxModel::from_source(Box::new(Source(source)), find)?)
 }

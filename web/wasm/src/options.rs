@@ -36,38 +36,60 @@ impl Given {
     }
 }
 
-/// The names of all options.
-const NAMES: &[&str] = &[
-    "dim",
-    "assume",
-    "overwriteInputShape",
-    "trustDeclaredShapes",
-    "trustInputNames",
-    "inputs",
-    "outputs",
-    "unusedOutput",
-    "sliceRule",
-    "stridedSlice",
-    "maxGrowth",
-    "foldSizeThreshold",
-    "strict",
-    "skip",
-    "only",
-    "noRules",
-    "exact",
-    "foldDequantize",
-    "unroll",
-    "noStamp",
-    "shapes",
-    "lean",
-    "noNewShapes",
-    "opset",
-    "stopAfter",
-    "verifyEach",
-    "check",
-    "externalData",
-    "saveAsExternalData",
-    "externalDataThreshold",
+/// The values that an option has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// One text or number.
+    Value,
+    /// A list of texts, or one text.
+    List,
+}
+
+impl Kind {
+    /// Returns the name of the kind, as the call `options` gives it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Flag => "flag",
+            Kind::Value => "value",
+            Kind::List => "list",
+        }
+    }
+}
+
+/// All options.
+pub const OPTIONS: &[(&str, Kind)] = &[
+    ("dim", Kind::List),
+    ("assume", Kind::List),
+    ("overwriteInputShape", Kind::List),
+    ("trustDeclaredShapes", Kind::Flag),
+    ("trustInputNames", Kind::Flag),
+    ("inputs", Kind::List),
+    ("outputs", Kind::List),
+    ("unusedOutput", Kind::List),
+    ("sliceRule", Kind::Value),
+    ("stridedSlice", Kind::List),
+    ("maxGrowth", Kind::Value),
+    ("foldSizeThreshold", Kind::Value),
+    ("strict", Kind::Flag),
+    ("skip", Kind::List),
+    ("only", Kind::List),
+    ("noRules", Kind::Flag),
+    ("exact", Kind::Flag),
+    ("foldDequantize", Kind::Flag),
+    ("unroll", Kind::Value),
+    ("noStamp", Kind::Flag),
+    ("shapes", Kind::Value),
+    ("lean", Kind::Flag),
+    ("noNewShapes", Kind::Flag),
+    ("opset", Kind::Value),
+    ("stopAfter", Kind::Value),
+    ("verifyEach", Kind::Flag),
+    ("check", Kind::Value),
+    ("externalData", Kind::Value),
+    ("saveAsExternalData", Kind::Flag),
+    ("externalDataThreshold", Kind::Value),
 ];
 
 /// Reads the options of a request.
@@ -206,9 +228,10 @@ pub fn options(given: &Value) -> Result<Given, Failure> {
                 _ => SliceRule::Agree,
             }),
             unknown => {
-                let nearest = nearest_name(unknown, NAMES.iter().copied());
+                let names: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
+                let nearest = nearest_name(unknown, names.iter().copied());
                 let hint = nearest.map_or_else(
-                    || format!("; the options are {}", NAMES.join(", ")),
+                    || format!("; the options are {}", names.join(", ")),
                     |nearest| format!("; did you mean '{nearest}'?"),
                 );
                 return Err(Failure::usage(format!("there is no option '{unknown}'{hint}")));

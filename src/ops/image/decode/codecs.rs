@@ -27,11 +27,11 @@ fn broken(reason: impl std::fmt::Display) -> Decline {
 }
 
 fn transparent() -> Decline {
-    Decline::unsupported("the standard does not define the handling of transparency")
+    Decline::unsupported("the image is transparent, and the standard does not define how to decode transparency")
 }
 
 fn animated() -> Decline {
-    Decline::unsupported("the standard does not define the handling of animations")
+    Decline::unsupported("the image is animated, and the standard does not define how to decode animations")
 }
 
 fn size(width: u32, height: u32) -> Result<(usize, usize), Decline> {
@@ -52,7 +52,7 @@ fn png(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     let format = match reader.output_color_type() {
         (png::ColorType::Rgb, png::BitDepth::Eight) => PixelFormat::Rgb,
         (png::ColorType::Grayscale, png::BitDepth::Eight) => PixelFormat::Grayscale,
-        (_, png::BitDepth::Sixteen) => return Err(Decline::unsupported("channels of 16 bits are not decoded")),
+        (_, png::BitDepth::Sixteen) => return Err(Decline::unsupported("channels of 16 bits are not supported")),
         _ => return Err(transparent()),
     };
     let mut samples = vec![0; reader.output_buffer_size().ok_or_else(|| broken("it is too large"))?];
@@ -101,7 +101,9 @@ fn is_reversible(file: &[u8]) -> bool {
 
 fn jpeg_2000(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     if !is_reversible(file) {
-        return Err(Decline::unsupported("decoders round the irreversible transform differently"));
+        return Err(Decline::unsupported(
+            "the image uses the irreversible transform of JPEG 2000, which decoders round differently",
+        ));
     }
     let settings = hayro_jpeg2000::DecodeSettings { strict: true, ..Default::default() };
     let image = hayro_jpeg2000::Image::new(file, &settings).map_err(|error| broken(format!("{error:?}")))?;
@@ -111,7 +113,7 @@ fn jpeg_2000(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
         return Err(transparent());
     }
     if image.original_bit_depth() != 8 {
-        return Err(Decline::unsupported("channels of other than 8 bits are not decoded"));
+        return Err(Decline::unsupported("only channels of 8 bits are supported"));
     }
     let format = match image.color_space() {
         hayro_jpeg2000::ColorSpace::RGB => PixelFormat::Rgb,

@@ -6,7 +6,8 @@ use crate::ops::Decline;
 
 /// The image of a file of one of these kinds.
 pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
-    let kind = Kind::of(file).ok_or_else(|| Decline::unsupported("the kind of image is not supported"))?;
+    let kind =
+        Kind::of(file).ok_or_else(|| Decline::unsupported("the format of the encoded image is not supported"))?;
     decode_kind(kind, file, charge)
 }
 
@@ -20,7 +21,7 @@ fn decode_kind(kind: Kind, _: &[u8], _: &Charge<'_>) -> Result<Image, Decline> {
         Kind::Webp => "WebP",
         Kind::Jpeg2000 => "JPEG 2000",
     };
-    Err(Decline::unsupported(format!("this build does not decode {name}: it was made without the feature 'images'")))
+    Err(Decline::unsupported(format!("this build cannot decode {name}, because the Cargo feature 'images' is off")))
 }
 
 #[cfg(test)]
@@ -30,7 +31,7 @@ mod tests {
     #[test]
     fn what_is_not_decoded_is_declined_by_name() {
         let reason = |file: &[u8]| decode(file, &|_, _| Ok(())).unwrap_err().to_string();
-        assert!(reason(b"GIF89a").ends_with("the kind of image is not supported"));
+        assert!(reason(b"GIF89a").ends_with("the format of the encoded image is not supported"));
         let broken = if cfg!(feature = "images") { "the image cannot be decoded" } else { "does not decode PNG" };
         assert!(reason(b"\x89PNG").contains(broken), "{}", reason(b"\x89PNG"));
     }

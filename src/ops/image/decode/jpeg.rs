@@ -29,7 +29,7 @@ fn broken(reason: &str) -> Decline {
 }
 
 fn ends() -> Decline {
-    broken("the file ends within the image")
+    broken("the encoded image is truncated")
 }
 
 /// The file from some place on.
@@ -190,7 +190,7 @@ pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline>
             0xd9 => break,
             0xc0 | 0xc1 if frame.is_none() => frame = Some(Frame::read(reader.segment()?, charge)?),
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
-                return Err(Decline::unsupported("only sequential JPEG is decoded"));
+                return Err(Decline::unsupported("only sequential JPEG images are supported"));
             }
             0xc4 => tables.read_huffman(reader.segment()?)?,
             0xdb => tables.read_quantization(reader.segment()?)?,

@@ -36,7 +36,9 @@ impl PixelFormat {
             None | Some("RGB") => Ok(PixelFormat::Rgb),
             Some("BGR") => Ok(PixelFormat::Bgr),
             Some("Grayscale") => Ok(PixelFormat::Grayscale),
-            Some(other) => Err(Refusal::invalid(format!("pixel_format is '{other}'"))),
+            Some(other) => {
+                Err(Refusal::invalid(format!("attribute 'pixel_format' is '{other}', which is not defined")))
+            }
         }
     }
 
@@ -86,7 +88,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let samples = match (image.format, wanted) {
         (from, to) if from == to => image.samples,
         (PixelFormat::Grayscale, _) => {
-            return Err(Decline::unsupported("a grayscale image is decoded as a color image"));
+            return Err(Decline::unsupported("the image is grayscale, but 'pixel_format' requires colors"));
         }
         (from, PixelFormat::Grayscale) => image.samples.as_chunks().0.iter().map(|&pixel| grey(pixel, from)).collect(),
         _ => {
@@ -106,7 +108,7 @@ fn grey([first, green, last]: [u8; 3], format: PixelFormat) -> u8 {
 
 fn read(file: &[u8], layout: plain::Layout, charge: &Charge<'_>) -> Result<Image, Decline> {
     charge(layout.height, layout.width)?;
-    let other = || Decline::unsupported("the file ends within the image");
+    let other = || Decline::unsupported("the encoded image is truncated");
     let width = layout.width.checked_mul(layout.format.channels()).ok_or_else(other)?;
     let mut samples = Vec::new();
     for start in layout.rows {

@@ -60,13 +60,13 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     cancelAnimationFrame(frame.current);
     frame.current = requestAnimationFrame(() => ref.current && paint(ref.current, view.current, state.current));
   };
-  const fit = () => {
+  /** Shows the whole graph, or the part at its inputs if all of it would be too small to read. */
+  const fit = (isWhole: boolean) => {
     const canvas = ref.current;
     if (!canvas || !placed.width) return;
     const { clientWidth: width, clientHeight: height } = canvas;
     const scale = Math.min(1, Math.max(0.02, Math.min((width - 32) / placed.width, (height - 32) / placed.height)));
-    // A graph that would be too small to read starts at its inputs.
-    const readable = Math.max(scale, 0.55);
+    const readable = isWhole || scale >= 0.4 ? scale : 0.55;
     const top = placed.height * readable > height - 32 ? 16 : (height - placed.height * readable) / 2;
     const inputs = drawn.boxes.flatMap((box, at) => (box.kind === "input" ? [placed.x[at]!] : []));
     const focus = inputs.length ? inputs.reduce((sum, x) => sum + x, 0) / inputs.length : placed.width / 2;
@@ -84,7 +84,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
     redraw();
   };
 
-  useEffect(fit, [placed]);
+  useEffect(() => fit(false), [placed]);
   useEffect(() => {
     const canvas = ref.current!;
     const observer = new ResizeObserver(redraw);
@@ -169,7 +169,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
       "+": () => zoom(1.25),
       "=": () => zoom(1.25),
       "-": () => zoom(0.8),
-      0: fit,
+      0: () => fit(true),
     };
     const action = keys[event.key];
     if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -199,7 +199,7 @@ export function Canvas({ label, drawn, placed, selected, matches, onSelect, onOp
       <div class="canvas-buttons">
         <button type="button" class="icon" aria-label="Zoom in" onClick={() => zoom(1.25)}><Icon name="plus" /></button>
         <button type="button" class="icon" aria-label="Zoom out" onClick={() => zoom(0.8)}><Icon name="minus" /></button>
-        <button type="button" class="icon" aria-label="Fit" onClick={fit}><Icon name="fit" /></button>
+        <button type="button" class="icon" aria-label="Show the whole graph" onClick={() => fit(true)}><Icon name="fit" /></button>
       </div>
     </div>
   );

@@ -1,7 +1,8 @@
 // The selected node: shapes, rules, the reason why it is kept, suggestions, and the picture of the selected elements.
 
-import type { Detail, Explanation, GraphNode, Options, Report } from "onnx-slice-fold";
+import type { Detail, Explanation, GraphNode, Options, Report, RuleExplanation } from "onnx-slice-fold";
 import { useEffect, useState } from "preact/hooks";
+import { call } from "../engine";
 import { Icon } from "../icons";
 import { TakenFigure } from "../pictures";
 import { Suggestions } from "../suggestions";
@@ -10,7 +11,11 @@ import { FATES, fateOf } from "./fate";
 import type { Place, Side } from "./graphs";
 import type { Box } from "./model";
 
-export type Explain = (names: string[]) => Promise<Explanation>;
+/** Asks why nodes are kept, and why a rule does not apply to a node. */
+export interface Explain {
+  names: (names: string[]) => Promise<Explanation>;
+  rule: (rule: string, node: string) => Promise<RuleExplanation["nodes"][number]["failed"]>;
+}
 
 interface Props {
   report: Report;
@@ -103,6 +108,7 @@ function NodePanel({ report, detail, place, node, collapsible, onCollapse, onPla
             </>
           )}
           {!cause && !rules.length && <p class="hint">No edit touched this node.</p>}
+          {after && <WhyNot key={after.outputs[0]?.name} name={after.outputs[0]?.name || after.name} explain={explain} />}
         </section>
         {taken && (
           <section>
@@ -141,13 +147,45 @@ export function Rule({ report, name }: { report: Report; name: string }) {
   );
 }
 
+/** The first premise of a chosen rule that fails at the node. */
+function WhyNot({ name, explain }: { name: string; explain: Explain }) {
+  const [rules, setRules] = useState<{ name: string; sentence: string }[]>([]);
+  const [rule, setRule] = useState("");
+  const [answer, setAnswer] = useState<{ failed: Awaited<ReturnType<Explain["rule"]>> } | string>();
+  const load = (event: Event) => {
+    if ((event.currentTarget as HTMLDetailsElement).open && !rules.length) void call("rules", []).result.then(setRules, (error: Error) => setAnswer(error.message));
+  };
+  const choose = (event: Event) => {
+    const chosen = (event.currentTarget as HTMLSelectElement).value;
+    setRule(chosen);
+    setAnswer(undefined);
+    if (!chosen) return;
+    const take = (next: typeof answer) => setRule((current) => (current === chosen && setAnswer(next), current));
+    explain.rule(chosen, name).then((failed) => take({ failed }), (error: Error) => take(error.message));
+  };
+  return (
+    <details class="why-not" onToggle={load}>
+      <summary>Why does a rule not apply here?</summary>
+      <label>Rule <select value={rule} onChange={choose}><option value="">Choose a rule</option>{rules.map(({ name }) => <option key={name}>{name}</option>)}</select></label>
+      <p class="small">{rules.find((each) => each.name === rule)?.sentence}</p>
+      <div aria-live="polite">
+        {rule && answer === undefined && <p class="working"><span class="spinner" />Folding again…</p>}
+        {typeof answer === "string" && <p class="hint">{sentence(answer)}</p>}
+        {typeof answer === "object" && (answer.failed
+          ? <p>The premise <code>{answer.failed.premise}</code> fails{answer.failed.about && <> for {answer.failed.about}</>}: {sentence(answer.failed.statement)}{answer.failed.question && <> The prover cannot decide <code>{answer.failed.question}</code>.</>}</p>
+          : <p>The rule matches the node. It is disabled, or the limit of edits was reached before it.</p>)}
+      </div>
+    </details>
+  );
+}
+
 function WhatWouldHelp({ name, explain, onApply }: { name: string; explain: Explain; onApply: (options: Options) => void }) {
   const [answer, setAnswer] = useState<Explanation | string>();
   const [isBusy, setBusy] = useState(false);
   useEffect(() => setAnswer(undefined), [name]);
   const ask = () => {
     setBusy(true);
-    explain([name]).then(setAnswer, (error: Error) => setAnswer(error.message)).finally(() => setBusy(false));
+    explain.names([name]).then(setAnswer, (error: Error) => setAnswer(error.message)).finally(() => setBusy(false));
   };
   if (answer === undefined) {
     return <button type="button" onClick={ask} disabled={isBusy}><Icon name="bulb" />{isBusy ? "Folding again…" : "What would remove it?"}</button>;

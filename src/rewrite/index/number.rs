@@ -1,0 +1,188 @@
+//! Assignments to a block of places where the data, or the written values, are one number.
+//!
+//! Laws: writing a block `u` into a tensor of one number `v` is `Pad(u, v)`. Writing the number `c` is `Where(m, c, x)` with a mask `m` of the
+//! axes along which the places are numbers. If along one axis the places are those of a Slice `o : e`, the Where applies to that part of `x`, and a
+//! Concat joins it with the rest. Exporters write `x[:, 1:3, :, ::2] = c` with an index for each element.
+
+use super::assign::{in_steps_of_one, places_by_axis};
+use super::counting::Counting;
+use super::uniform;
+use crate::dim::Dim;
+use crate::ir::{Edit, NewNode, ValueId};
+use crate::rewrite::build::{Build, axes};
+use crate::rewrite::limits::LISTED;
+use crate::rewrite::miss::{Miss, ensure};
+use crate::rewrite::place::Place;
+use crate::rewrite::rule::{Rule, miss};
+use crate::tensor::{DType, Tensor};
+
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "assignment-to-block",
+    law: "ScatterND(x filled with v, places of a block, u) = Pad(u, v); ScatterND(x, places of a block, c) = Where(m, c, x), or \
+        Concat(x[: o], Where(m, c, x[o : e]), x[e :]), for a number c",
+    sentence: "Replaces a scattered write of a block into a filled tensor by a Pad, and a scattered write of one number by a Where with a mask.",
+    premises: &[
+        ("plain", "the written values replace the old values (reduction is none)"),
+        (
+            "one-number",
+            "the data is one number everywhere, or the written values are one other than −0, of a type for which runtimes implement Pad and \
+                Where",
+        ),
+        ("block", "the written positions are a product of positions along each axis; for a Pad they are consecutive"),
+        (
+            "known-places",
+            "for a Pad the sizes of the margins are numbers; for a Where all positions along each axis are written, or positions that are \
+                numbers, or along one axis those of a Slice between numbers",
+        ),
+        ("some-fixed", "for a Where the positions along one axis are numbers, and not all of them"),
+        ("computed", "for a Where the positions are computed, and have no other consumer"),
+    ],
+    exact: true,
+    operators: &["ScatterND"],
+    apply: assigned,
+}];
+
+/// The end of an axis of any size.
+const TO_THE_END: i64 = i64::MAX;
+
+fn assigned(place: &Place<'_>) -> Result<Edit, Miss> {
+    let node = place.root()?;
+    let (into, updates, output) = (place.operand(0)?, place.operand(2)?, place.result()?);
+    ensure(node.text("reduction", b"none") == Some(b"none".as_slice()), miss!("plain"))?;
+    let dtype = place.dtype(output).ok_or(Miss::ROOT)?;
+    let is_movable = matches!(dtype, DType::Float | DType::Double | DType::Int32 | DType::Int64);
+    let number = |value| uniform(place, value).filter(|number| is_movable && number.dtype() == dtype);
+    let filled = number(into).filter(|_| place.constant(updates).is_none());
+    let written = number(updates).filter(|number| !is_negative_zero(number));
+    ensure(filled.is_some() || written.is_some(), miss!("one-number"))?;
+    let columns = places_by_axis(place, node).ok_or(miss!("block").of(place.operand(1)?))?;
+    let padded = filled.map(|number| padded(place, number, &columns));
+    match (padded, written) {
+        (Some(Err(_)) | None, Some(number)) => chosen(place, number, &columns),
+        (Some(padded), _) => padded,
+        (None, None) => Err(miss!("one-number")),
+    }
+}
+
+fn is_negative_zero(number: &Tensor) -> bool {
+    number.to_f64s().is_some_and(|numbers| numbers.iter().any(|x| *x == 0.0 && x.is_sign_negative()))
+}
+
+/// Pads the written block with the number of the data.
+fn padded(place: &Place<'_>, number: Tensor, columns: &[Counting]) -> Result<Edit, Miss> {
+    let (into, updates, output) = (place.operand(0)?, place.operand(2)?, place.result()?);
+    ensure(place.opset.pad_and_clip_have_operands(), Miss::EXPRESSIBLE)?;
+    ensure(in_steps_of_one(columns), miss!("block"))?;
+    let margins = columns.iter().zip(place.shape(into).ok_or(Miss::ROOT)?).enumerate();
+    let margins: Option<Vec<_>> =
+        margins.map(|(axis, (column, dim))| margins_of(place, column.shape.get(axis)?, &column.offset, dim)).collect();
+    let margins = margins.ok_or(miss!("known-places").of(into))?;
+    let mut edit = place.begin()?;
+    let mut build = place.build(&mut edit, output);
+    let pad = build.padded(NewNode::new("Pad", [Some(updates)]), &margins).ok_or(Miss::EXPRESSIBLE)?;
+    let value = build.constant("value", number);
+    place.instead(edit, pad.reading(2, value))
+}
+
+/// The number of places before and after `size` places from `first` on, along an axis of size `dim`. Places may be counted from the end.
+fn margins_of(place: &Place<'_>, size: &Dim, first: &Dim, dim: &Dim) -> Option<(i64, i64)> {
+    let scope = place.scope();
+    let at = first.as_const()?;
+    let start = if at < 0 { scope.add(dim, first) } else { first.clone() };
+    let (front, back) = (start.as_const()?, scope.sub(dim, &scope.add(&start, size)).as_const()?);
+    let wraps = at < 0 && at.checked_add(size.as_const()?)? > 0;
+    (front >= 0 && back >= 0 && !wraps).then_some((front, back))
+}
+
+/// Selects the written number by a mask.
+fn chosen(place: &Place<'_>, number: Tensor, columns: &[Counting]) -> Result<Edit, Miss> {
+    let (into, indices, updates) = (place.operand(0)?, place.operand(1)?, place.operand(2)?);
+    ensure(place.opset.has("Where"), Miss::EXPRESSIBLE)?;
+    let is_computed = place.constant(indices).is_none() && place.model.is_read_only_by(indices, &[place.id]);
+    ensure(is_computed, miss!("computed").of(indices))?;
+    let block = Block::of(place, into, columns).ok_or(miss!("known-places").of(indices))?;
+    ensure(block.fixed.iter().any(Option::is_some), miss!("some-fixed").of(indices))?;
+    let mut edit = place.begin()?;
+    let number = edit.constant(updates, "number", number);
+    let mask = edit.constant(indices, "mask", block.mask().ok_or(Miss::LARGER)?);
+    let choose = |data: ValueId| NewNode::new("Where", [Some(mask), Some(number), Some(data)]);
+    let Some((axis, start, end)) = block.part else { return place.instead(edit, choose(into)) };
+    let mut pieces = Vec::new();
+    for (from, to) in [(0, start), (start, end), (end, TO_THE_END)].into_iter().filter(|(from, to)| from != to) {
+        let piece = edit.new_value(into, if from == start { "part" } else { "rest" });
+        let slice = place.build(&mut edit, into).slice(into, vec![from], vec![to], axes([axis]), vec![1]);
+        edit.insert.push(slice.ok_or(Miss::EXPRESSIBLE)?.output(piece));
+        if from == start {
+            let written = edit.new_value(place.result()?, "part");
+            edit.insert.push(choose(piece).output(written));
+            pieces.push(written);
+        } else {
+            pieces.push(piece);
+        }
+    }
+    place.instead(edit, Build::concat(pieces, axis))
+}
+
+/// The block of places that a Where writes to.
+struct Block {
+    /// The flags of the written places, for each axis along which they are numbers and not all places.
+    fixed: Vec<Option<Vec<bool>>>,
+    /// The axis along which the places are those of a Slice, and its bounds.
+    part: Option<(usize, i64, i64)>,
+}
+
+impl Block {
+    fn of(place: &Place<'_>, into: ValueId, columns: &[Counting]) -> Option<Block> {
+        let mut block = Block { fixed: Vec::new(), part: None };
+        for (axis, (column, dim)) in columns.iter().zip(place.shape(into)?).enumerate() {
+            let start = column.offset.as_const().filter(|start| *start >= 0)?;
+            let (size, step) = (column.shape.get(axis)?, column.steps.get(axis)?.as_const()?);
+            let is_whole = start == 0 && step == 1 && place.scope().eq(size, dim).is_yes();
+            block.fixed.push(match (size.as_const(), dim.as_const()) {
+                _ if is_whole => None,
+                (Some(size), Some(dim)) => Some(flags(start, step, size, dim)?),
+                _ => {
+                    let end = (step == 1 && block.part.is_none()).then(|| end_of_slice(place, dim, start, size))??;
+                    block.part = Some((axis, start, end));
+                    None
+                }
+            });
+        }
+        Some(block)
+    }
+
+    /// The mask of the axes along which the places are numbers; other axes have size 1.
+    fn mask(&self) -> Option<Tensor> {
+        let first = self.fixed.iter().position(Option::is_some)?;
+        let (mut shape, mut flags) = (Vec::new(), vec![true]);
+        for fixed in self.fixed.get(first..)? {
+            let own = fixed.as_deref().unwrap_or(&[true]);
+            shape.push(own.len());
+            if flags.len().checked_mul(own.len())? > LISTED {
+                return None;
+            }
+            flags = flags.iter().flat_map(|&flag| own.iter().map(move |&own| flag && own)).collect();
+        }
+        Tensor::from_bools(&shape, &flags).ok()
+    }
+}
+
+/// Flags the places `start + step·k`, for `k` below `size`, among `dim` places.
+fn flags(start: i64, step: i64, size: i64, dim: i64) -> Option<Vec<bool>> {
+    let most = i64::try_from(LISTED).ok()?;
+    let mut flags = vec![false; usize::try_from(dim).ok().filter(|dim| *dim <= LISTED)?];
+    for k in 0..size.min(most) {
+        let at = usize::try_from(start.checked_add(step.checked_mul(k)?)?).ok()?;
+        *flags.get_mut(at)? = true;
+    }
+    Some(flags)
+}
+
+/// The end of a Slice from `start` on that has `size` elements of an axis of any size.
+fn end_of_slice(place: &Place<'_>, dim: &Dim, start: i64, size: &Dim) -> Option<i64> {
+    let scope = place.scope();
+    // An empty Slice has no part between the rest.
+    let end = start.checked_add(scope.upper_bound(size)?).filter(|end| *end > start)?;
+    let up_to = |bound: i64| scope.min(dim, &Dim::constant(bound));
+    scope.eq(&scope.sub(&up_to(end), &up_to(start)), size).is_yes().then_some(end)
+}
