@@ -51,6 +51,11 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         "a run of movements ends before the node that breaks the premise, and a shorter run saves nothing",
     ),
     (
+        "movement",
+        &["no-convolution", "no-sibling", "of-its-kind"],
+        "after the program that breaks the premise the rule tries others, and names the premise of the last one",
+    ),
+    (
         "normalization-as-quotient",
         &["epsilon-read_of_several"],
         "an epsilon of several elements is not read as a normalization",
