@@ -12,18 +12,18 @@ use crate::tensor::{DType, Tensor};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "reshape-to-constant",
-        law: "Reshape(x, s) = Reshape(x, c), cᵢ = sᵢ if a number, 0 if dim i of x, −1 for one other",
-        sentence: "Replaces a computed shape of a Reshape by a constant.",
+        law: "Reshape(x, s) = Reshape(x, c) where each cᵢ is the number sᵢ, or 0 if sᵢ is dim i of x, or −1 for at most one other sᵢ",
+        sentence: "Replaces the computed shape operand of a Reshape by a constant.",
         premises: &[
             (
                 "sizes-known",
-                "each size of the result is a number, the size of x along the same axis, or the only other one",
+                "each dim of the result is a number or equal to the dim of x on the same axis, except at most one, which becomes −1",
             ),
             (
                 "rest-decided",
-                "with a −1 in the shape, every other dim is at least 1: 0 elements do not determine the dim of the −1",
+                "if the constant contains −1, all other dims of the result are proved to be at least 1, because the −1 is not determined for 0 elements",
             ),
-            ("computed", "the operand is computed by a node, and not constant already"),
+            ("computed", "the shape operand is computed by nodes, and not already a constant"),
         ],
         exact: true,
         operators: &["Reshape"],
@@ -32,14 +32,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "slice-bound-to-constant",
         law: "x[a:b] = x[a:∞] where b ≥ dim, x[dim − k : b] = x[−k : b] where dim ≥ k > 0",
-        sentence: "Replaces computed bounds of a Slice by constants.",
+        sentence: "Replaces computed starts and ends of a Slice by constants.",
         premises: &[
-            ("forward", "axes and steps are known, and every step is positive"),
+            ("forward", "axes and steps are constants, and every step is positive"),
             (
                 "bounds-known",
-                "each is a number, proved to be at the end or beyond, or the size less a number that it is not below",
+                "each start or end is a constant, or proved to be at least the dim, or the dim minus a constant k with dim ≥ k > 0",
             ),
-            ("computed", "the operand is computed by a node, and not constant already"),
+            ("computed", "starts or ends are computed by nodes, and not already constants"),
         ],
         exact: true,
         operators: &["Slice"],
@@ -48,10 +48,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "product-to-size",
         law: "ReduceProd(Shape(x)) = Size(x)",
-        sentence: "Replaces the product of all dims of a tensor by Size.",
+        sentence: "Replaces a ReduceProd of all dims of a tensor by the operator Size.",
         premises: &[
-            ("all-sizes", "the shape has every axis, and all of it is reduced to one number"),
-            ("one-reader", "the shape has no other consumer"),
+            ("all-sizes", "the Shape returns all dims of x, and the ReduceProd reduces them to one number"),
+            ("one-reader", "the result of the Shape has no other consumer"),
         ],
         exact: true,
         operators: &["ReduceProd"],

@@ -36,14 +36,20 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "lookup-in-order",
         law: "Gather(x, [0, 1, …, n − 1]) = Reshape(x), GatherND(x, grid in order) = Reshape(x[…])",
-        sentence: "Replaces a lookup of all elements in order by a view of the data or of a part of it.",
+        sentence: "Replaces a Gather or GatherND of consecutive elements by a Reshape of the data or of a Slice of the data.",
         premises: &[
             (
                 "in-order",
-                "the indices are proved to be consecutive, each along a separate axis, in the order of the axes",
+                "the indices are proved to be consecutive: the indices of each data axis count along a separate axis of the indices, in the order of the data axes",
             ),
-            ("whole", "they count all of the axis; in a GatherND that cuts one axis, from a number on"),
-            ("looked-up", "a part is proved to lie in the data, or no other axis of the indices is empty"),
+            (
+                "whole",
+                "the indices select all positions of every axis; for a GatherND, one axis may be selected from some position on",
+            ),
+            (
+                "looked-up",
+                "for a selected part of an axis, this part is proved to be in range of the data, or no other axis of the indices has size 0",
+            ),
             ("sizes-said", "a constant can express the shape of the result"),
         ],
         exact: true,
@@ -53,11 +59,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "lookup-in-rows",
         law: "Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n] for i < a and k < n",
-        sentence: "Replaces a lookup of the first elements of every row by a Slice.",
+        sentence: "Replaces a Gather of the first n elements of every row of a flattened matrix by a Slice of the matrix.",
         premises: &[
-            ("rows", "the data is a flattened matrix, and the indices traverse its rows in order"),
-            ("front", "in each row they count up from its first place"),
-            ("looked-up", "a row exists, or the first index is proved to be in range of each row"),
+            (
+                "rows",
+                "the data is a flattened matrix with a rows of p elements, and the indices select elements of the rows in order",
+            ),
+            ("front", "in each row, the indices start at its first element and increase by 1"),
+            ("looked-up", "the matrix is proved to have a row (a ≥ 1), or n is proved to be at most p"),
         ],
         exact: true,
         operators: &["Gather"],
@@ -66,15 +75,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "assignment-in-order",
         law: "ScatterND(x, i, u) = u where i is every place in order; ScatterND(ScatterND(x, i, u), j, v) = Concat(u, v) where i and j write all of an axis",
-        sentence: "Replaces scattered writes that cover an axis in order by a Concat, or by the written values.",
+        sentence: "Replaces ScatterND nodes that write all positions of an axis in order by the written values, or by a Concat of them.",
         premises: &[
-            ("blocks", "each writes places in order along one axis at most, and all of every other"),
+            (
+                "blocks",
+                "each ScatterND writes consecutive positions of at most one axis, and all positions of the other axes",
+            ),
             (
                 "covers",
-                "together they write every place of the axis, the last one counting where two write the same, or all but one part, \
-                    which is cut out where the places are computed and no number",
+                "together, the ScatterND nodes write every position of the axis; at most one part may be left, which is kept as a Slice of x if the written positions are not constants",
             ),
-            ("plain", "the written values replace the old values (reduction is none)"),
+            ("plain", "attribute reduction is none, so that written values replace old values"),
         ],
         exact: true,
         operators: &["ScatterND"],
@@ -83,18 +94,27 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "spread-before-broadcast",
         law: "f(Expand(w), y) = f(w, y)",
-        sentence: "Delays a broadcast until another operand has the axis, so that less is computed.",
+        sentence: "Removes a broadcast (Expand) before operators that broadcast their operands themselves, so that less is computed.",
         premises: &[
-            ("alike", "each node on the way computes the same bits at all positions of the broadcast axes"),
-            ("reaches", "if one of these values is a graph output, another operand has its dims"),
-            ("cannot-fail", "no node in between can fail, or none of them is empty at any size"),
+            (
+                "alike",
+                "each node between the Expand and f computes the same bits at all positions of the broadcast axes",
+            ),
+            (
+                "reaches",
+                "if a value after the Expand is a graph output, another operand of its node has all dims of the output",
+            ),
+            (
+                "cannot-fail",
+                "no node between the Expand and f can fail; or none of their operands is empty at any size",
+            ),
             (
                 "no-quantized-constant",
-                "the operand is not a constant that feeds a QuantizeLinear, because OpenVINO fails on a MatMul with such a constant",
+                "w is not a constant that feeds a QuantizeLinear, because OpenVINO fails on a MatMul with such a constant",
             ),
             (
                 "no-normalized-sum",
-                "a sum of tensors of one shape before a normalization keeps the rank of its operands, because ONNX Runtime fuses both",
+                "f is not a sum of two tensors of one shape before a normalization, because ONNX Runtime fuses both only if the addends have the same rank",
             ),
         ],
         exact: true,
@@ -103,11 +123,11 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "filled-by-size",
-        law: "f(ConstantOfShape(s, c)) = ConstantOfShape(s′, c) for f that move, cut, look up or cast elements",
-        sentence: "Replaces a view of a filled tensor by a tensor filled at its final shape.",
+        law: "f(ConstantOfShape(s, c)) = ConstantOfShape(s′, c) for an f that moves, selects or casts elements",
+        sentence: "Replaces operators that move, slice, select or cast the elements of a ConstantOfShape by a ConstantOfShape of the final shape.",
         premises: &[
-            ("one-number", "the result holds one number everywhere"),
-            ("sizes-there", "its dims are those of an existing value, or elements of the shape operand of the fill"),
+            ("one-number", "all elements of the result are the same number"),
+            ("sizes-there", "the shape s′ is the shape of an existing value, or consists of elements of s"),
             ("pays", "the rewrite adds no more nodes than it removes"),
         ],
         exact: true,
@@ -116,12 +136,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "part-of-outer",
-        law: "f(x, c)[r] = f(x, c[r]) where x has size 1 along the axes cut",
-        sentence: "Computes a part of an outer product from a part of its constant.",
+        law: "f(x, c)[r] = f(x, c[r]) where x has size 1 along the sliced axes",
+        sentence: "Replaces a Slice of an outer product of x and a constant c by an outer product of x and a Slice of c.",
         premises: &[
-            ("repeats", "x has size 1 along the axes that are cut, and the constant has all of them"),
-            ("known-cut", "the bounds are constants"),
-            ("only-parts", "the whole value has only slices as consumers"),
+            ("repeats", "x has size 1 along the sliced axes, and c has the full size"),
+            ("known-cut", "the starts, ends and steps of the Slice are constants"),
+            ("only-parts", "all consumers of the outer product f(x, c) are Slices"),
         ],
         exact: true,
         operators: &["Slice"],
@@ -132,9 +152,12 @@ pub(super) const RULES: &[Rule] = &[
         law: "Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))",
         sentence: "Merges a Concat of outer products into one outer product.",
         premises: &[
-            ("repeats", "x has size 1 along the axis, and the constants have all of it"),
-            ("alike", "all operands are the same operator of the same x, with constants of one shape in the same slot"),
-            ("one-reader", "they have no other consumer"),
+            ("repeats", "x has size 1 along the concatenated axis, and the constants c₀, …, cₖ have the full size"),
+            (
+                "alike",
+                "all operands of the Concat are results of the same operator f with the same operand x; the constants have one shape",
+            ),
+            ("one-reader", "the outer products have no other consumer"),
         ],
         exact: true,
         operators: &["Concat"],
@@ -142,16 +165,16 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "positions-in-64-bits",
-        law: "g(f(Cast(n, int32))) = g(f(n)) for a Cast g, or a lookup by indices, where no number leaves 32 bits",
-        sentence: "Computes positions in 64 bits instead of casting them.",
+        law: "g(f(Cast(n, int32))) = g(f(n)) where g is a Cast or uses the result as indices, and no number overflows int32",
+        sentence: "Removes a Cast of indices from int64 to int32 whose results are cast back to int64 or used as indices.",
         premises: &[
-            ("same-numbers", "the cast to 32 bits is proved to preserve all elements"),
+            ("same-numbers", "the Cast to int32 is proved not to change any element"),
             (
                 "counts",
-                "results of the computation are proved to fit in 32 bits, or only moved, selected, or divided by positive numbers",
+                "every node in f only moves or selects elements, or divides them by positive numbers, or its result is proved to fit in int32",
             ),
-            ("one-reader", "the value in 32 bits has no other consumer"),
-            ("cast-goes", "one of the cast dims has no other consumer, so that its Cast is removed"),
+            ("one-reader", "the int32 values have no other consumer"),
+            ("cast-goes", "at least one Cast to int32 has no other consumer, so that it is removed"),
         ],
         exact: true,
         operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
@@ -160,18 +183,27 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "spread-before-product",
         law: "Expand(w) · M = Expand(w · M)",
-        sentence: "Delays a broadcast until after a product, so that the product is computed once.",
+        sentence: "Moves a broadcast (Expand) after a matrix product, so that the product is computed once.",
         premises: &[
-            ("alike", "each node on the way treats all positions of the broadcast axes identically"),
-            ("reaches", "if one of these values is a graph output, another operand has its dims"),
-            ("cannot-fail", "no node in between can fail, or none of them is empty at any size"),
+            (
+                "alike",
+                "each node between the Expand and the product treats all positions of the broadcast axes identically",
+            ),
+            (
+                "reaches",
+                "if a value after the Expand is a graph output, another operand of its node has all dims of the output",
+            ),
+            (
+                "cannot-fail",
+                "no node between the Expand and the product can fail; or none of their operands is empty at any size",
+            ),
             (
                 "no-normalization",
-                "the operand is not a constant input of a decomposed normalization: the following sum would lose its batch axis, and runtimes the fusion of the next normalization",
+                "w is not a constant operand of a decomposed normalization, because runtimes fuse a following sum and normalization only if the addends have a batch axis",
             ),
             (
                 "no-constant-stack",
-                "it is not a constant stack of matrices in a product, for which OpenCV reads wrong matrices",
+                "M is not a constant of rank 3 or more, because OpenCV multiplies by wrong matrices if only M has a batch axis",
             ),
         ],
         exact: false,
@@ -186,14 +218,20 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "part-in-order",
         law: "GatherND(x, grid in order of [n, …]) = Reshape(x[: n], [n, …])",
-        sentence: "Replaces a lookup of the first rows in order by a part of the data with stated dims.",
+        sentence: "Replaces a GatherND of the first elements, in order, by a Slice and a Reshape with explicit dims.",
         premises: &[
             (
                 "in-order",
-                "the indices are proved to be consecutive from 0, each along a separate axis, in the order of the axes",
+                "the indices are proved to be consecutive from 0: the indices of each data axis count along a separate axis, in the order of the data axes",
             ),
-            ("one-part", "they count all of each axis but one, and name every axis"),
-            ("says-zero", "the operator set (14 or newer) allows a Reshape to dims of 0, for an empty lookup"),
+            (
+                "one-part",
+                "the indices have a component for every data axis, and select all positions of all axes but one",
+            ),
+            (
+                "says-zero",
+                "the operator set is 14 or newer, in which a Reshape to a dim of 0 is possible (allowzero); the result may be empty",
+            ),
         ],
         exact: true,
         operators: &["GatherND"],
@@ -201,17 +239,17 @@ pub(super) const LATE_RULES: &[Rule] = &[
     },
     Rule {
         name: "saturated-lookup",
-        law: "Gather(x, f(d)) = Gather(x′, min(max(d, a), b)) with x′ₖ = x of f(k), where f is the same up to a and from b on",
-        sentence: "Replaces a lookup with a saturating function of positions by a lookup with clipped positions.",
+        law: "Gather(x, f(d)) = Gather(x′, min(max(d, a), b)) with x′ₖ = x[f(k)], where f is constant below a and above b",
+        sentence: "Replaces a Gather whose index is computed by a function that is constant for small and for large positions by a Gather with the clipped position.",
         premises: &[
-            ("of-one", "the index is computed place by place of one tensor that counts, and of numbers"),
+            ("of-one", "each index is computed from one element of an integer tensor d, and from constants"),
             (
                 "saturates",
-                "the function is proved to be the same from a number on in each direction, or the tensor to be bounded",
+                "f is proved to be constant below a number a and above a number b, or the elements of d are bounded",
             ),
-            ("known-rows", "the data is constant"),
-            ("small", "the new constant takes at most 64 KiB more than the old one"),
-            ("clips-integers", "Clip supports integers in this operator set"),
+            ("known-rows", "the data x is constant"),
+            ("small", "the new constant x′ takes at most 64 KiB more than x"),
+            ("clips-integers", "the operator Clip accepts integers in the model's operator set"),
             ("pays", "the rewrite adds no more nodes than it removes"),
         ],
         exact: false,
@@ -221,14 +259,14 @@ pub(super) const LATE_RULES: &[Rule] = &[
     Rule {
         name: "range-and-sum",
         law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
-        sentence: "Merges a sum with a number into the start of a Range.",
+        sentence: "Merges the addition of a number to a Range into start and limit of the Range.",
         premises: &[
             ("read-once", "the Range has no other consumer"),
-            ("open-length", "the length of the Range depends on a dim"),
+            ("open-length", "the length of the Range depends on a dynamic dim"),
             ("64-bits", "the numbers have 64 bits"),
-            ("known-step", "the step is a number other than 0"),
-            ("ends-known", "start and end are numbers, or an existing value computes them"),
-            ("no-circle", "that value is not computed from the sum"),
+            ("known-step", "the delta of the Range is a constant other than 0"),
+            ("ends-known", "the new start and the new limit are constants, or an existing value holds them"),
+            ("no-circle", "this existing value is not computed from the sum"),
         ],
         exact: true,
         operators: &["Add", "Sub"],
@@ -245,19 +283,19 @@ const REPEATS: Rule = Rule {
         Gather(x, [j mod n]) for x of [p, n, q], j < n·g",
     sentence: "Replaces an Expand and a Reshape that repeat elements by a Gather.",
     premises: &[
-        ("one-axis", "one axis is repeated, a constant number of times"),
-        ("beside", "the Reshape merges the new axis with an adjacent axis, and no other axis changes"),
-        ("known-places", "the size of that axis is a number, of at least 2"),
-        ("few-places", "the result has at most 256 places there"),
-        ("one-reader", "the broadcast value has no other consumer"),
+        ("one-axis", "the Expand repeats one axis of size 1, a constant number g of times"),
+        ("beside", "the Reshape merges the repeated axis with an adjacent axis n, and changes no other axis"),
+        ("known-places", "the dim n is a constant of at least 2"),
+        ("few-places", "the merged axis has at most 256 positions (n·g)"),
+        ("one-reader", "the result of the Expand has no other consumer"),
         ("of-floats", "the elements are floats, because integers may be indices"),
         (
             "no-cache",
-            "the repeated value is not a Concat: ONNX Runtime's optimizer for LLaMA expects an Expand of cached heads",
+            "x is not a Concat, because ONNX Runtime's optimizer for LLaMA matches an Expand of concatenated keys or values",
         ),
         (
             "not-between-turns",
-            "the result has no Transpose as consumer if its operand is element-wise on another Transpose, because ONNX Runtime would move that",
+            "the rewrite does not place a Gather between two Transposes with element-wise operators, because ONNX Runtime would move one of the Transposes",
         ),
     ],
     exact: true,
@@ -267,12 +305,12 @@ const REPEATS: Rule = Rule {
 
 const CHOICE: Rule = Rule {
     name: "columns-by-choice",
-    law: "Concat(x₀, x₁) = Where(m, y₀, y₁) for columns xᵢ spread from yᵢ, m true at the place of x₀",
-    sentence: "Replaces broadcast columns in a Concat by a Where that broadcasts.",
+    law: "Concat(x₀, x₁) = Where(m, y₀, y₁) for columns xᵢ = Expand(yᵢ), where m is true at the position of x₀",
+    sentence: "Replaces a Concat of broadcast columns by a Where, which broadcasts its operands itself.",
     premises: &[
-        ("single-columns", "every operand has size 1 along the axis"),
-        ("spread", "one of them is broadcast"),
-        ("movable-type", "every runtime selects from the element type"),
+        ("single-columns", "every operand of the Concat has size 1 along the axis"),
+        ("spread", "at least one operand is the result of an Expand"),
+        ("movable-type", "every runtime supports Where for the element type"),
         ("pays", "the rewrite adds no more nodes than it removes"),
     ],
     // ONNX Runtime's kernel makes 0 of the −0 of floats that a true flag selects.
@@ -286,17 +324,20 @@ pub(super) const FRONT_RULES: &[Rule] = &[
     Rule {
         name: "table-of-positions",
         law: "f(Range(0, n, 1)) = f([0, 1, …, N − 1])[: n] and f(Range(n, n − k, −1)) = f([N, N − 1, …])[N − n : N − n + k] where n ≤ N",
-        sentence: "Replaces a function of a bounded number of positions by the first rows of a constant.",
+        sentence: "Replaces a function of a bounded Range by the first elements of a constant.",
         premises: &[
             (
                 "bounded",
-                "the number of positions is bounded by the user, or by the rows of a table that is indexed with each position",
+                "the number of positions n has an upper bound N: given by the user (`--dim`), or as the number of rows of a table that is indexed by each position",
             ),
-            ("by-place", "each element depends only on the positions at its index and on constants"),
+            (
+                "by-place",
+                "each element of the result depends only on the positions at the same index, and on constants",
+            ),
             ("small", "the new constants take at most 256 KiB more than the removed ones"),
             ("pays", "the rewrite adds no more nodes than it removes"),
-            ("no-circle", "the limit of the positions does not depend on the function"),
-            ("no-output", "none of these values is a graph output"),
+            ("no-circle", "the number of positions n is not computed from the result of f"),
+            ("no-output", "none of the replaced values is a graph output"),
         ],
         exact: false,
         operators: &["Range"],
@@ -305,18 +346,21 @@ pub(super) const FRONT_RULES: &[Rule] = &[
     Rule {
         name: "front-of-longer",
         law: "f(Range(0, n, 1)) = f(Range(0, m, 1))[: n] where n ≤ m",
-        sentence: "Replaces a function of positions by the first elements of the same function of more positions.",
+        sentence: "Replaces a function of a Range by the first elements of the same function of a longer Range, which the model also computes.",
         premises: &[
-            ("no-longer", "along every axis it is proved to be as long as the other, or shorter"),
+            ("no-longer", "n is proved to be at most m, along every axis of the result"),
             (
                 "alike",
-                "both consist of the same operators with the same constants, on ranges with the same start and step",
+                "both functions consist of the same operators with the same constants, and both Ranges have the same start and step",
             ),
-            ("by-place", "each element depends only on the positions at its index and on constants"),
-            ("no-rounding", "no kernel rounds differently by position"),
+            (
+                "by-place",
+                "each element of the result depends only on the positions at the same index, and on constants",
+            ),
+            ("no-rounding", "no kernel in f rounds differently by position"),
             ("pays", "the rewrite adds no more nodes than it removes"),
-            ("no-circle", "the longer is not computed from the shorter"),
-            ("no-output", "none of these values is a graph output"),
+            ("no-circle", "the longer result is not computed from the shorter one"),
+            ("no-output", "none of the replaced values is a graph output"),
         ],
         exact: true,
         operators: &["Range"],

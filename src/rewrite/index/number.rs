@@ -20,22 +20,25 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "assignment-to-block",
     law: "ScatterND(x filled with v, places of a block, u) = Pad(u, v); ScatterND(x, places of a block, c) = Where(m, c, x), or \
         Concat(x[: o], Where(m, c, x[o : e]), x[e :]), for a number c",
-    sentence: "Replaces a scattered write of a block into a filled tensor by a Pad, and a scattered write of one number by a Where with a mask.",
+    sentence: "Replaces a ScatterND of a block into a filled tensor by a Pad, and a ScatterND of one number by a Where with a mask.",
     premises: &[
-        ("plain", "the written values replace the old values (reduction is none)"),
+        ("plain", "attribute reduction is none, so that written values replace old values"),
         (
             "one-number",
             "the data is one number everywhere, or the written values are one other than −0, of a type for which runtimes implement Pad and \
                 Where",
         ),
-        ("block", "the written positions are a product of positions along each axis; for a Pad they are consecutive"),
+        (
+            "block",
+            "the written positions are all combinations of positions along each axis; for a Pad, the positions along each axis are consecutive",
+        ),
         (
             "known-places",
             "for a Pad the sizes of the margins are numbers; for a Where all positions along each axis are written, or positions that are \
                 numbers, or along one axis those of a Slice between numbers",
         ),
-        ("some-fixed", "for a Where the positions along one axis are numbers, and not all of them"),
-        ("computed", "for a Where the positions are computed, and have no other consumer"),
+        ("some-fixed", "for a Where, the positions along one axis are constants, and do not cover the axis"),
+        ("computed", "for a Where, the positions are computed, and the nodes that compute them have no other consumer"),
     ],
     exact: true,
     operators: &["ScatterND"],

@@ -27,27 +27,27 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     name: "movement",
-    law: "m₁(m₂(… mₙ(x))) = w₁(… wₖ(x)), k < n, for mᵢ and wᵢ that only move elements",
-    sentence: "Merges chains and trees of data movement into fewer nodes.",
+    law: "m₁(m₂(… mₙ(x))) = w₁(… wₖ(x)) with k < n, where all mᵢ and wᵢ only move elements",
+    sentence: "Merges chains and trees of data movement operators into fewer nodes.",
     premises: &[
-        ("decided", "the positions that each node reads are known and compose for all sizes"),
-        ("no-sizes", "the data has no tracked elements, because the pass size-chain plans vectors of dims"),
-        ("shorter", "fewer nodes than the edit removes compute the composed map"),
+        ("decided", "for all sizes, the index function of each node is known, and the index functions can be composed"),
+        ("no-sizes", "x does not hold dims, because the pass size-chain plans vectors of dims"),
+        ("shorter", "the composed index function can be written with fewer nodes than the edit removes"),
         (
             "of-its-kind",
-            "no Transpose has a higher rank than before; a Gather replaces Gathers with as many indices, or it replaces a Gather, Slice, Split, Concat or Tile and has few indices or moves rows of at least 8",
+            "no new Transpose has a higher rank than a removed one; a new Gather replaces a Gather, or nodes that are not faster: it has few indices, few elements, or moves contiguous rows of at least 8 elements",
         ),
         (
             "no-sibling",
-            "where two nodes or more are written, no other Slice or Gather selects from the data of one in the tree: they may become one Split",
+            "if two nodes or more are written, no other Slice or Gather selects from the same data, because all of them may be replaced by one Split",
         ),
         (
             "no-strings",
-            "the data is not a string tensor: ONNX Runtime's Gather returns wrong strings, and a Loop may take strings that another node reads",
+            "no new Gather reads a string tensor, because ONNX Runtime's Gather returns wrong elements for strings",
         ),
         (
             "no-convolution",
-            "no Conv of one group reads a new Gather, directly or through element-wise operators and Convs of several groups: OpenVINO would permute its weights instead, wrongly",
+            "the result of a new Gather does not reach a Conv with group = 1, directly or through element-wise operators and grouped Convs, because OpenVINO would permute the weights of this Conv wrongly",
         ),
     ],
     exact: true,

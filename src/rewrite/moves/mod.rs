@@ -24,29 +24,29 @@ pub(super) const RULES: &[Rule] = &[AS_ONE];
 const AS_ONE: Rule = Rule {
     name: "moves-as-one",
     law: "m₁(m₂(… mₙ(x))) = Reshape(Gather(Reshape(x), k)), or with a Transpose, for mᵢ that only move elements",
-    sentence: "Replaces a chain of data movement by one Gather or one Transpose.",
+    sentence: "Replaces a chain of data movement operators by one Gather or one Transpose.",
     premises: &[
         (
             "only-moves",
-            "all nodes are Reshape, Transpose, Slice, Gather with constant indices, or Concat, on elements of one value",
+            "all nodes of the chain are Reshape, Transpose, Slice, Gather with constant indices, or Concat of parts of one value x",
         ),
-        ("known-sizes", "all dims are constants, except those before all axes that a node distinguishes"),
-        ("few-blocks", "the chain moves at most 16,384 contiguous blocks"),
-        (
-            "no-sizes",
-            "the data has rank 2 or more and is not constant, because the pass size-chain plans vectors of dims",
-        ),
+        ("known-sizes", "all dims are constants, except leading dims that no node of the chain changes"),
+        ("few-blocks", "the chain moves at most 16,384 contiguous blocks of elements"),
+        ("no-sizes", "x has rank 2 or more and is not constant, because the pass size-chain plans vectors of dims"),
         ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
-        ("one-reader", "the values in between have no other consumer"),
+        ("one-reader", "the intermediate values have no other consumer"),
         (
             "of-its-kind",
-            "a lookup replaces a Transpose or a slice, and moves rows of at least 8 elements; likewise a Transpose that replaces none",
+            "a new Gather, or a Transpose in a chain without one, moves contiguous rows of at least 8 elements, and a new Gather replaces a Transpose or a Slice",
         ),
         (
             "no-convolution",
-            "no Conv of one group reads a lookup, by way of functions and of Convs of several groups: OpenVINO would permute its weights instead, wrongly",
+            "the result of a new Gather does not reach a Conv with group = 1, directly or through element-wise operators and grouped Convs, because OpenVINO would permute the weights of this Conv wrongly",
         ),
-        ("turned-last", "a Transpose at the end remains at the end, because runtimes fuse it into a product"),
+        (
+            "turned-last",
+            "if the last node is a Transpose, it remains the last node, because runtimes fuse it with a matrix product",
+        ),
         ("pays", "the rewrite removes more nodes than it adds"),
     ],
     exact: true,

@@ -16,12 +16,15 @@ use crate::tensor::{DType, Tensor};
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slices-of-different-axes",
     law: "x[r on a][q on b] = x[r on a, q on b]",
-    sentence: "Merges two Slices of different axes.",
+    sentence: "Merges two consecutive Slices of different axes.",
     premises: &[
-        ("different-axes", "which axes are cut is known, and none is cut twice"),
-        ("alike", "the bounds of both are constants, or results of the same operators on outputs of the same nodes"),
-        ("known-steps", "all steps are known"),
-        ("one-reader", "the first slice has no other consumer"),
+        ("different-axes", "the operand axes of both Slices is constant, and no axis occurs in both"),
+        (
+            "alike",
+            "starts and ends of both Slices are constants, or results of the same operators on outputs of the same nodes",
+        ),
+        ("known-steps", "the steps of both Slices are constants"),
+        ("one-reader", "the first Slice has no other consumer"),
     ],
     exact: true,
     operators: &["Slice"],

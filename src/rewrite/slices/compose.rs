@@ -11,12 +11,12 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-nothing",
         law: "x[0 : dim] = x, x[0 : dim on a, r on b] = x[r on b]",
-        sentence: "Removes axes that a Slice takes whole from its operands; without axes, the Slice.",
+        sentence: "Removes axes of which a Slice selects all elements, and removes the Slice if no axis remains.",
         premises: &[
-            ("whole", "an axis that is named is proved to be taken whole"),
+            ("whole", "the Slice is proved to select all elements of at least one of its axes"),
             (
                 "read-right",
-                "the operand is not a reduction over negative axes of a tensor that may be empty, for which ONNX Runtime computes another shape",
+                "x is not the result of a reduction over negative axes of a tensor that may be empty, because ONNX Runtime infers a wrong shape for such a reduction",
             ),
         ],
         exact: true,
@@ -26,10 +26,13 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-slice",
         law: "x[r][s] = x[r ∘ s]",
-        sentence: "Merges a Slice of a Slice.",
+        sentence: "Merges a Slice with a Slice that it reads.",
         premises: &[
-            ("composes", "both together are proved to select one constant range along every axis"),
-            ("one-reader", "all readers of the first slice compose with it, unless both together take all of x"),
+            ("composes", "both Slices together are proved to select one range with constant step on every axis"),
+            (
+                "one-reader",
+                "all consumers of the first Slice can be merged with it, or both Slices together select all of x",
+            ),
         ],
         exact: true,
         operators: &["Slice"],

@@ -15,10 +15,13 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-of-concat",
         law: "Concat(p₀, …, pₙ)[r] = Concat(pᵢ, …, pⱼ)[r′]",
-        sentence: "Moves a Slice of a Concat to the operands that it reaches.",
+        sentence: "Moves a Slice of a Concat to the operands of the Concat that contain the selected elements.",
         premises: &[
-            ("within", "the selected elements are proved to lie in these pieces for all sizes"),
-            ("saves", "one operand remains, or no Slice, or fewer operands of a Concat without other consumers"),
+            ("within", "for all sizes, the selected elements are proved to lie in the operands pᵢ, …, pⱼ"),
+            (
+                "saves",
+                "only one operand remains, or no Slice is needed, or the Concat has no other consumer and gets fewer operands",
+            ),
         ],
         exact: true,
         operators: &["Slice"],
@@ -27,11 +30,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "concat-of-slices",
         law: "Concat(x[a : m], x[m : b]) = x[a : b]",
-        sentence: "Merges adjacent Slices of one value in a Concat.",
+        sentence: "Merges adjacent Slices of one tensor that a Concat joins.",
         premises: &[
-            ("adjacent", "each part is proved to begin where the one before ends, along the axis of the Concat"),
-            ("same-elsewhere", "they take the same of every other axis"),
-            ("one-source", "they are parts of one value"),
+            ("adjacent", "each Slice is proved to start where the preceding Slice ends, along the axis of the Concat"),
+            ("same-elsewhere", "the Slices select the same elements on every other axis"),
+            ("one-source", "the operands are Slices of the same tensor x"),
             ("pays", "the rewrite removes at least one node"),
         ],
         exact: true,

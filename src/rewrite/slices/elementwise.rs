@@ -17,7 +17,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Moves a Slice before element-wise functions that runtimes approximate, so that less is computed.",
         premises: &[
             POINTWISE,
-            ("approximated", "one of the operators may round differently by position"),
+            ("approximated", "at least one operator in f may round differently by position"),
             ONE_OPERAND,
             ONE_READER,
             NOT_FUSED,
@@ -33,7 +33,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
         premises: &[
             POINTWISE,
-            ("same-bits", "the operator computes the same bits at every position and for every shape"),
+            ("same-bits", "f computes the same bits at every position and for every shape"),
             ONE_OPERAND,
             ONE_READER,
             NOT_FUSED,
@@ -45,13 +45,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-const POINTWISE: Premise = ("pointwise", "each node that it moves over computes an element from those at its place");
+const POINTWISE: Premise =
+    ("pointwise", "each node in f computes an element from the elements at the same position of its operands");
 const ONE_OPERAND: Premise =
-    ("one-operand", "one operand has the axes that are cut, and the others are broadcast along them");
-const ONE_READER: Premise = ("one-reader", "the values in between have no other consumer");
+    ("one-operand", "one operand has the sliced axes, and the other operands are broadcast along them");
+const ONE_READER: Premise = ("one-reader", "the values between have no other consumer");
 const NOT_FUSED: Premise =
-    ("not-fused", "the operand is not the result of a product or normalization, with which runtimes fuse this node");
-const MOVABLE_TYPE: Premise = ("movable-type", "every runtime slices the element type");
+    ("not-fused", "x is not the result of a matrix product or normalization, because runtimes fuse such a node with f");
+const MOVABLE_TYPE: Premise = ("movable-type", "every runtime supports Slice for the element type");
 
 /// A link of a chain: the node, and which operands are the chain's data.
 struct Link {

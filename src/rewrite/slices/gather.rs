@@ -15,14 +15,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "gather-of-concat",
         law: "Gather(Concat(p₀, …, pₙ), i) = Gather(pₖ, i − the sizes of p₀ … pₖ₋₁)",
-        sentence: "Moves a Gather from one operand of a Concat to that operand.",
+        sentence: "Replaces a Gather from a Concat by a Gather from the operand that contains the selected elements.",
         premises: &[
-            (
-                "known-places",
-                "the indices are constant, and the sizes of the pieces are numbers up to the one that holds them",
-            ),
-            ("one-piece", "all places lie in one piece"),
-            ("no-size", "the data is not a vector, because the pass size-chain plans vectors of dims"),
+            ("known-places", "the indices are constants, and so are the dims of the operands p₀, …, pₖ along the axis"),
+            ("one-piece", "all selected elements lie in one operand pₖ"),
+            ("no-size", "the data is not a vector, because the pass size-chain plans all shape arithmetic"),
         ],
         exact: true,
         operators: &["Gather"],
@@ -31,12 +28,15 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
         name: "slice-squeeze-to-gather",
         law: "Squeeze(x[i : i + 1 on a], a) = Gather(x, i; axis = a)",
-        sentence: "Replaces Slice and Squeeze of one element by a Gather.",
+        sentence: "Replaces a Slice of one element and a Squeeze by a Gather.",
         premises: &[
-            ("one-element", "the slice selects element i of one axis if it exists, and all of the other axes"),
-            ("that-axis", "the Squeeze removes that axis, and no other"),
-            ("one-reader", "the values in between have no other consumer"),
-            ("from-the-end", "an index that counts from the end has operator set 11, in which Gather knows it"),
+            ("one-element", "the Slice selects element i of axis a, and all elements of the other axes"),
+            ("that-axis", "the Squeeze removes axis a, and no other axis"),
+            ("one-reader", "the result of the Slice has no other consumer"),
+            (
+                "from-the-end",
+                "if i is negative, the operator set is 11 or newer, because older versions of Gather have no negative indices",
+            ),
             ("no-strings", "the data is not a string tensor, for which ONNX Runtime's Gather returns wrong elements"),
         ],
         exact: true,
@@ -48,13 +48,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
         law: "Unsqueeze(Gather(x, i; axis = a), a) = Gather(x, [i]; axis = a)",
         sentence: "Replaces Gather and Unsqueeze of one element by a Gather with a vector of indices.",
         premises: &[
-            ("single-index", "the index is one constant number without axes"),
-            ("that-axis", "the Unsqueeze restores the axis of the Gather, and no other"),
-            ("one-reader", "the values in between have no other consumer"),
-            (
-                "no-size",
-                "the element is not a dim, which other consumers may need as a scalar; a later stage handles dims",
-            ),
+            ("single-index", "the index i is a constant scalar"),
+            ("that-axis", "the Unsqueeze inserts axis a, and no other axis"),
+            ("one-reader", "the result of the first Gather has no other consumer"),
+            ("no-size", "the selected element is not a dim, because other consumers may need this dim as a scalar"),
         ],
         exact: true,
         operators: &["Unsqueeze"],

@@ -14,14 +14,20 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "Pad(x, p)[r] = Pad(x[r′], p′)",
     sentence: "Moves a Slice before a Pad, so that less is padded.",
     premises: &[
-        ("apart", "along each axis the Slice lies within x, or it cuts constant amounts from both ends"),
-        ("pads-known", "all pads are known"),
-        ("constant-margin", "where it reaches into a margin, the margin is of one number"),
+        (
+            "apart",
+            "on each axis, the Slice selects only elements of x, or removes a constant number of elements from each end",
+        ),
+        ("pads-known", "all pads are constants"),
+        ("constant-margin", "if the Slice selects padded elements, the mode of the Pad is constant"),
         (
             "not-empty",
-            "a part of x remains where the padding copies elements of x: ONNX Runtime rejects wrapping an empty tensor",
+            "if the mode of the Pad copies elements of x, at least one element of x remains, because ONNX Runtime refuses to wrap an empty tensor",
         ),
-        ("one-reader", "the padded value has no other consumer, unless the Pad disappears"),
+        (
+            "one-reader",
+            "the Pad has no other consumer, or the Slice selects only elements of x, so that no Pad is needed",
+        ),
     ],
     exact: true,
     operators: &["Slice"],

@@ -13,19 +13,19 @@ use crate::rewrite::rule::{Rule, miss};
 
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "places-to-parts",
-    law: "Gather(Reshape(x, (…, n, m, …)), i) = part i of Split(Reshape(x, (…, n·m, …))), and behind a Transpose",
-    sentence: "Replaces single elements of an axis that a Reshape makes by parts of the longer axis.",
+    law: "Gather(Reshape(x, (…, n, m, …)), i) = part i of Split(Reshape(x, (…, n·m, …))), also with a Transpose between",
+    sentence: "Replaces Gathers of single positions of an axis that a Reshape separated by one Split of the unseparated axis.",
     premises: &[
         (
             "all-places",
-            "each position of the axis is selected by one constant index, and the value has no other consumer",
+            "every position of the axis n is selected by one constant index, and the result of the Reshape (or Transpose) has no other consumer",
         ),
-        ("axis-behind", "the layout has another axis directly after this one, before a Transpose moves them"),
-        ("one-reader", "the layout has no other consumer"),
-        ("sizes-said", "a constant can express the shape"),
+        ("axis-behind", "the result of the Reshape has another axis m directly after the axis n"),
+        ("one-reader", "the result of the Reshape has no other consumer"),
+        ("sizes-said", "a constant can express the shape of the new Reshape"),
         (
             "known-parts",
-            "the size of the next axis is a constant of at least 1, or the operator set has a Split into equal parts of any size",
+            "the dim m is a constant of at least 1, or Split can divide an axis of any size into equal parts (num_outputs, operator set 18)",
         ),
     ],
     exact: true,

@@ -9,18 +9,21 @@ use crate::rewrite::rule::{Rule, miss};
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "gathers-to-split",
     law: "Gather(x, [i]), Gather(x, [j]), … = parts of Split(x)",
-    sentence: "Replaces lookups of single elements along an axis by one Split.",
+    sentence: "Replaces several Gathers of single positions of one axis by one Split.",
     premises: &[
-        ("known-places", "the size of the axis is a number, and each index is one constant in a vector"),
-        ("two-or-more", "at least two of them exist"),
+        (
+            "known-places",
+            "the dim of the axis is a constant, and the indices of each Gather are a constant vector with one element",
+        ),
+        ("two-or-more", "x has at least two such Gathers"),
         (
             "three-of-sizes",
-            "three parts exist if the data are dims or other tracked integers, because runtimes track none through a Split",
+            "if x holds dims, it has at least three such Gathers, because runtimes do not infer the elements of Split outputs",
         ),
-        ("distinct", "no two take the same place: those become one first"),
+        ("distinct", "the Gathers select different positions"),
         (
             "few-gaps",
-            "the number of skipped positions is at most that of selected ones, because skipped ones are copied in vain",
+            "at most as many positions of the axis are skipped as selected, because a Split also copies skipped positions",
         ),
     ],
     exact: true,

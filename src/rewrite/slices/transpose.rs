@@ -11,8 +11,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     law: "Transpose(x, p)[r] = Transpose(x[r ∘ p⁻¹], p)",
     sentence: "Moves a Slice before a Transpose, so that less is transposed.",
     premises: &[
-        ("axes-known", "which axes are cut is known"),
-        ("one-reader", "the transposed value has no other consumer"),
+        ("axes-known", "the axes of the Slice are constants"),
+        ("one-reader", "the result of the Transpose has no other consumer"),
     ],
     exact: true,
     operators: &["Slice"],
