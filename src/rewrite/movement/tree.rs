@@ -128,17 +128,22 @@ impl Tree {
     }
 }
 
-/// The trees with a root, from the smallest one of at least two nodes to the largest one. A node whose positions are not known, or that
+/// The trees with a root, from the smallest one to the largest one. The root alone is one only if it may be a copy. A node whose positions are not known, or that
 /// does not compose, is not part of any. The error is the first question that was not decided.
 ///
 /// # Errors
-/// No tree has two nodes.
+/// No tree has two nodes, and the root is no copy.
 pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, Undecided> {
-    if !has_movement_above(place, node) {
+    // An operator that computes elements in general may be a copy here, as a Resize to the size of its input.
+    let may_be_copy = traits_of(place.model, node).moves.is_none();
+    if !may_be_copy && !has_movement_above(place, node) {
         return Err(Undecided::NoMovement);
     }
     let mut tree = Tree::of_root(place, node)?;
     let mut trees = Vec::new();
+    if may_be_copy {
+        trees.push(tree.clone());
+    }
     let mut closed: Vec<ValueId> = Vec::new();
     let mut question = Undecided::NoMovement;
     while tree.nodes.len() < MOST_NODES {
