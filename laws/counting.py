@@ -1,4 +1,4 @@
-"""Tensors that count, broadcasting, and what only repeats: src/rewrite/index and src/rewrite/merge.rs.
+"""Tensors that count, broadcasting, and what only repeats: src/rewrite/index and src/index_map.
 
 A counting tensor is t[i₀, i₁, …] = offset + Σ step_k · i_k. What arithmetic and layout make of one is decided by Z3; how the steps of a
 reshaped one are found, and how what repeats is followed through layouts, is the program's own function on dims that are monomials, as

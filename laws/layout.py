@@ -1,5 +1,4 @@
-"""Reshapes and transposes, at every small shape: src/rewrite/merge.rs, regroup.rs, sizes.rs, axes.rs, split.rs,
-moves, slices/reshape.rs and slices/places.rs.
+"""Reshapes and transposes, at every small shape: src/index_map, and in src/rewrite sizes.rs, axes.rs, split.rs, moves and slices/places.rs.
 
 The functions of the program that plan a layout are here again, on dims that are monomials in three sizes: `a` and `b` of at least 0,
 and `p` of at least 1. What they plan is then done by numpy at sizes of 0 to 3, and compared. Two dims are taken to be equal only if
@@ -139,7 +138,7 @@ _.mutants = ("others may be 0", "zero copies nothing")
 @exhaustive(
     "transpose-of-transpose",
     "Transpose(Transpose(x, p), q) = Transpose(x, p∘q): axis i of the result is axis p[q[i]] of x",
-    at="src/rewrite/merge.rs: transpose_transpose",
+    at="src/index_map/compose.rs: pull",
     bound="ranks up to 5, distinct sizes",
 )
 def transposes(mutant):
@@ -160,7 +159,7 @@ transposes.mutants = ("the other order",)
 @exhaustive(
     "transpose-of-ones",
     "a Transpose that moves only axes of size 1 past others keeps all elements in order",
-    at="src/rewrite/merge.rs: transpose_as_reshape",
+    at="src/index_map/canonical.rs: with_merged_digits",
     bound="ranks up to 4, sizes 0 to 3",
 )
 def ones(mutant):
@@ -502,7 +501,7 @@ turned.mutants = ("the axis itself",)
 @exhaustive(
     "concat-of-concat",
     "Concat(…, Concat(a, b), …) = Concat(…, a, b, …) along one axis",
-    at="src/rewrite/merge.rs: concat_concat",
+    at="src/index_map/join.rs: of_pieces",
     bound="ranks up to 3, sizes 0 to 2",
 )
 def concats(mutant):

@@ -59,7 +59,7 @@ def _(s, d, e, result):
 @law(
     "selections-joined",
     "Concat(x[i₀ …], x[j₀ …]) = x[i₀ … j₀ …]: place p is p of the first, or p − n of the second",
-    at="src/rewrite/slices/select.rs: selections",
+    at="src/index_map/join.rs: of_pieces",
 )
 def _(s, start, step, n, other, by, m, p):
     s.give(n >= 1, m >= 1, 0 <= p, p < n + m)

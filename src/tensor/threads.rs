@@ -115,8 +115,9 @@ pub fn for_each_with<T: Send, S>(
         loop {
             // A share of the items that remain, so that all threads finish at about the same time.
             let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
-            let share = items.size_hint().0 / threads.saturating_mul(4);
-            taken.extend(items.by_ref().take(share.max(1).min(MOST)));
+            #[allow(clippy::disallowed_methods, reason = "a number of items")]
+            let share = (items.size_hint().0 / threads.saturating_mul(4)).clamp(1, MOST);
+            taken.extend(items.by_ref().take(share));
             drop(items);
             if taken.is_empty() {
                 return;

@@ -1,7 +1,6 @@
 //! Index maps of layouts, and of operators that read or write positions which an operand holds.
 
-use super::gather::{batch_dims, gather_axis, tuple_places};
-use super::scatter::{Reduction, element_starts, reduction, scatter_axis};
+use super::lookup::{Reduction, batch_dims, element_starts, gather_axis, reduction, scatter_axis, tuple_places};
 use super::sizes;
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, MOST_ENTRIES, Undecided};

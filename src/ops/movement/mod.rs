@@ -33,6 +33,7 @@ pub(in crate::ops) mod constants;
 pub(in crate::ops) mod cumulate;
 pub(in crate::ops) mod expand_tile;
 pub(in crate::ops) mod gather;
+mod lookup;
 pub(in crate::ops) mod maps;
 pub(in crate::ops) mod moves;
 pub(in crate::ops) mod one_hot;

@@ -16,7 +16,7 @@
 
 use super::agree;
 use super::cells::{elements_of, index_values, moved, overwrite};
-use super::gather::{element_places, tuple_places};
+use super::lookup::{Reduction, element_starts, reduction, scatter_axis, tuple_places};
 use super::maps;
 use super::{around, claim, count};
 use crate::dim::{Dim, Scope};
@@ -34,32 +34,6 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::NONE.index_map(maps::scatter_nd).inferred_by_shapes()),
     Operator::new("TensorScatter", &[24], infer_tensor_scatter, eval_tensor_scatter),
 ];
-
-/// How an update meets what stands in its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reduction {
-    None,
-    Add,
-    Mul,
-    Max,
-    Min,
-}
-
-pub(super) fn reduction(site: &Site<'_>) -> Result<Reduction, Refusal> {
-    let name = if site.version < 16 { None } else { site.attr_str("reduction")? };
-    Ok(match name {
-        None | Some("none") => Reduction::None,
-        Some("add") => Reduction::Add,
-        Some("mul") => Reduction::Mul,
-        Some("max") if site.version >= 18 => Reduction::Max,
-        Some("min") if site.version >= 18 => Reduction::Min,
-        Some(name) => return Err(Refusal::invalid(format!("attribute 'reduction' is '{name}', which is not defined"))),
-    })
-}
-
-pub(super) fn scatter_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
-    axis_in(site.attr_int("axis")?.unwrap_or(0), rank)
-}
 
 /// The result has the type of the data. Where the elements are known one by one, so are the result's.
 fn infer_scattered(
@@ -124,20 +98,6 @@ fn infer_elements(cx: &mut InferCx<'_>) -> InferResult {
         }
     }
     infer_scattered(cx, |data, indices, values| element_starts(data, indices, axis, values).map(|starts| (starts, 1)))
-}
-
-pub(super) fn element_starts(
-    data: &[usize],
-    indices: &[usize],
-    axis: usize,
-    values: &[i64],
-) -> Result<Vec<usize>, Decline> {
-    let mut starts = Vec::with_capacity(values.len());
-    element_places(data, indices, axis, values, &mut |row| {
-        starts.extend_from_slice(row);
-        Ok(())
-    })?;
-    Ok(starts)
 }
 
 fn eval_elements(cx: &mut EvalCx<'_>) -> EvalResult {
