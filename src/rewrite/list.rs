@@ -21,6 +21,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::concat::RULES,
     slices::pad::RULES,
     slices::transpose::RULES,
+    slices::elementwise::RULES,
     movement::RULES,
     axes::RULES,
     inserted::RULES,
@@ -47,7 +48,7 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::elementwise::RULES, fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
+    &[slices::elementwise::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
     &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES, moves::RULES, fuse::stream::RULES],

@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("shorter", "the composed index function can be written with fewer nodes than the edit removes"),
         (
             "of-its-kind",
-            "no new Transpose has a higher rank than a removed one; a new Gather replaces a Gather, or nodes that are not faster: it has few indices, few elements, or moves contiguous rows of at least 8 elements",
+            "no new Transpose has a higher rank than a removed one. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
         ),
         (
             "no-sibling",

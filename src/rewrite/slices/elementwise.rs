@@ -9,41 +9,40 @@ use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Premise, Rule, miss};
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    // A chain with an approximated function moves as a whole, its exact operators included: so this rule is tried first.
-    Rule {
-        name: "slice-of-function",
-        law: "f(x, y)[r] = f(x[r], y), up to rounding",
-        sentence: "Moves a Slice before element-wise functions that runtimes approximate, so that less is computed.",
-        premises: &[
-            POINTWISE,
-            ("approximated", "at least one operator in f may round differently by position"),
-            ONE_OPERAND,
-            ONE_READER,
-            NOT_FUSED,
-            MOVABLE_TYPE,
-        ],
-        exact: false,
-        operators: &["Slice"],
-        apply: |place| before(place, Variation::Rounding),
-    },
-    Rule {
-        name: "slice-of-elementwise",
-        law: "f(x, y)[r] = f(x[r], y)",
-        sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
-        premises: &[
-            POINTWISE,
-            ("same-bits", "f computes the same bits at every position and for every shape"),
-            ONE_OPERAND,
-            ONE_READER,
-            NOT_FUSED,
-            MOVABLE_TYPE,
-        ],
-        exact: true,
-        operators: &["Slice"],
-        apply: |place| before(place, Variation::None),
-    },
-];
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slice-of-elementwise",
+    law: "f(x, y)[r] = f(x[r], y)",
+    sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
+    premises: &[
+        POINTWISE,
+        ("same-bits", "f computes the same bits at every position and for every shape"),
+        ONE_OPERAND,
+        ONE_READER,
+        NOT_FUSED,
+        MOVABLE_TYPE,
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: |place| before(place, Variation::None),
+}];
+
+/// Tried after compositions of movements, of which the Slice may be part.
+pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+    name: "slice-of-function",
+    law: "f(x, y)[r] = f(x[r], y), up to rounding",
+    sentence: "Moves a Slice before element-wise functions that runtimes approximate, so that less is computed.",
+    premises: &[
+        POINTWISE,
+        ("approximated", "at least one operator in f may round differently by position"),
+        ONE_OPERAND,
+        ONE_READER,
+        NOT_FUSED,
+        MOVABLE_TYPE,
+    ],
+    exact: false,
+    operators: &["Slice"],
+    apply: |place| before(place, Variation::Rounding),
+}];
 
 const POINTWISE: Premise =
     ("pointwise", "each node in f computes an element from the elements at the same position of its operands");
@@ -90,7 +89,7 @@ fn before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     }
     ensure(!chain.is_empty(), miss!("pointwise"))?;
     let varies = chain.iter().any(|link| link.varies);
-    ensure(varies == (most == Variation::Rounding), miss!("approximated"))?;
+    ensure(varies == (most == Variation::Rounding), miss!(LATE_RULES, "approximated"))?;
     ensure(place.producer_with(value, |own| own.fused_with_next).is_none(), miss!("not-fused").of(value))?;
     let mut edit = place.begin()?.removing(place.id);
     let slice = moved(place, &mut edit, place.id, value, rank, &Some).ok_or(miss!("pointwise"))?;
