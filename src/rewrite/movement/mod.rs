@@ -280,7 +280,7 @@ const FOLLOWED: usize = 32;
 
 /// Returns `true` if OpenVINO (2026.4) would permute the weights of a convolution instead of the channels of a value. The search follows more than
 /// OpenVINO does: that requires all readers to be such, and single numbers or one for each channel as other operands.
-fn turns_weights(place: &Place<'_>, value: ValueId) -> bool {
+pub(super) fn turns_weights(place: &Place<'_>, value: ValueId) -> bool {
     let (mut values, mut at) = (vec![value], 0);
     while let Some(&value) = values.get(at) {
         for (id, slot) in place.model.users(value) {

@@ -11,6 +11,7 @@ mod blocks;
 use self::blocks::{Blocks, Digits, Lookup, digits, lookups};
 use super::build::Build;
 use super::miss::Miss;
+use super::movement::turns_weights;
 use super::place::Place;
 use super::rule::{Rule, miss};
 use super::slices::cuts::{Cut, cuts_of, part};
@@ -512,27 +513,4 @@ fn added<'a>(place: &Place<'a>, value: ValueId) -> Option<&'a [Dim]> {
 
 fn dim(size: usize) -> Option<Dim> {
     i64::try_from(size).ok().map(Dim::constant)
-}
-
-/// How many values are followed to a convolution.
-const FOLLOWED: usize = 32;
-
-/// Whether OpenVINO (2026.4) would turn the weights of a convolution in the place of the channels of a value. More than it follows is followed here:
-/// it wants all readers to be such, and single numbers or one for each channel as other operands.
-fn turns_weights(place: &Place<'_>, value: ValueId) -> bool {
-    let (mut values, mut at) = (vec![value], 0);
-    while let Some(&value) = values.get(at) {
-        for (id, slot) in place.model.users(value) {
-            let Some(node) = place.model.node(id) else { continue };
-            let is_grouped = || node.int("group", 1) != Some(1);
-            if node.is("Conv") && slot == 0 && !is_grouped() || values.len() > FOLLOWED {
-                return true;
-            }
-            if node.is("Conv") && slot == 0 || traits_of(place.model, node).pointwise.is_some() {
-                values.extend(node.output(0).filter(|result| !values.contains(result)));
-            }
-        }
-        at += 1;
-    }
-    false
 }
