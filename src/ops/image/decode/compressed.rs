@@ -4,7 +4,7 @@ use super::kind::Kind;
 use super::{Charge, Image};
 use crate::ops::Decline;
 
-/// The image of a file of one of these kinds.
+/// Decodes a PNG, WebP or JPEG 2000 file.
 pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     let kind =
         Kind::of(file).ok_or_else(|| Decline::unsupported("the format of the encoded image is not supported"))?;
@@ -32,7 +32,7 @@ mod tests {
     fn what_is_not_decoded_is_declined_by_name() {
         let reason = |file: &[u8]| decode(file, &|_, _| Ok(())).unwrap_err().to_string();
         assert!(reason(b"GIF89a").ends_with("the format of the encoded image is not supported"));
-        let broken = if cfg!(feature = "images") { "the image cannot be decoded" } else { "does not decode PNG" };
+        let broken = if cfg!(feature = "images") { "the image cannot be decoded" } else { "cannot decode PNG" };
         assert!(reason(b"\x89PNG").contains(broken), "{}", reason(b"\x89PNG"));
     }
 }
