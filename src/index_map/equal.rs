@@ -1,7 +1,7 @@
 //! Equality of maps, by their canonical forms.
 
 use super::form::{
-    Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, is_negative, number, one, over, plus, times,
+    Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, is_negative, number, one, over, plus, times, zero,
 };
 use super::refine::merged;
 use crate::dim::{Dim, Scope, greatest_common_divisor};
@@ -28,10 +28,12 @@ impl Core {
         match (&self.form, &other.form) {
             (Form::Fill(a), Form::Fill(b)) => a == b,
             (Form::Read(a), Form::Read(b)) => {
-                same_digits
-                    && a.source == b.source
-                    && flat(scope, &a.axes)
-                        .is_some_and(|index| flat(scope, &b.axes).is_some_and(|other| index.equals(scope, &other)))
+                let flats = || Some((flat(scope, &a.axes)?, flat(scope, &b.axes)?));
+                a.source == b.source
+                    && flats().is_some_and(|(a, b)| {
+                        same_digits && a.equals(scope, &b)
+                            || have_same_values(scope, (&a, &self.digits), (&b, &other.digits)) == Some(true)
+                    })
             }
             (Form::Pieces(a), Form::Pieces(b)) => {
                 // A row of one may be several rows of the other.
@@ -81,7 +83,61 @@ fn flat(scope: &Scope, axes: &[Axis]) -> Option<Index> {
     Some(index)
 }
 
+/// The most entries of tables that are compared one by one.
+const MOST_COMPARED: i64 = 1 << 14;
+
+/// Compares indices whose tables are over different digits by their values. Digits of one size on both sides that no table depends on are
+/// compared by their coefficients, so that their sizes may be symbols. `None` if that does not decide.
+fn have_same_values(scope: &Scope, a: (&Index, &[Dim]), b: (&Index, &[Dim])) -> Option<bool> {
+    let tabled = |index: &Index| -> Vec<usize> {
+        let tables = index.terms.iter().filter(|term| !matches!(term.atom, Atom::Digit(_)));
+        tables.flat_map(|term| Index { offset: zero(), terms: std::iter::once(term.clone()).collect() }.digits()).collect()
+    };
+    let (own, others) = (tabled(a.0), tabled(b.0));
+    let (mut first, mut second) = (a.0.clone(), b.0.clone());
+    let (mut rest, mut other_rest) = (Vec::new(), Vec::new());
+    let (mut at, mut next) = (0usize, 0usize);
+    // The digits between two borders that both lists have.
+    while at < a.1.len() && next < b.1.len() {
+        let (size, other) = (a.1.get(at)?, b.1.get(next)?);
+        if is_equal(scope, size, other) && !own.contains(&at) && !others.contains(&next) {
+            let coefficients = (first.take_digit(at), second.take_digit(next));
+            if !is_equal(scope, &coefficients.0, &coefficients.1) {
+                return Some(false);
+            }
+            (at, next) = (at.saturating_add(1), next.saturating_add(1));
+            continue;
+        }
+        let (mut product, mut other_product) = (1i64, 1i64);
+        loop {
+            if product <= other_product {
+                product = product.checked_mul(a.1.get(at)?.as_const()?)?;
+                rest.push(at);
+                at = at.saturating_add(1);
+            } else {
+                other_product = other_product.checked_mul(b.1.get(next)?.as_const()?)?;
+                other_rest.push(next);
+                next = next.saturating_add(1);
+            }
+            if product == other_product {
+                break;
+            }
+        }
+    }
+    let count = rest.iter().try_fold(1i64, |count, &digit| count.checked_mul(a.1.get(digit)?.as_const()?))?;
+    if rest.is_empty() || count > MOST_COMPARED || at < a.1.len() || next < b.1.len() {
+        return None;
+    }
+    Some(first.values_over(&rest, a.1)? == second.values_over(&other_rest, b.1)?)
+}
+
 impl Index {
+    /// Removes the term of a digit; returns its coefficient.
+    fn take_digit(&mut self, digit: usize) -> Dim {
+        let at = self.terms.iter().position(|term| term.atom == Atom::Digit(digit));
+        at.map_or_else(zero, |at| self.terms.remove(at).coefficient)
+    }
+
     fn equals(&self, scope: &Scope, other: &Index) -> bool {
         is_equal(scope, &self.offset, &other.offset)
             && self.terms.len() == other.terms.len()

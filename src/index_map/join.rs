@@ -178,12 +178,20 @@ impl Along {
     }
 
     fn continued_by(&self, scope: &Scope, other: &Along) -> Option<Core> {
-        let len = plus(scope, &self.units, &other.units);
+        let axes = with_equal_axes(scope, self, other);
+        let found = axes.and_then(|axes| self.continued_along(scope, other, axes));
+        // Positions that change on two axes are one table of flat positions.
+        found.or_else(|| self.continued_along(scope, other, with_one_axis(scope, self, other)?))
+    }
+
+    fn continued_along(&self, scope: &Scope, other: &Along, (own, others): (Axes, Axes)) -> Option<Core> {
         if !self.digits_around().eq(other.digits_around()) {
             return None;
         }
-        let (own, others) = with_equal_axes(scope, self, other)?;
         let digit = self.before;
+        // Pieces of a whole axis have the size of the axis together, in one form: min(k, n) + max(0, n - k) is n.
+        let sum = plus(scope, &self.units, &other.units);
+        let len = own.iter().find(|axis| is_equal(scope, &axis.size, &sum)).map_or(sum, |axis| axis.size.clone());
         let mut digits: SmallVec<[Dim; 6]> = self.digits_around().cloned().collect();
         digits.insert(digit, len);
         let mut tables = 0;
@@ -263,13 +271,19 @@ fn with_equal_axes(scope: &Scope, one: &Along, other: &Along) -> Option<(Axes, A
         }
         Some(refined.groups.iter().map(|group| merged(scope, group)).collect())
     };
-    let whole = |along: &Along| -> Axes { std::iter::once(merged(scope, &along.axes)).collect() };
     if let Some(axes) = aligned(other, &first).filter(|axes| sizes(axes) == first) {
         return Some((one.axes.clone(), axes));
     }
     if let Some(axes) = aligned(one, &second).filter(|axes| sizes(axes) == second) {
         return Some((axes, other.axes.clone()));
     }
+    None
+}
+
+/// Returns all axes of both reads as one axis.
+fn with_one_axis(scope: &Scope, one: &Along, other: &Along) -> Option<(Axes, Axes)> {
+    let whole = |along: &Along| merged(scope, &along.axes);
     let (one, other) = (whole(one), whole(other));
-    (sizes(&one) == sizes(&other)).then_some((one, other))
+    let axes = |axis: Axis| -> Axes { std::iter::once(axis).collect() };
+    (one.size == other.size).then(|| (axes(one), axes(other)))
 }

@@ -317,7 +317,7 @@ fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> 
         if size.as_symbol().is_some() {
             continue;
         }
-        // max(0, e) is at least 1 only if e is; min(a, b) only if both are; c·a of a number c only if a is.
+        // max(0, e) is at least 1 only if e is; min(a, b) only if both are; c·a of a number c only if a is; ⌊a / c⌋ only if a is at least c.
         for (operation, left, right) in scope.parts(&size) {
             let is_zero = |dim: &Dim| dim.as_const().is_some_and(|value| value <= 0);
             let is_positive = |dim: &Dim| dim.as_const().is_some_and(|value| value > 0);
@@ -327,6 +327,7 @@ fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> 
                 Operation::Mul if is_positive(&left) => vec![right],
                 Operation::Mul if is_positive(&right) => vec![left],
                 Operation::Min => vec![left, right],
+                Operation::Div if is_positive(&right) => vec![minus(scope, &left, &minus(scope, &right, &one()))],
                 _ => continue,
             };
             positive.extend(found.into_iter().filter(|dim| dim.as_const().is_none()));

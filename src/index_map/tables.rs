@@ -2,10 +2,31 @@
 
 use smallvec::SmallVec;
 
-use super::form::{Atom, Axes, Axis, Index, Table, Term, number, one, over, zero};
+use super::form::{Atom, Axes, Axis, Index, Table, Term, for_each, number, one, over, sizes_of, zero};
 use super::refine::{Refined, merged};
 use super::undecided::Undecided;
 use crate::dim::{Dim, Scope};
+
+impl Index {
+    /// The values for each combination of these digits, if all of it is numbers.
+    pub fn values_over(&self, over_digits: &[usize], digits: &[Dim]) -> Option<Vec<i64>> {
+        let sizes = sizes_of(over_digits, digits).ok()?;
+        let (used, values) = self.as_table(digits).ok()?;
+        let used_sizes = sizes_of(&used, digits).ok()?;
+        let places: SmallVec<[usize; 4]> =
+            used.iter().map(|digit| over_digits.iter().position(|at| at == digit)).collect::<Option<_>>()?;
+        let mut found = Vec::new();
+        for_each(&sizes, |at| {
+            let mut place = 0i64;
+            for (&own, size) in places.iter().zip(&used_sizes) {
+                place = place.checked_mul(*size)?.checked_add(*at.get(own)?)?;
+            }
+            found.push(*values.get(usize::try_from(place).ok()?)?);
+            Some(())
+        })?;
+        Some(found)
+    }
+}
 
 /// Neighbouring axes with tables of one digit are one axis, and terms of one digit are one table.
 pub(super) fn with_one_table(scope: &Scope, digits: &[Dim], axes: &mut Axes) -> Result<(), Undecided> {

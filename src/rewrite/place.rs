@@ -3,7 +3,7 @@
 use super::cache::Taken;
 use super::miss::Miss;
 use crate::dim::{Answer, Dim, Scope};
-use crate::ir::{Edit, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
+use crate::ir::{Content, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
 use crate::ops::{Budget, NodeView, Opset, concat, concat_later, has_kernel_for_narrow};
 use crate::tensor::{DType, Tensor};
@@ -113,6 +113,21 @@ impl<'a> Place<'a> {
     /// The integers a value is known to hold.
     pub fn const_ints(&self, value: ValueId) -> Option<Vec<i64>> {
         self.fact(value).and_then(Fact::const_ints)
+    }
+
+    /// Returns `true` if a value holds dims: it is a constant, has integers as elements, or floats that follow from dims. Floats that are known
+    /// at some positions only, as behind a Pad, are data.
+    pub fn holds_dims(&self, value: ValueId) -> bool {
+        let is_dim = |element: &Scalar| match element {
+            Scalar::Int(_) => true,
+            Scalar::Real { num, .. } => num.as_const().is_none(),
+            Scalar::Float(_) | Scalar::Unknown => false,
+        };
+        match self.fact(value).and_then(|fact| fact.content.as_ref()) {
+            Some(Content::Constant(_)) => true,
+            Some(Content::Elements(elements)) => elements.iter().any(is_dim),
+            None => false,
+        }
     }
 
     /// Returns `true` if both values are proved to have the same shape, dimension for dimension.

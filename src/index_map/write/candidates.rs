@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::movement::{AxisRange, Movement, is_same};
-use super::single::{Aligned, values_over};
+use super::single::{Aligned, has_table};
 use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::canonical;
@@ -30,6 +30,9 @@ impl Writer<'_> {
         let mut shapes: Vec<Shape> = Vec::new();
         if let Some(aligned) = &aligned {
             self.transposes(map, aligned, &mut found);
+            if self.tables && has_table(map) {
+                shapes.extend(self.gathered_shapes(source, aligned));
+            }
         }
         shapes.extend(self.split_shapes(map, read));
         if wide {
@@ -149,7 +152,7 @@ impl Writer<'_> {
                 continue;
             }
             let used = index.digits();
-            let Some(indices) = values_over(index, &used, &aligned.digits) else { continue };
+            let Some(indices) = index.values_over(&used, &aligned.digits) else { continue };
             let len = indices.len();
             let is_whole = (0..).zip(&indices).all(|(at, &index)| at == index);
             if is_whole && source.get(axis).and_then(Dim::as_const) == i64::try_from(len).ok() {
@@ -300,6 +303,38 @@ impl Writer<'_> {
         }
         shapes.push(shape(&fine));
         shapes
+    }
+
+    /// Shapes of the source in which one Gather moves all that changes its place: the axes before and after those are in order. Also with all
+    /// axes in front as part of it, so that no axis has to be split afterwards. Where elements are repeated, an Expand or Tile does less.
+    fn gathered_shapes(&self, source: &Shape, aligned: &Aligned) -> Vec<Shape> {
+        let scope = self.scope;
+        let used: Vec<usize> = aligned.axes.iter().flat_map(Index::digits).collect();
+        if (0..aligned.digits.len()).any(|digit| !used.contains(&digit)) {
+            return Vec::new();
+        }
+        let axis = |at: usize| aligned.axes.get(at).zip(source.get(at));
+        let (mut first, mut digit) = (0, 0);
+        while let Some(axis) = axis(first).filter(|axis| aligned.is_whole(scope, *axis, digit)) {
+            digit += axis.0.terms.len();
+            first += 1;
+        }
+        let (mut last, mut end) = (source.len(), aligned.digits.len());
+        while let Some(at) = last.checked_sub(1).filter(|&at| at > first) {
+            let Some((index, size)) = axis(at) else { break };
+            let Some(next) = end.checked_sub(index.terms.len()) else { break };
+            if !aligned.is_whole(scope, (index, size), next) {
+                break;
+            }
+            (last, end) = (at, next);
+        }
+        let joined = |from: usize| -> Option<Shape> {
+            let (before, after) = (source.get(..from)?, source.get(last..)?);
+            let whole = scope.product(source.get(from..last).filter(|axes| axes.len() > 1)?);
+            let middle = whole.as_const().is_some().then_some(&whole)?;
+            Some(before.iter().chain([middle]).chain(after).cloned().collect())
+        };
+        [first, 0].into_iter().filter_map(joined).collect()
     }
 
     /// Shapes that differ from the source in one place.

@@ -26,7 +26,7 @@ pub enum Movement {
         axis: usize,
         /// The shape of the indices.
         shape: Vec<i64>,
-        /// The indices, counted from the start.
+        /// The indices, counted from the start. A negative one, alone and without a shape, is counted from the end.
         indices: Vec<i64>,
     },
     /// A constant around the operand: the numbers of positions before and after each axis.
@@ -80,7 +80,15 @@ impl Movement {
             Movement::Reshape(result) => Ok(IndexMap::reshape(scope, source()?, result)),
             Movement::Expand(result) => IndexMap::expand(scope, source()?, result),
             Movement::Tile(repeats) => IndexMap::tile(scope, source()?, repeats),
-            Movement::Gather { axis, shape, indices } => IndexMap::gather(scope, source()?, *axis, shape, indices),
+            Movement::Gather { axis, shape, indices } => match indices.as_slice() {
+                [back] if *back < 0 && shape.is_empty() => {
+                    let mut entries = vec![Selected::All; source()?.len()];
+                    let size = source()?.get(*axis).ok_or(Undecided::Rank)?;
+                    *entries.get_mut(*axis).ok_or(Undecided::Rank)? = Selected::At(scope.add(size, &number(*back)));
+                    IndexMap::slice(scope, source()?, &entries)
+                }
+                _ => IndexMap::gather(scope, source()?, *axis, shape, indices),
+            },
             Movement::Pad { before, after, fill } => {
                 let mut map = IndexMap::identity(scope, source()?);
                 for (axis, pads) in before.iter().zip(after).enumerate() {
@@ -128,8 +136,9 @@ impl Movement {
                 }
             }
             Movement::Gather { axis, indices, .. } => {
-                let most = indices.iter().copied().max().unwrap_or(-1);
-                at_most(&number(most.saturating_add(1)), source.get(*axis).ok_or(Undecided::Rank)?)?;
+                let needed = |index: &i64| if *index < 0 { index.saturating_neg() } else { index.saturating_add(1) };
+                let needed = indices.iter().map(needed).max().unwrap_or(0);
+                at_most(&number(needed), source.get(*axis).ok_or(Undecided::Rank)?)?;
             }
             Movement::Pad { before, after, .. } => {
                 before.iter().chain(after).try_for_each(|pad| at_most(&zero(), pad))?;

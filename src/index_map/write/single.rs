@@ -6,7 +6,7 @@ use super::movement::{AxisRange, Movement, is_same};
 use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::construct::BlockMode;
-use crate::index_map::form::{Form, Index, IndexMap, Shape, for_each, is_equal, one, over, sizes_of};
+use crate::index_map::form::{Form, Index, IndexMap, Shape, is_equal, one, over};
 use crate::index_map::refine::{Refined, merged};
 
 /// A read whose axes are those of the source, and whose digits are split at the axes of the result.
@@ -41,6 +41,20 @@ impl Aligned {
         let refined = Refined::new(scope, &map.core.digits, &read.axes).align(map.sources.get(read.source)?).ok()?;
         let axes = refined.groups.iter().map(|group| merged(scope, group).at).collect();
         Some(Aligned { digits: refined.digits, axes, ranges: SmallVec::new() })
+    }
+
+    /// Returns `true` if an axis of the source is these digits from `next` on as they are.
+    pub fn is_whole(&self, scope: &Scope, (index, size): (&Index, &Dim), next: usize) -> bool {
+        let mut weight = one();
+        for digit in (next..next.saturating_add(index.terms.len())).rev() {
+            let term = index.terms.iter().find(|term| term.atom == crate::index_map::form::Atom::Digit(digit));
+            let (Some(term), Some(own)) = (term, self.digits.get(digit)) else { return false };
+            if !is_equal(scope, &term.coefficient, &weight) {
+                return false;
+            }
+            weight = scope.mul(&weight, own);
+        }
+        index.offset.is_const(0) && is_equal(scope, &weight, size)
     }
 
     /// The axis of the result that has all digits of an index; `None` if there is none.
@@ -92,7 +106,7 @@ impl Writer<'_> {
         shapes.into_iter().flatten().find(&is_right).or_else(|| {
             let is_open = self.allowed.gather || self.tables && has_table(map);
             let axes = if is_open { source.len() } else { 0 };
-            (0..axes).filter_map(|axis| gather(map, &aligned, axis)).find(&is_right)
+            (0..axes).filter_map(|axis| gather(scope, map, &aligned, axis)).find(&is_right)
         })
     }
 
@@ -200,7 +214,7 @@ fn transpose(scope: &Scope, map: &IndexMap, aligned: &Aligned) -> Option<Movemen
     Some(Movement::Transpose(perm))
 }
 
-fn gather(map: &IndexMap, aligned: &Aligned, axis: usize) -> Option<Movement> {
+fn gather(scope: &Scope, map: &IndexMap, aligned: &Aligned, axis: usize) -> Option<Movement> {
     let source = map.sources.first()?;
     let more = map.result.len().checked_add(1)?.checked_sub(source.len())?;
     let axes = axis..axis.checked_add(more)?;
@@ -210,27 +224,14 @@ fn gather(map: &IndexMap, aligned: &Aligned, axis: usize) -> Option<Movement> {
     if !index.digits().iter().all(|digit| digits.contains(digit)) {
         return None;
     }
-    let indices = values_over(index, &digits, &aligned.digits)?;
+    let is_from_end = shape.is_empty() && index.terms.is_empty() && index.offset.as_const().is_none();
+    let indices = if is_from_end {
+        let back = scope.sub(&index.offset, source.get(axis)?).as_const().filter(|&back| back < 0)?;
+        vec![back]
+    } else {
+        index.values_over(&digits, &aligned.digits)?
+    };
     Some(Movement::Gather { axis, shape, indices })
-}
-
-/// The values of an index for each combination of these digits.
-pub(super) fn values_over(index: &Index, over_digits: &[usize], digits: &[Dim]) -> Option<Vec<i64>> {
-    let sizes = sizes_of(over_digits, digits).ok()?;
-    let (used, values) = index.as_table(digits).ok()?;
-    let used_sizes = sizes_of(&used, digits).ok()?;
-    let places: SmallVec<[usize; 4]> =
-        used.iter().map(|digit| over_digits.iter().position(|at| at == digit)).collect::<Option<_>>()?;
-    let mut found = Vec::new();
-    for_each(&sizes, |at| {
-        let mut place = 0i64;
-        for (&own, size) in places.iter().zip(&used_sizes) {
-            place = place.checked_mul(*size)?.checked_add(*at.get(own)?)?;
-        }
-        found.push(*values.get(usize::try_from(place).ok()?)?);
-        Some(())
-    })?;
-    Some(found)
 }
 
 /// Where the runs of an arithmetic progression with a positive step begin, if a table of at most a few of them is all that is not affine.
@@ -245,7 +246,7 @@ pub(super) fn runs_along(scope: &Scope, map: &IndexMap, axis: usize) -> Option<V
     if own.next().is_some() || !index.digits().iter().all(|digit| digits.contains(digit)) {
         return None;
     }
-    let values = values_over(index, &digits, &aligned.digits)?;
+    let values = index.values_over(&digits, &aligned.digits)?;
     let mut starts = vec![0];
     let mut step = None;
     for (at, pair) in (1i64..).zip(values.windows(2)) {

@@ -19,8 +19,8 @@ use super::miss::{Miss, ensure};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::dim::Dim;
-use crate::index_map::{Allowed, Movement, Program, Step, Undecided};
-use crate::ir::{Edit, NodeId, ValueId};
+use crate::index_map::{Allowed, Movement, Operand, Program, Shape, Step, Undecided};
+use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::ops::traits::{MOVED, Traits, traits_of};
 use crate::ops::{self, operator};
 use crate::tensor::{DType, Tensor};
@@ -31,11 +31,14 @@ pub(super) const RULES: &[Rule] = &[Rule {
     sentence: "Merges chains and trees of data movement operators into fewer nodes.",
     premises: &[
         ("decided", "for all sizes, the index function of each node is known, and the index functions can be composed"),
-        ("no-sizes", "x does not hold dims, because the pass size-chain plans vectors of dims"),
-        ("shorter", "the composed index function can be written with fewer nodes than the edit removes"),
+        ("no-sizes", "the result is not a vector of dims, because the pass size-chain plans these vectors"),
+        (
+            "shorter",
+            "the composed index function can be written with fewer nodes than the edit removes; or with as many, of which fewer copy elements, or which select fewer axes, or which read an operand of a Concat instead of the Concat",
+        ),
         (
             "of-its-kind",
-            "no new Transpose has a higher rank than a removed one. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
+            "no new Transpose has a higher rank than a removed one; unless it has at most 6 axes, and replaces two, or moves contiguous rows of at least 8 elements where none was. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
         ),
         (
             "no-sibling",
@@ -44,6 +47,14 @@ pub(super) const RULES: &[Rule] = &[Rule {
         (
             "no-strings",
             "no new Gather reads a string tensor, because ONNX Runtime's Gather returns wrong elements for strings",
+        ),
+        (
+            "no-embedding",
+            "no new Gather computes an operand of an Add, because optimizers take the two for an embedding. A Reshape between them is allowed, if it does not cost a node more than the edit removes",
+        ),
+        (
+            "fails-alike",
+            "if the edit removes a Squeeze of an axis with one position, which a Slice selects from an axis of symbolic size, it writes a Gather of this position, which fails for the same sizes",
         ),
         (
             "no-convolution",
@@ -63,6 +74,9 @@ const LOWERED_RANK: usize = 5;
 const FEWEST_IN_ROW: i64 = 8;
 const MOST_INDICES: usize = 128;
 
+/// The highest rank of a Transpose that replaces others of a lower rank. Unfolding images has this rank.
+const MOST_RANK: usize = 6;
+
 /// The most trees of which each is part of the next that are tried after the largest one.
 const MOST_SMALL_TREES: usize = 3;
 
@@ -75,10 +89,9 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
         Err(Undecided::NoMovement) => return Err(Miss::ROOT),
         Err(_) => return Err(Miss { is_open: true, ..miss!("decided") }),
     };
-    let is_size = |value: ValueId| place.fact(value).is_some_and(|fact| fact.content.is_some());
     let output = place.result()?;
-    ensure(!is_size(output), miss!("no-sizes").of(output))?;
-    ensure(place.may_be_looked_up(output), miss!("no-strings").of(output))?;
+    let is_scalar = place.shape(output).is_some_and(<[Dim]>::is_empty);
+    ensure(is_scalar || !place.holds_dims(output), miss!("no-sizes").of(output))?;
     let mut miss = miss!("shorter");
     // The largest tree, then the smallest ones.
     let (rest, largest) = trees.split_at_checked(trees.len().saturating_sub(1)).unwrap_or_default();
@@ -94,6 +107,12 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
 
 /// The edit that writes a tree with fewer nodes, or with as many better ones.
 fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
+    if std::env::var_os("DBG").is_some() {
+        let names: Vec<_> = tree.nodes.iter().filter_map(|&id| place.model.node(id)).map(|n| n.name.clone()).collect();
+        eprintln!("TREE {names:?} removed {} {:?}", tree.removed(place).len(), tree.results.iter().map(|(_, m)| format!("{m:?}")).collect::<Vec<_>>());
+        let scope = place.scope();
+        for n in 1..5 { let a = Allowed::all(n); for (_, m) in &tree.results { eprintln!("  {n}: {:?}", m.write(scope, &a).map(|p| p.steps)); } }
+    }
     let removed = tree.removed(place);
     let before = Forms::of(place, tree);
     let mut miss = miss!("shorter");
@@ -111,12 +130,41 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
             Err(_) => {}
         }
     }
-    let lowers = before.has_transpose && before.rank >= LOWERED_RANK;
+    let lowers = before.transposes > 0 && before.rank >= LOWERED_RANK;
     let is_passed = is_passed_by_all(place, tree);
-    ensure(lowers || is_passed, miss)?;
+    let named = named_axes(place, tree);
+    let copies = removed.iter().filter(|&&id| !is_layout_node(place, id)).count();
+    ensure(lowers || is_passed || named.is_some() || copies > 0 && tree.nodes.len() > 1, miss)?;
     let (edit, programs) = before.edit(place, tree, (removed.len(), before.gathers), &removed)?;
-    ensure(lowers && before.are_lower(&programs) || is_passed && is_same_kind(place, tree, &edit), miss)?;
+    let is_better = lowers && before.are_lower(&programs)
+        || is_passed && is_same_kind(place, tree, &edit)
+        || named.is_some_and(|named| selects_fewer_axes(&programs, named))
+        || copying_nodes(&programs) < copies;
+    ensure(is_better, miss)?;
     Ok(edit)
+}
+
+/// The number of axes that a root without other nodes names, if a Slice may name fewer. A Split with one result that is read names all.
+fn named_axes(place: &Place<'_>, tree: &Tree) -> Option<usize> {
+    let (&[root], [(result, _)]) = (tree.nodes.as_slice(), tree.results.as_slice()) else { return None };
+    let node = place.model.node(root)?;
+    match node.op_type.as_str() {
+        "Slice" => place.read(node).slice_axes().map(|axes| axes.len()),
+        "Split" => place.shape(*result).map(|dims| dims.len().saturating_add(1)),
+        _ => None,
+    }
+}
+
+/// Returns `true` if the only node that is written is a Slice of fewer axes than `named`.
+fn selects_fewer_axes(programs: &Programs, named: usize) -> bool {
+    let [Program { steps, .. }] = programs.as_slice() else { return false };
+    matches!(steps.as_slice(), [Step::Movement(Movement::Slice(ranges), _)] if ranges.iter().flatten().count() < named)
+}
+
+/// The number of written nodes that are not layouts.
+fn copying_nodes(programs: &Programs) -> usize {
+    let copies = |step: &&Step| !matches!(step, Step::Movement(Movement::Reshape(_), _));
+    programs.iter().flat_map(|program| &program.steps).filter(copies).count()
 }
 
 /// The program of each result of the root.
@@ -134,14 +182,16 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
     Some(programs)
 }
 
-/// Returns `true` if the tree is a root and a node above it that may be passed by: both keep all elements in order; or both have one operator, and all
-/// readers of the node above are movement nodes, each of which may pass by it.
+/// Returns `true` if the tree is a root and a node above it that may be passed by: the node above is a Concat; or both keep all elements in order; or both
+/// have one operator, and all readers of the node above are movement nodes, each of which may pass by it.
 fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
     let ([inner], [root, above]) = (tree.inner.as_slice(), tree.nodes.as_slice()) else { return false };
     let traits = |id: NodeId| place.model.node(id).map_or(&Traits::NONE, |node| traits_of(place.model, node));
     let name = |id: NodeId| place.model.node(id).map(|node| &node.op_type);
     let are_layouts = [*root, *above].into_iter().all(|id| is_layout(traits(id)));
+    let is_concat = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Concat"));
     are_layouts
+        || is_concat(*above) && !is_concat(*root)
         || name(*root) == name(*above)
             && !place.model.is_named(inner.value)
             && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && traits(id).index_map.is_some())
@@ -161,12 +211,17 @@ fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
     })
 }
 
-/// Returns `true` if an edit writes one node of the kind of all nodes of the tree.
+/// Returns `true` if an edit writes one node of the kind of all nodes of the tree but a Concat.
 fn is_same_kind(place: &Place<'_>, tree: &Tree, edit: &Edit) -> bool {
     let [written] = edit.insert.as_slice() else { return false };
     let is_written_layout = operator("", &written.op_type).is_some_and(|operator| is_layout(&operator.traits));
     let mut nodes = tree.nodes.iter().filter_map(|&id| place.model.node(id));
-    nodes.all(|node| node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node)))
+    let is_passed = |node: &Node| node.is("Concat") && written.op_type != "Concat";
+    nodes.all(|node| is_passed(node) || node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node)))
+}
+
+fn is_layout_node(place: &Place<'_>, id: NodeId) -> bool {
+    place.model.node(id).is_some_and(|node| is_layout(traits_of(place.model, node)))
 }
 
 fn is_layout(traits: &Traits) -> bool {
@@ -184,16 +239,24 @@ struct Forms {
     blocks: bool,
     /// The highest rank of a Transpose, or of its values if there is none.
     rank: usize,
-    has_transpose: bool,
+    transposes: usize,
+    /// `true` if a Squeeze fails for sizes for which a Slice selects nothing.
+    squeezes_range: bool,
 }
 
 impl Forms {
     fn of(place: &Place<'_>, tree: &Tree) -> Forms {
         let nodes = || tree.nodes.iter().filter_map(|&id| Some((id, place.model.node(id)?)));
         let is_any = |operators: &[&str]| nodes().any(|(_, node)| operators.iter().any(|operator| node.is(operator)));
+        let squeezes_range = |node: &Node| {
+            let range = node.is("Squeeze").then(|| place.producer(node.input(0)?, "Slice")).flatten();
+            let sizes = range.and_then(|(_, slice)| place.shape(slice.input(0)?));
+            let axes = sizes.and_then(|_| place.read(node).ones()).unwrap_or_default();
+            axes.iter().filter_map(|&axis| sizes?.get(axis)).any(|size| size.as_const().is_none())
+        };
         let rank = |value: ValueId| place.shape(value).map_or(0, <[_]>::len);
-        let has_transpose = is_any(&["Transpose"]);
-        let ranked = nodes().filter(|(_, node)| !has_transpose || node.is("Transpose"));
+        let transposes = nodes().filter(|(_, node)| node.is("Transpose")).count();
+        let ranked = nodes().filter(|(_, node)| transposes == 0 || node.is("Transpose"));
         let ranks = ranked.flat_map(|(_, node)| node.outputs().iter().flatten().copied()).map(rank);
         Forms {
             gathers: is_any(&["Gather", "GatherElements", "GatherND"]),
@@ -205,7 +268,8 @@ impl Forms {
             steps_backwards: nodes().any(|(id, node)| node.is("Slice") && steps_backwards(place, id)),
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
             rank: ranks.max().unwrap_or(0),
-            has_transpose,
+            transposes,
+            squeezes_range: nodes().any(|(_, node)| squeezes_range(node)),
         }
     }
 
@@ -222,8 +286,18 @@ impl Forms {
         {
             let Step::Movement(movement, _) = step else { continue };
             match movement {
-                Movement::Transpose(perm) => ensure(perm.len() <= self.rank.max(2), miss!("of-its-kind"))?,
+                Movement::Transpose(perm) => {
+                    let moves_rows = || {
+                        let last = result.as_ref().and_then(|result| result.last());
+                        let is_row = last.is_some_and(|size| size.as_const().is_none_or(|size| size >= FEWEST_IN_ROW));
+                        is_row && perm.last().copied() == perm.len().checked_sub(1)
+                    };
+                    let may_be_higher = || self.transposes > 1 || self.transposes == 0 && moves_rows();
+                    let is_low = perm.len() <= self.rank.max(2) || perm.len() <= MOST_RANK && may_be_higher();
+                    ensure(is_low, miss!("of-its-kind"))?;
+                }
                 Movement::Gather { axis, shape, indices } => {
+                    ensure(place.output(0).is_some_and(|result| place.may_be_looked_up(result)), miss!("no-strings"))?;
                     if indices.len() <= self.indices {
                         continue;
                     }
@@ -248,7 +322,14 @@ impl Forms {
         (nodes, gather): (usize, bool),
         removed: &[NodeId],
     ) -> Result<(Edit, Programs), Miss> {
-        let programs = written(place, tree, self.allowed(place, nodes, gather)).ok_or(miss!("shorter"))?;
+        let allowed = self.allowed(place, nodes, gather);
+        let mut programs = written(place, tree, allowed).ok_or(miss!("shorter"))?;
+        if is_embedding(place, &programs) {
+            programs = apart_from_sum(place, tree, allowed).ok_or(miss!("no-embedding"))?;
+        }
+        let selects_one = |step: &Step| matches!(step, Step::Movement(Movement::Gather { shape, .. }, _) if shape.is_empty());
+        let mut steps = programs.iter().flat_map(|program| &program.steps);
+        ensure(!self.squeezes_range || steps.any(selects_one), miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();
         ensure(nodes <= 1 || !has_sibling(place, tree), miss!("no-sibling"))?;
         self.permit(place, tree, &programs)?;
@@ -267,6 +348,31 @@ impl Forms {
         };
         programs.iter().flat_map(|program| &program.steps).all(is_lower)
     }
+}
+
+/// Returns `true` if the last node of a program is a Gather whose result an Add reads, and the root is none: ONNX Runtime's transformer optimizer takes
+/// both for an embedding.
+fn is_embedding(place: &Place<'_>, programs: &Programs) -> bool {
+    let is_gather = |program: &Program| matches!(program.steps.last(), Some(Step::Movement(Movement::Gather { .. }, _)));
+    let is_added = |value: ValueId| {
+        let mut readers = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
+        readers.any(|node| node.is("Add"))
+    };
+    programs.iter().any(is_gather)
+        && !place.node().is_some_and(|node| node.is("Gather"))
+        && place.output(0).is_some_and(is_added)
+}
+
+/// The program of the only result, with a Reshape in the end.
+fn apart_from_sum(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs> {
+    let [(_, map)] = tree.results.as_slice() else { return None };
+    let (last, before) = map.result().split_last()?;
+    let apart: Shape = before.iter().chain([&Dim::constant(1), last]).cloned().collect();
+    let allowed = Allowed { nodes: allowed.nodes.checked_sub(1)?, ..allowed };
+    let mut program = place.taken.programs.program(place.scope(), &map.reshaped(&apart), &allowed)?;
+    program.steps.push(Step::Movement(Movement::Reshape(map.result().into()), vec![program.result]));
+    program.result = Operand::Step(program.steps.len().checked_sub(1)?);
+    Some(std::iter::once(program).collect())
 }
 
 /// Returns `true` if a Gather moves long rows of elements. A size that is not a number is large.

@@ -152,6 +152,8 @@ impl<'p, 'a> Spelling<'p, 'a> {
             }
             Movement::Gather { axis, shape, indices } => {
                 let sizes = shape.iter().map(|&size| usize::try_from(size).ok()).collect::<Option<Vec<_>>>()?;
+                let is_counted = indices.iter().all(|&index| index >= 0) || place.opset.counts_from_the_end();
+                is_counted.then_some(())?;
                 let indices = Tensor::vector(indices.clone()).reshape(&sizes).ok()?;
                 Some(place.build(edit, like).gather_at(data, indices, *axis))
             }

@@ -128,20 +128,20 @@ impl Tree {
     }
 }
 
-/// The trees with a root, from the smallest one to the largest one. The root alone is one only if it may be a copy. A node whose positions are not known, or that
-/// does not compose, is not part of any. The error is the first question that was not decided.
+/// The trees with a root, from the smallest one to the largest one. The root alone is one only if it may be a copy, or selects elements. A node whose
+/// positions are not known, or that does not compose, is not part of any. The error is the first question that was not decided.
 ///
 /// # Errors
-/// No tree has two nodes, and the root is no copy.
+/// No tree has two nodes, and the root alone is none.
 pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, Undecided> {
-    // An operator that computes elements in general may be a copy here, as a Resize to the size of its input.
-    let may_be_copy = traits_of(place.model, node).moves.is_none();
-    if !may_be_copy && !has_movement_above(place, node) {
+    // An operator that computes elements in general may be a copy here, as a Resize to the size of its input; and a selection may select all.
+    let is_alone = matches!(traits_of(place.model, node).moves, None | Some(Movement::Selection));
+    if !is_alone && !has_movement_above(place, node) {
         return Err(Undecided::NoMovement);
     }
     let mut tree = Tree::of_root(place, node)?;
     let mut trees = Vec::new();
-    if may_be_copy {
+    if is_alone {
         trees.push(tree.clone());
     }
     let mut closed: Vec<ValueId> = Vec::new();
@@ -197,9 +197,11 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     }
     let is_symbolic = |dim: &Dim| dim.as_const().is_none();
     let is_long = |dim: &Dim| dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS;
-    // A layout asks nothing about its dims.
+    // A layout asks nothing about its dims, and other movements nothing about those of axes that they keep.
     let is_layout = traits.moves == Some(Movement::Layout);
-    if !is_layout && dims.iter().any(|dim| is_symbolic(dim) && is_long(dim)) {
+    let from = node.input(0).and_then(|data| place.shape(data)).unwrap_or_default();
+    let is_kept = |(axis, dim): (usize, &Dim)| from.len() == dims.len() && from.get(axis) == Some(dim);
+    if !is_layout && dims.iter().enumerate().any(|at| is_symbolic(at.1) && is_long(at.1) && !is_kept(at)) {
         return Err(Undecided::Symbolic);
     }
     if is_layout {
