@@ -40,7 +40,7 @@ pub use sizes::OpenSize;
 pub use supposition::shell_word;
 
 pub(crate) use misses::explain_rule;
-pub(crate) use movement::movement_maps;
+pub(crate) use movement::{merged_maps, movement_maps};
 use place::answers;
 use reach::Reaches;
 use search::Search;

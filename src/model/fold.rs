@@ -6,7 +6,7 @@ use crate::clock::Instant;
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
-use crate::explain::{self, Explanation, Folded, RuleExplanation, movement_maps};
+use crate::explain::{self, Explanation, Folded, RuleExplanation, merged_maps, movement_maps};
 use crate::ir::{Data, Model};
 use crate::onnx::{self, Source};
 use crate::passes::{self, Options, Outcome, RunError, Shapes};
@@ -63,6 +63,9 @@ impl OnnxModel {
             Ok(())
         })?;
         detail.after = Drawing::of(&self.model);
+        let merged =
+            report.edits.iter().filter(|edit| edit.name == "movement").filter_map(|edit| edit.place.as_deref());
+        detail.maps_merged = merged_maps(&inferred, &outcome.facts, &merged.collect::<Vec<_>>());
         if let Some(before) = before {
             // Numbers are written into the inputs by now, and an assumption about a dim that became a number names nothing.
             let after = self.inspect(options).or_else(|_| {

@@ -113,6 +113,8 @@ pub struct Detail {
     pub maps_before: Vec<MovementMap>,
     /// The same for the nodes of the result.
     pub maps_after: Vec<MovementMap>,
+    /// The composed index maps of the original's nodes at which the rule `movement` merged nodes.
+    pub maps_merged: Vec<MovementMap>,
     /// The reason for each remaining node.
     pub causes: Vec<Cause>,
     /// Assumptions about the inputs that allow further folding, collected with [`Options::page`](crate::Options).

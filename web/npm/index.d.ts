@@ -222,7 +222,12 @@ export interface Detail {
   after: Graph;
   causes: Cause[];
   /** The index maps of nodes that move elements: the first 1,000 that are known. */
-  maps: { before: MovementMap[]; after: MovementMap[] };
+  maps: {
+    before: MovementMap[];
+    after: MovementMap[];
+    /** Composed maps: chains and trees of the model before that the rule `movement` merged. */
+    merged: MovementMap[];
+  };
 }
 
 export interface Graph {
@@ -262,6 +267,8 @@ export interface Cause { node: string; operator: string; result: string; kind: s
 export interface MovementMap {
   node: string;
   operator: string;
+  /** The nodes above it whose maps are composed with its map; none for the map of the node itself. */
+  above: string[];
   result: MappedTensor;
   /** The operands whose elements the node moves. */
   sources: MappedTensor[];

@@ -1,14 +1,16 @@
-//! Index maps of the nodes that move elements, as data and as lines of text (`notation`).
+//! Index maps of the nodes that move elements, and of chains and trees of such nodes (`merged`), as data and as lines of text (`notation`).
 
+mod merged;
 mod notation;
 
 use std::collections::BTreeSet;
 
+pub(crate) use self::merged::merged_maps;
 use self::notation::Notation;
 use crate::dim::{Dim, Scope};
-use crate::index_map::{Position, Region, RegionOrigin, Undecided, Variable};
-use crate::ir::{Fact, Facts, Model, NodeId};
-use crate::ops::{Moved, Opset, index_map_of};
+use crate::index_map::{IndexMap, Position, Region, RegionOrigin, Undecided, Variable};
+use crate::ir::{Fact, Facts, Model, Node, NodeId, ValueId};
+use crate::ops::{Opset, index_map_of};
 use crate::tensor::{DType, Tensor};
 
 /// The largest number of maps of a model.
@@ -29,6 +31,8 @@ pub struct MovementMap {
     pub node: String,
     /// Its operator.
     pub operator: String,
+    /// The nodes above it whose maps are composed with its map: none for the map of the node itself.
+    pub above: Vec<String>,
     /// The result.
     pub result: MappedTensor,
     /// The operands whose elements the node moves.
@@ -134,42 +138,49 @@ pub(crate) fn movement_maps(model: &Model, facts: &Facts) -> Vec<MovementMap> {
 /// Returns the index map of each result of a node, or the reason why it is not known; nothing for an operator that computes elements.
 pub(crate) fn maps_of_node(model: &Model, facts: &Facts, id: NodeId) -> Vec<Result<MovementMap, Undecided>> {
     let Some(node) = model.node(id) else { return Vec::new() };
-    let opset = Opset::of(model, node.graph()).version();
-    let slots = (0..node.outputs().len()).filter(|&slot| node.output(slot).is_some());
-    let map = |slot| {
-        let moved = index_map_of(model, facts, id, slot, opset)?;
-        map_of_result(model, facts, id, slot, &moved)
+    let map = |value| {
+        let (map, sources) = map_over_values(model, facts, value)?;
+        described(model, facts, (id, value), &map, &sources)
     };
-    slots.map(map).filter(|map| !matches!(map, Err(Undecided::NoMovement))).collect()
+    let maps = node.outputs().iter().flatten().map(|&value| map(value));
+    maps.filter(|map| !matches!(map, Err(Undecided::NoMovement))).collect()
 }
 
-fn map_of_result(
+/// The index map of a result of a node, and the values that are its sources.
+fn map_over_values(model: &Model, facts: &Facts, value: ValueId) -> Result<(IndexMap, Vec<ValueId>), Undecided> {
+    let id = model.value(value).producer().ok_or(Undecided::NoMovement)?;
+    let node = model.node(id).ok_or(Undecided::NoMovement)?;
+    let slot = node.outputs().iter().position(|output| *output == Some(value)).ok_or(Undecided::NoMovement)?;
+    let moved = index_map_of(model, facts, id, slot, Opset::of(model, node.graph()).version())?;
+    let sources = moved.slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands));
+    Ok((moved.map, sources.collect::<Result<_, _>>()?))
+}
+
+fn described(
     model: &Model,
     facts: &Facts,
-    id: NodeId,
-    slot: usize,
-    moved: &Moved,
+    (id, value): (NodeId, ValueId),
+    map: &IndexMap,
+    sources: &[ValueId],
 ) -> Result<MovementMap, Undecided> {
-    let scope = facts.scope();
-    let node = model.node(id).ok_or(Undecided::Operands)?;
-    let value = node.output(slot).ok_or(Undecided::Operands)?;
-    let name = |value| model.value(value).name.to_string();
-    let names: Vec<String> = moved.slots.iter().map(|&slot| node.input(slot).map_or_else(String::new, name)).collect();
+    let name = |value: ValueId| model.value(value).name.to_string();
     let dtype = facts.get(value).and_then(Fact::dtype);
-    let map = Mapped::of(scope, &moved.map, dtype)?;
-    Ok(MovementMap { node: model.describe(id), operator: node.operator(), ..map.named(name(value), names) })
+    let mapped = Mapped::of(facts.scope(), map, dtype)?;
+    let operator = model.node(id).map_or_else(String::new, Node::operator);
+    let names = sources.iter().map(|&source| name(source)).collect();
+    Ok(MovementMap { node: model.describe(id), operator, ..mapped.named(name(value), names) })
 }
 
 /// The regions of a map with numbers for open dims.
 struct Mapped<'a> {
     scope: &'a Scope,
-    map: &'a crate::index_map::IndexMap,
+    map: &'a IndexMap,
     regions: Vec<Region>,
     dtype: Option<DType>,
 }
 
 impl<'a> Mapped<'a> {
-    fn of(scope: &'a Scope, map: &'a crate::index_map::IndexMap, dtype: Option<DType>) -> Result<Self, Undecided> {
+    fn of(scope: &'a Scope, map: &'a IndexMap, dtype: Option<DType>) -> Result<Self, Undecided> {
         Ok(Mapped { scope, map, regions: map.regions(scope)?, dtype })
     }
 
@@ -211,6 +222,7 @@ impl<'a> Mapped<'a> {
         MovementMap {
             node: String::new(),
             operator: String::new(),
+            above: Vec::new(),
             result,
             sources,
             pieces,
@@ -397,3 +409,6 @@ fn element_text(element: &Tensor) -> Option<String> {
     let value = element.to_f64s()?.first().copied()?;
     Some(if element.dtype() == DType::Double { value.to_string() } else { (value as f32).to_string() })
 }
+
+#[cfg(test)]
+mod tests;

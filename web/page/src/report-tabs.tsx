@@ -108,17 +108,17 @@ export function RemainingTab({ item, report, detail, onShow, onApply }: { item: 
 const MOST_PICTURES = 60;
 
 export function MapsTab({ detail, onShow }: { detail: Detail; onShow: Show }) {
-  const one = (side: Side) => {
+  const one = (title: string, side: Side, list: Detail["maps"]["merged"]) => {
     const nodes = index(detail, side);
-    const list = detail.maps[side];
     return (
-      <section key={side}>
-        <h3>{side === "before" ? "Before" : "After"} <span class="small">{list.length}</span></h3>
+      <section>
+        <h3>{title} <span class="small">{list.length}</span></h3>
         {!list.length && <p class="hint">No node with a known index map moves elements.</p>}
         <div class="pictures">
           {list.slice(0, MOST_PICTURES).map((map) => (
             <article key={map.result.name}>
               <h4><NodeLink text={map.node} node={nodes.get(map.result.name)} side={side} onShow={onShow} /></h4>
+              {map.above.length > 0 && <p class="small">after {map.above.join(", after ")}</p>}
               <MapFigure map={map} />
             </article>
           ))}
@@ -130,7 +130,8 @@ export function MapsTab({ detail, onShow }: { detail: Detail; onShow: Show }) {
   return (
     <>
       <p class="hint">Bars are axes: operands on the left, the result on the right. Filled parts are the elements that the node reads; in the result they have the color of their operand, and hatched parts are constants. A dashed bar has a dynamic size, and shows the order of its parts only.</p>
-      <div class="two">{one("before")}{one("after")}</div>
+      <div class="two">{one("Before", "before", detail.maps.before)}{one("After", "after", detail.maps.after)}</div>
+      {detail.maps.merged.length > 0 && one("Merged by the rule movement", "before", detail.maps.merged)}
     </>
   );
 }

@@ -37,6 +37,7 @@ pub fn detail(report: &Report) -> Option<Value> {
         "maps": {
             "before": detail.maps_before.iter().map(movement).collect::<Vec<_>>(),
             "after": detail.maps_after.iter().map(movement).collect::<Vec<_>>(),
+            "merged": detail.maps_merged.iter().map(movement).collect::<Vec<_>>(),
         },
     }))
 }
@@ -160,6 +161,7 @@ fn movement(of: &MovementMap) -> Value {
     json!({
         "node": of.node,
         "operator": of.operator,
+        "above": of.above,
         "result": tensor(&of.result),
         "sources": of.sources.iter().map(tensor).collect::<Vec<_>>(),
         "lines": of.lines(),
