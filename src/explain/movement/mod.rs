@@ -185,10 +185,10 @@ impl<'a> Mapped<'a> {
     }
 
     fn named(&self, name: String, names: Vec<String>) -> MovementMap {
-        let symbols = source_symbols(names.len());
+        let notation = Notation::of(self.scope, self.map, self.regions.len() > 1);
         let mut sources: Vec<MappedTensor> = names
             .into_iter()
-            .zip(symbols)
+            .zip(notation.source_symbols())
             .zip(self.map.sources())
             .map(|((name, symbol), dims)| self.tensor(name, symbol, dims))
             .collect();
@@ -217,8 +217,7 @@ impl<'a> Mapped<'a> {
                 }
             }
         }
-        let notation = Notation::of(self.scope, self.map, &sources, self.regions.len() > 1);
-        let pieces = self.regions.iter().map(|region| notation.piece(region, self.dtype)).collect();
+        let pieces = self.regions.iter().map(|region| notation.piece(region, &sources, self.dtype)).collect();
         MovementMap {
             node: String::new(),
             operator: String::new(),
@@ -390,15 +389,6 @@ fn value_at(
         sum = sum.checked_add(weight.checked_mul(value)?)?;
     }
     Some(sum)
-}
-
-/// `data` for one source, letters for some, numbers for many.
-fn source_symbols(count: usize) -> Vec<String> {
-    match count {
-        0 | 1 => vec!["data".to_string()],
-        2..=8 => ('a'..='h').map(String::from).collect(),
-        _ => (0..count).map(|number| format!("s{number}")).collect(),
-    }
 }
 
 /// The text of one element.

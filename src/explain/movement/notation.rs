@@ -74,22 +74,36 @@ fn element(symbol: &str, rank: usize, positions: &[String]) -> String {
 pub(super) struct Notation<'a> {
     scope: &'a Scope,
     map: &'a IndexMap,
-    sources: &'a [MappedTensor],
     has_pieces: bool,
-    /// Names for variables that no dim has.
-    names: Vec<String>,
+    /// The names of dims, which no variable and no operand has.
+    used: BTreeSet<String>,
 }
 
 impl<'a> Notation<'a> {
-    pub fn of(scope: &'a Scope, map: &'a IndexMap, sources: &'a [MappedTensor], has_pieces: bool) -> Self {
+    pub fn of(scope: &'a Scope, map: &'a IndexMap, has_pieces: bool) -> Self {
         let dims = map.result().iter().chain(map.sources().iter().flatten());
-        let used: BTreeSet<String> = dims.flat_map(Dim::symbols).map(|symbol| scope.name(symbol).to_string()).collect();
-        let names = ('i'..='z').map(String::from).chain((0..).map(|number| format!("i{number}")));
-        let names = names.filter(|name| !used.contains(name)).take(crate::index_map::MOST_DIGITS).collect();
-        Notation { scope, map, sources, has_pieces, names }
+        let used = dims.flat_map(Dim::symbols).map(|symbol| scope.name(symbol).to_string()).collect();
+        Notation { scope, map, has_pieces, used }
     }
 
-    pub fn piece(&self, region: &Region, dtype: Option<DType>) -> MapPiece {
+    /// `data` for one operand, letters for some, numbers for many.
+    pub fn source_symbols(&self) -> Vec<String> {
+        let count = self.map.sources().len();
+        let letters: Vec<String> = ('a'..='h').map(String::from).filter(|name| !self.used.contains(name)).collect();
+        match count {
+            0 | 1 => vec!["data".to_string()],
+            _ if count <= letters.len() => letters,
+            _ => (0..count).map(|number| format!("s{number}")).collect(),
+        }
+    }
+
+    /// The names of variables.
+    fn names(&self) -> impl Iterator<Item = String> {
+        let names = ('i'..='z').map(String::from).chain((0..).map(|number| format!("i{number}")));
+        names.filter(|name| !self.used.contains(name))
+    }
+
+    pub fn piece(&self, region: &Region, sources: &[MappedTensor], dtype: Option<DType>) -> MapPiece {
         // Names in the order of the result. Where axes are cut, an axis has the same name in all pieces, also in those in which it is constant.
         let mut order: Vec<Option<usize>> = Vec::new();
         for position in &region.result {
@@ -102,7 +116,7 @@ impl<'a> Notation<'a> {
                 order.push(None);
             }
         }
-        let writer = Writer { notation: self, region, order: &order };
+        let writer = Writer { notation: self, region, sources, order: &order };
         let is_flat = region.result.len() != self.map.result().len();
         let is_axis = |digit: usize| {
             let is_whole = |(position, size): (&Position, &Dim)| {
@@ -146,13 +160,14 @@ fn fill_text(fill: Fill, dtype: Option<DType>) -> String {
 struct Writer<'a> {
     notation: &'a Notation<'a>,
     region: &'a Region,
+    sources: &'a [MappedTensor],
     order: &'a [Option<usize>],
 }
 
 impl Writer<'_> {
     fn name(&self, digit: usize) -> String {
         let at = self.order.iter().position(|own| *own == Some(digit));
-        at.and_then(|at| self.notation.names.get(at)).cloned().unwrap_or_else(|| "?".to_string())
+        at.and_then(|at| self.notation.names().nth(at)).unwrap_or_else(|| "?".to_string())
     }
 
     /// The least positive terms first: `2·i + 1`, `W − 1 − j`.
@@ -203,7 +218,7 @@ impl Writer<'_> {
             }
             Variable::Lookup(source, positions) => {
                 let at: Vec<String> = positions.iter().map(|position| self.position(position)).collect();
-                let source = self.notation.sources.get(*source);
+                let source = self.sources.get(*source);
                 source.map_or_else(String::new, |source| element(&source.symbol, source.axes.len(), &at))
             }
         }

@@ -77,12 +77,15 @@ fn sizes_of_0_and_1_have_no_variable() {
     assert_eq!(lines(&scope, &map("0 n")), "out has no elements");
 }
 
-/// Variables and dims have different names, and names in quotes keep their signs.
+/// Variables, operands and dims have different names, and names in quotes keep their signs.
 #[test]
-fn names_of_dims_are_no_names_of_variables() {
+fn names_of_dims_are_no_names_of_variables_and_operands() {
     let scope = Scope::new();
     let map = IndexMap::transpose(&scope, &dims(&scope, "i k"), &[1, 0]).unwrap();
     assert_eq!(lines(&scope, &map), "out[j, l] = data[l, j]");
+    let parts = [Shape::from(dims(&scope, "a")), Shape::from(dims(&scope, "c"))];
+    let concat = IndexMap::concat(&scope, &parts, 0).unwrap();
+    assert_eq!(lines(&scope, &concat), "0 ≤ i < a: out[i] = b[i]\na ≤ i < a + c: out[i] = d[i − a]");
     let named = Dim::symbol(scope.named("past-1"));
     let shape = [scope.mul(&named, &Dim::constant(2))];
     let legend = drawn(&scope, &IndexMap::identity(&scope, &shape)).legend();

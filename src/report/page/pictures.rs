@@ -38,7 +38,8 @@ pub(super) fn movement(page: &mut String, detail: &Detail) {
 
 fn picture(page: &mut String, map: &MovementMap) {
     let lines: Vec<String> = map.lines().iter().map(|line| name(line)).collect();
-    let above: String = map.above.iter().map(|node| format!(" after {}", name(node))).collect();
+    let above: Vec<String> = map.above.iter().map(|node| name(node)).collect();
+    let above = if above.is_empty() { String::new() } else { format!(" after {}", above.join(", ")) };
     let _ = writeln!(
         page,
         "<figure><figcaption><b>{}</b>{above}<br><code>{}</code><br>{}</figcaption>{}</figure>",

@@ -118,7 +118,7 @@ export function MapsTab({ detail, onShow }: { detail: Detail; onShow: Show }) {
           {list.slice(0, MOST_PICTURES).map((map) => (
             <article key={map.result.name}>
               <h4><NodeLink text={map.node} node={nodes.get(map.result.name)} side={side} onShow={onShow} /></h4>
-              {map.above.length > 0 && <p class="small">after {map.above.join(", after ")}</p>}
+              {map.above.length > 0 && <p class="small">after {map.above.join(", ")}</p>}
               <MapFigure map={map} />
             </article>
           ))}
