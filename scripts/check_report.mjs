@@ -20,7 +20,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const PACKAGES = ["playwright-core@1.65.1", "axe-core@4.14.1"];
-const WIDTHS = [390, 768, 1440];
+const WIDTHS = [360, 768, 1920];
 const SCHEMES = ["light", "dark"];
 const MOST_BYTES = 2_000_000;
 

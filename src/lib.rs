@@ -143,7 +143,10 @@ pub use check::{Checked, Culprit, Difference};
 pub use error::{Error, ErrorKind};
 #[doc(hidden)]
 pub use explain::shell_word;
-pub use explain::{Cause, CauseKind, Explanation, FailedPremise, OpenSize, RuleAtNode, RuleExplanation, Suggestion};
+pub use explain::{
+    Cause, CauseKind, Density, Explanation, FailedPremise, MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor,
+    MovementMap, OpenSize, RuleAtNode, RuleExplanation, Suggestion,
+};
 #[cfg(feature = "seeded-faults")]
 #[doc(hidden)]
 pub use ir::faults;
@@ -153,9 +156,9 @@ pub use onnx::{ExternalData, MissingData, ModelSink, OpenOptions, SaveOptions, S
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
-    AxisTaken, Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
-    LargeTensor, LeftOut, MacCount, Move, MovedAxis, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse,
-    SliceTaken, Span, inspection_text, operator_table, rule_table, rule_text,
+    Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
+    LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, inspection_text,
+    operator_table, rule_table, rule_text,
 };
 #[doc(hidden)]
 pub use rewrite::meant as nearest_name;

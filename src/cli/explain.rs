@@ -22,8 +22,8 @@ pub(super) struct Explain {
     /// Print why RULE does not apply: for each remaining node that has the pattern of RULE, the first premise that fails.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["names", "trials"])]
     rule: Option<String>,
-    /// With --rule: only the node of this name, or the node that computes a tensor of this name.
-    #[arg(long, value_name = "NODE", requires = "rule")]
+    /// Explain the node of this name, or the node that computes a tensor of this name. With --rule: only why RULE does not apply to this node.
+    #[arg(long, value_name = "NODE")]
     node: Option<String>,
     /// Format of the explanation.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
@@ -54,13 +54,14 @@ impl Explain {
                 Format::Text => super::tell(&super::printable(&explanation.to_string())),
             };
         }
-        let (report, explanation) = model.explain(&options, &self.names, self.trials)?;
+        let names: Vec<String> = self.names.into_iter().chain(self.node).collect();
+        let (report, explanation) = model.explain(&options, &names, self.trials)?;
         if self.report == Format::Json {
             let told = explanation.json(&report, &self.model.to_string_lossy());
             return super::tell(&format!("{told}\n"));
         }
         let mut told = explanation.to_string();
-        if self.names.is_empty() {
+        if names.is_empty() {
             told.push_str(&format!("\nRules, passes and notes:\n{}", report.explanation()));
         }
         super::tell(&super::printable(&told))

@@ -9,6 +9,7 @@
 //! | `supposition` | what could be known of the inputs, by the questions that the prover could not answer |
 //! | `search` | folds again under such suppositions, and keeps those that change something |
 //! | `place` | answers for one node, tensor or size |
+//! | `movement` | describes the index maps of nodes that move elements |
 //! | `misses` | names the premise of a rule that fails at each remaining node |
 //! | `text` | writes all of it down |
 //!
@@ -16,6 +17,7 @@
 
 mod cause;
 mod misses;
+mod movement;
 mod place;
 mod reach;
 mod search;
@@ -32,11 +34,13 @@ use crate::passes::{Options, Outcome, RunError};
 pub use cause::{Cause, CauseKind};
 pub(crate) use misses::NoAttempt;
 pub use misses::{FailedPremise, RuleAtNode, RuleExplanation};
+pub use movement::{Density, MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor, MovementMap};
 pub use search::Suggestion;
 pub use sizes::OpenSize;
 pub use supposition::shell_word;
 
 pub(crate) use misses::explain_rule;
+pub(crate) use movement::{merged_maps, movement_maps};
 use place::answers;
 use reach::Reaches;
 use search::Search;
@@ -60,6 +64,8 @@ pub struct Explanation {
     pub sizes: Vec<OpenSize>,
     /// What was asked about by name, and the answer: several lines.
     pub answers: Vec<(String, String)>,
+    /// The index maps of the results of the nodes that were asked about.
+    pub maps: Vec<MovementMap>,
 }
 
 /// What an explanation is made from.
@@ -113,8 +119,9 @@ pub(crate) fn explain(folded: &Folded<'_>, names: &[String], trials: usize) -> R
         causes,
         sizes,
         answers: Vec::new(),
+        maps: Vec::new(),
     };
-    explanation.answers = answers(folded, &candidates, &reaches, &explanation, names)?;
+    (explanation.answers, explanation.maps) = answers(folded, &candidates, &reaches, &explanation, names)?;
     Ok(explanation)
 }
 

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use super::cause::{View, cause};
+use super::movement::maps_of_node;
 use super::reach::Reaches;
 use super::search::key;
 use super::supposition::{Candidates, Size};
-use super::{Explanation, Folded, NoPlace};
+use super::{Explanation, Folded, MovementMap, NoPlace};
 use crate::dim::{Dim, Symbol};
 use crate::ir::text::type_text;
 use crate::ir::{DeclaredType, DimClaim, Fact, Model, NodeId, ValueId};
@@ -96,19 +97,21 @@ pub(super) fn answers(
     reaches: &Reaches,
     explanation: &Explanation,
     names: &[String],
-) -> Result<Vec<(String, String)>, NoPlace> {
+) -> Result<(Vec<(String, String)>, Vec<MovementMap>), NoPlace> {
     let view = View { model: folded.model, facts: &folded.outcome.facts, reaches };
-    let answer = |name: &String| {
+    let mut maps = Vec::new();
+    let mut answer = |name: &String| {
         let text = match find(folded, candidates, name)? {
             Place::Size(size) => of_size(&view, explanation, &size),
             Place::Written(value, dim) => of_written(folded, &view, name, value, dim.as_ref()),
-            Place::Node(id) => of_node(folded, &view, explanation, id),
+            Place::Node(id) => of_node(folded, &view, explanation, id, &mut maps),
             Place::Value(value) => of_value(&view, value),
             Place::Gone(described) => of_gone(folded, name, &described),
         };
         Ok((name.clone(), text))
     };
-    names.iter().map(answer).collect()
+    let answers = names.iter().map(&mut answer).collect::<Result<_, NoPlace>>()?;
+    Ok((answers, maps))
 }
 
 fn of_size(view: &View<'_>, explanation: &Explanation, size: &Size) -> String {
@@ -174,7 +177,13 @@ fn chain(text: &mut String, chain: &[String]) {
     }
 }
 
-fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: NodeId) -> String {
+fn of_node(
+    folded: &Folded<'_>,
+    view: &View<'_>,
+    explanation: &Explanation,
+    id: NodeId,
+    maps: &mut Vec<MovementMap>,
+) -> String {
     let Some((node, cause)) = view.model.node(id).zip(cause(folded, view.reaches, id)) else { return String::new() };
     let mut text = format!("{}: {}\n", cause.node, cause.reason);
     chain(&mut text, &cause.chain);
@@ -184,6 +193,16 @@ fn of_node(folded: &Folded<'_>, view: &View<'_>, explanation: &Explanation, id: 
         let _ = writeln!(text, "  result '{}': {ty}", view.name(value));
         let dims = view.facts.get(value).and_then(Fact::shape).into_iter().flatten();
         open.extend(dims.flat_map(|dim| view.reaches.open(dim)));
+    }
+    for map in maps_of_node(view.model, view.facts, id) {
+        match map {
+            Ok(map) => {
+                let _ = writeln!(text, "  index map: {}", map.legend());
+                map.lines().iter().for_each(|line| _ = writeln!(text, "    {line}"));
+                maps.push(map);
+            }
+            Err(undecided) => _ = writeln!(text, "  index map not known: {}", undecided.question(view.scope())),
+        }
     }
     open_sizes_of(view, open, &mut text);
     let own = key(view.model, node);

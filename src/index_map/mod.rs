@@ -43,6 +43,7 @@ mod inverse;
 mod join;
 mod places;
 mod refine;
+mod regions;
 mod tables;
 mod undecided;
 mod write;
@@ -51,6 +52,7 @@ pub use construct::{BlockMode, PadMode, Selected};
 pub use evaluate::{Binding, Element};
 pub use form::{Fill, IndexMap, MOST_DIGITS, MOST_ENTRIES, MOST_PIECES, Shape};
 pub use places::{Origin, Run};
+pub use regions::{Position, Region, RegionDigit, RegionOrigin, Variable};
 pub use undecided::Undecided;
 pub use write::{Allowed, AxisRange, Movement, Operand, Program, Step};
 

@@ -6,13 +6,13 @@ use crate::clock::Instant;
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
-use crate::explain::{self, Explanation, Folded, RuleExplanation};
+use crate::explain::{self, Explanation, Folded, RuleExplanation, merged_maps, movement_maps};
 use crate::ir::{Data, Model};
 use crate::onnx::{self, Source};
 use crate::passes::{self, Options, Outcome, RunError, Shapes};
 use crate::report::{
     Census, Detail, Drawing, Inspected, Inspection, Interface, LeftOut, Note, Report, author_names, input_names,
-    inspect, moves, slices_taken,
+    inspect,
 };
 use crate::slicing::SliceRule;
 use crate::stated::Said;
@@ -46,15 +46,13 @@ impl OnnxModel {
         let before = if options.page { Some(self.inspect(options)?) } else { None };
         let (mut inferred, infers) = (original.clone(), options.clone().fold(false).stop_after(0));
         let outcome = passes::run(&mut inferred, Rc::new(Scope::new()), &infers, bytes, watch)?;
-        detail.slices_before = slices_taken(&inferred, &outcome.facts);
-        (detail.inferred, detail.moves_before) = (Drawing::of(&inferred), moves(&inferred, &outcome.facts));
+        (detail.inferred, detail.maps_before) = (Drawing::of(&inferred), movement_maps(&inferred, &outcome.facts));
         if options.page {
             self.scope.note_doubts();
         }
         let recording = options.clone().detailed(true);
         let mut report = self.fold_noting(&recording, watch, &mut |model, outcome, work| {
-            detail.slices_after = slices_taken(model, &outcome.facts);
-            detail.moves_after = moves(model, &outcome.facts);
+            detail.maps_after = movement_maps(model, &outcome.facts);
             let folded = Folded { original: &original, model, outcome, options, bytes, work };
             if options.page {
                 let explanation = explain::explain(&folded, &[], PAGE_TRIALS)?;
@@ -65,6 +63,9 @@ impl OnnxModel {
             Ok(())
         })?;
         detail.after = Drawing::of(&self.model);
+        let merged =
+            report.edits.iter().filter(|edit| edit.name == "movement").filter_map(|edit| edit.place.as_deref());
+        detail.maps_merged = merged_maps(&inferred, &outcome.facts, &merged.collect::<Vec<_>>());
         if let Some(before) = before {
             // Numbers are written into the inputs by now, and an assumption about a dim that became a number names nothing.
             let after = self.inspect(options).or_else(|_| {

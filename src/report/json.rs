@@ -9,12 +9,15 @@ use super::{
     Census, DataFile, Detail, DynamicDim, Figure, FunctionInfo, Inspection, LargeTensor, Note, Parameters, Port,
     Report, RuleUse,
 };
-use crate::explain::{Cause, Explanation, FailedPremise, OpenSize, RuleAtNode, RuleExplanation, Suggestion};
+use crate::explain::{
+    Cause, Explanation, FailedPremise, MapDigit, MapPiece, MappedTensor, MovementMap, OpenSize, RuleAtNode,
+    RuleExplanation, Suggestion,
+};
 use crate::onnx::MissingData;
 use crate::passes::{LastEdit, PassRun};
 
 /// The version of the schema.
-const VERSION: &str = "1.2";
+const VERSION: &str = "1.3";
 
 impl Report {
     /// The report as a JSON object on one line, `model` being the name it is told under. docs/report.md has the schema.
@@ -194,6 +197,31 @@ fn explanation(explanation: &Explanation, report: &Report, model: &str) -> Value
         "open_sizes": explanation.sizes.iter().map(size).collect::<Vec<_>>(),
         "missing_data": report.missing_data.iter().map(missing).collect::<Vec<_>>(),
         "answers": explanation.answers.iter().map(answer).collect::<Vec<_>>(),
+        "maps": explanation.maps.iter().map(movement).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
+    })
+}
+
+fn movement(map: &MovementMap) -> Value {
+    let tensor = |of: &MappedTensor| {
+        let sizes: Vec<&str> = of.axes.iter().map(|axis| axis.size.as_str()).collect();
+        json!({ "name": of.name, "symbol": of.symbol, "shape": sizes })
+    };
+    let digit = |of: &MapDigit| json!({ "name": of.name, "start": of.start, "end": of.end });
+    let piece = |of: &MapPiece| {
+        json!({
+            "digits": of.digits.iter().map(digit).collect::<Vec<_>>(),
+            "to": of.to,
+            "source": of.source,
+            "from": of.from,
+        })
+    };
+    json!({
+        "node": map.node,
+        "operator": map.operator,
+        "result": tensor(&map.result),
+        "sources": map.sources.iter().map(tensor).collect::<Vec<_>>(),
+        "pieces": map.pieces.iter().map(piece).collect::<Vec<_>>(),
+        "lines": map.lines(),
     })
 }

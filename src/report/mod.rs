@@ -1,23 +1,21 @@
 //! What was done and why, as data, and how it is shown; and what can be done.
 
 mod census;
-mod cuts;
 mod diff;
 mod drawing;
 mod inspect;
 #[cfg(feature = "json")]
 mod json;
-mod moves;
+mod markup;
 mod operators;
 mod page;
+mod picture;
 mod rules;
 mod table;
 mod timings;
 
 pub use census::{Census, Port};
 pub(crate) use census::{Interface, author_names, input_names};
-pub(crate) use cuts::slices_taken;
-pub use cuts::{AxisTaken, SliceTaken, Span};
 pub(crate) use diff::diff;
 pub use drawing::{Drawing, DrawingForm, DrawnNode, NotDrawn};
 pub use inspect::{
@@ -25,8 +23,6 @@ pub use inspect::{
     inspection_text,
 };
 pub(crate) use inspect::{Inspected, inspect};
-pub(crate) use moves::moves;
-pub use moves::{Move, MovedAxis};
 pub use operators::operator_table;
 pub use rules::{rule_table, rule_text};
 
@@ -34,7 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
-use crate::explain::{Cause, Suggestion};
+use crate::explain::{Cause, MovementMap, Suggestion};
 use crate::onnx::MissingData;
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun, peak_memory, record};
@@ -111,16 +107,14 @@ pub struct Detail {
     pub before: Drawing,
     /// The model as it is.
     pub after: Drawing,
-    /// What its Slices took.
-    pub slices_before: Vec<SliceTaken>,
-    /// The same for those that are left.
-    pub slices_after: Vec<SliceTaken>,
     /// The model as it was, with the types that are inferred before anything is folded.
     pub inferred: Drawing,
-    /// Slices, strided slices, Gathers, Pads and Transposes of the original.
-    pub moves_before: Vec<Move>,
-    /// The same nodes of the result.
-    pub moves_after: Vec<Move>,
+    /// The index maps of the original's nodes that move elements: the first 1,000 that are known.
+    pub maps_before: Vec<MovementMap>,
+    /// The same for the nodes of the result.
+    pub maps_after: Vec<MovementMap>,
+    /// The composed index maps of the original's nodes at which the rule `movement` merged nodes.
+    pub maps_merged: Vec<MovementMap>,
     /// The reason for each remaining node.
     pub causes: Vec<Cause>,
     /// Assumptions about the inputs that allow further folding, collected with [`Options::page`](crate::Options).

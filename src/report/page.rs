@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `overview` | figures before and after, origin and inputs of the model, suggestions |
 //! | `edits` | operators, rules, passes, notes and the remaining nodes |
-//! | `pictures` | a picture of each Slice |
+//! | `pictures` | the index map of each node that moves elements |
 //! | `script.js` | the table of nodes, the graph around a node, the copy buttons |
 //!
 //! A model file chooses names and types. In markup every character with a meaning is escaped. The data for the script are JSON without `<`, so
@@ -19,11 +19,12 @@ use std::fmt::Write as _;
 
 use rustc_hash::FxHashMap;
 
+use super::markup::escaped;
 use super::{Detail, DrawnNode, Report};
 
 impl Report {
     /// Returns the report as one HTML page: figures before and after, suggestions, operators, the edits of each rule, the reason for each
-    /// remaining node, every Slice, and the graph. `title` is the name of the model, and `command` the command line that made the report.
+    /// remaining node, the index maps of nodes that move elements, and the graph. `title` is the name of the model, and `command` the command line that made the report.
     /// The report must be made with [`Options::page`](crate::Options) or [`Options::detailed`](crate::Options), which leaves out figures and
     /// suggestions; otherwise the result is `None`.
     pub fn page(&self, title: &str, command: &str) -> Option<String> {
@@ -34,7 +35,7 @@ impl Report {
         self.operators(&mut page);
         self.rules(&mut page);
         edits::remaining(&mut page, detail);
-        pictures::slices(&mut page, detail);
+        pictures::movement(&mut page, detail);
         graphs(&mut page);
         let _ = write!(page, "<script type=\"application/json\" id=\"data\">{}</script>\n<script>", data(detail));
         page.push_str(include_str!("page/script.js"));
@@ -50,7 +51,7 @@ const SECTIONS: [(&str, &str); 8] = [
     ("operators", "Operators"),
     ("rules", "Rules and passes"),
     ("remaining", "Remaining nodes"),
-    ("slices", "Slices"),
+    ("movement", "Data movement"),
     ("nodes", "Nodes"),
     ("graph", "Graph"),
 ];
@@ -61,10 +62,11 @@ fn head(page: &mut String, title: &str) {
         page,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}: folded</title>\n<style>{}</style></head>\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}: folded</title>\n<style>{}{}</style></head>\n\
          <body><a class=\"skip\" href=\"#nodes\">To the table of nodes</a>\n<header><h1>{}</h1>\n<nav aria-label=\"Sections\"><ul>",
         escaped(file),
         include_str!("page/style.css"),
+        include_str!("picture.css"),
         name(file),
     );
     for (id, title) in SECTIONS {
@@ -218,30 +220,12 @@ fn word(text: &str) -> String {
     written + &escaped(rest)
 }
 
-/// Escapes text for markup, attributes included. Control characters become the replacement character.
-fn escaped(text: &str) -> String {
-    let mut written = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => written.push_str("&amp;"),
-            '<' => written.push_str("&lt;"),
-            '>' => written.push_str("&gt;"),
-            '"' => written.push_str("&quot;"),
-            '\'' => written.push_str("&#39;"),
-            letter if letter.is_control() => written.push('\u{fffd}'),
-            letter => written.push(letter),
-        }
-    }
-    written
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::json_string;
 
     #[test]
-    fn characters_with_a_meaning_are_escaped() {
-        assert_eq!(escaped("</script><b a='\"&\u{1}"), "&lt;/script&gt;&lt;b a=&#39;&quot;&amp;\u{fffd}");
+    fn data_contain_no_markup() {
         assert_eq!(json_string("</script>\"\\\n\u{2028}é"), "\"\\u003c/script\\u003e\\\"\\\\\\u000a\\u2028é\"");
     }
 }

@@ -50,7 +50,7 @@ fn the_page_is_whole_and_needs_nothing_beside_it() {
         let (begins, ends) = balance(&page, element);
         assert!(begins == ends && begins > 0, "<{element}> begins {begins} times and ends {ends} times");
     }
-    for part in ["summary", "suggestions", "operators", "rules", "remaining", "slices", "nodes", "graph"] {
+    for part in ["summary", "suggestions", "operators", "rules", "remaining", "movement", "nodes", "graph"] {
         assert!(page.contains(&format!("<section id=\"{part}\" aria-labelledby=\"{part}-title\">")), "{part}");
         assert!(page.contains(&format!("href=\"#{part}\"")), "nothing leads to {part}");
     }
@@ -184,7 +184,13 @@ fn the_page_is_written_to_its_file_and_the_model_to_its_own() {
     assert!(OnnxModel::open(folder.path().join("model.folded.onnx")).is_ok());
 }
 
-/// Sizes that are symbols have no picture to scale unless the share is the same for all of them.
+/// The part of a page about data movement.
+fn movement(page: &str) -> &str {
+    let section = page.split_once("<section id=\"movement\"").expect("the index maps").1;
+    section.split_once("</section>").expect("its end").0
+}
+
+/// Axes of open sizes show the order of their parts: no proportion, and no number that stands for the size.
 #[test]
 fn pictures_of_open_sizes_invent_no_numbers() {
     let folder = TempDir::new().expect("a folder");
@@ -200,16 +206,42 @@ fn pictures_of_open_sizes_invent_no_numbers() {
     }";
     let model = written(&folder, source).to_string_lossy().into_owned();
     let page = told(&[&model, "-o", "/dev/null", "--report", "html", "--no-config"]);
-    let after = page.split_once("after folding</h3>").expect("the Slices").1;
-    assert!(after.contains("<div class=\"bar open\"><span></span><i></i></div>"), "{after}");
-    assert!(after.contains("style=\"left:25.00%;width:75.00%\""), "{after}");
-    assert!(after.contains("style=\"left:0.00%;width:50.00%\""), "{after}");
-    let slices = page
-        .split_once("<section id=\"slices\"")
-        .and_then(|(_, rest)| rest.split_once("</section>"))
-        .expect("the Slices")
-        .0;
-    assert!(!slices.contains("64"), "{slices}");
+    let section = movement(&page);
+    assert!(section.contains("out[i, j] = data[i, j + 2]"), "{section}");
+    // Two of eight elements are left out. Of an open axis, a part is taken.
+    assert!(section.contains("x=\"25.00%\" y=\"0\" width=\"75.00%\""), "{section}");
+    assert!(
+        section.contains("x=\"0.00%\" y=\"0\" width=\"50.00%\" height=\"14\"/><rect class=\"axis open\""),
+        "{section}"
+    );
+    assert!(!section.contains("5040"), "{section}");
+}
+
+#[test]
+fn pieces_have_the_colors_of_their_operands() {
+    let folder = TempDir::new().expect("a folder");
+    let source = "g (float[2,n] x, float[6,n] y) => (c, p, t) <int64[4] pads = {1, 0, 1, 0}> {
+        c = Concat <axis = 0> (x, y)
+        p = Pad (x, pads)
+        t = Transpose <perm = [1, 0]> (x)
+    }";
+    let model = written(&folder, source).to_string_lossy().into_owned();
+    let page = told(&[&model, "-o", "/dev/null", "--report", "html", "--no-config"]);
+    let section = movement(&page);
+    for part in [
+        "0 ≤ i &lt; 2: out[i, j] = a[i, j]<br>2 ≤ i &lt; 8: out[i, j] = b[i − 2, j]",
+        // The first quarter of the result is x, the rest is y.
+        "<rect class=\"all source0\" x=\"0.00%\" y=\"0\" width=\"25.00%\"",
+        "<rect class=\"all source1\" x=\"25.00%\" y=\"0\" width=\"75.00%\"",
+        // Pad adds a row on each side of two.
+        "<line class=\"constant\" x1=\"0.00%\" x2=\"25.00%\"",
+        "<line class=\"constant\" x1=\"75.00%\" x2=\"100.00%\"",
+        "out[i, j] = data[j, i]",
+    ] {
+        assert!(section.contains(part), "{part} is not in\n{section}");
+    }
+    // Each axis of Concat is connected from both operands, and Transpose crosses.
+    assert_eq!(section.matches("<line class=\"link source1\"").count(), 4, "{section}");
 }
 
 /// A terminal shows no HTML; a pipe and a file do.
@@ -237,6 +269,38 @@ fn the_page_does_not_go_to_a_terminal() {
     let done = program().args(stream).stderr(terminal()).output().expect("the binary starts");
     assert!(done.status.code() == Some(2) && done.stdout.is_empty());
     assert!(program().args(stream).output().expect("the binary starts").stderr.starts_with(b"<!doctype html>"));
+}
+
+#[test]
+fn explain_prints_the_index_map_of_a_node() {
+    let folder = TempDir::new().expect("a folder");
+    let source = "g (float[n,w] x, float[m,w] y, int64 k) => (c, s, r) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] end = {9223372036854775807}, int64[1] two = {2}> {
+        c = Concat <axis = 0> (x, y)
+        s = Slice (x, one, end, one, two)
+        first = Unsqueeze (k, zero)
+        r = Slice (y, first, end, zero)
+    }";
+    let model = written(&folder, source).to_string_lossy().into_owned();
+    let asked = |more: &[&str]| told(&[&["explain", &model, "--trials", "0", "--no-config"], more].concat());
+    let printed = asked(&["c"]);
+    for line in [
+        "  index map: out = 'c' [n + m, w]; a = 'x' [n, w]; b = 'y' [m, w]\n",
+        "    0 ≤ i < n: out[i, j] = a[i, j]\n",
+        "    n ≤ i < n + m: out[i, j] = b[i − n, j]\n",
+    ] {
+        assert!(printed.contains(line), "{line} is not in\n{printed}");
+    }
+    assert!(asked(&["--node", "s"]).contains("    out[i, j] = data[i, 2·j + 1]\n"));
+    assert!(asked(&["r"]).contains(
+        "  index map not known: shapes or contents of operands that determine the positions are not known\n"
+    ));
+    let told: serde_json::Value = serde_json::from_str(&asked(&["c", "--report", "json"])).expect("it is JSON");
+    let map = &told["maps"][0];
+    assert_eq!(map["sources"][1], serde_json::json!({ "name": "y", "symbol": "b", "shape": ["m", "w"] }));
+    let digits =
+        serde_json::json!([{ "name": "i", "start": "n", "end": "n + m" }, { "name": "j", "start": "0", "end": "w" }]);
+    let piece = serde_json::json!({ "digits": digits, "to": ["i", "j"], "source": 1, "from": ["i − n", "j"] });
+    assert_eq!(map["pieces"][1], piece);
 }
 
 #[test]

@@ -221,8 +221,114 @@ export interface Detail {
   before: Graph;
   after: Graph;
   causes: Cause[];
-  /** What nodes that move elements take, in the main graph. */
-  taken: { before: Taken[]; after: Taken[] };
+  /** The index maps of nodes that move elements: the first 1,000 that are known. */
+  maps: {
+    before: MovementMap[];
+    after: MovementMap[];
+    /** Composed maps: chains and trees of the model before that the rule `movement` merged. */
+    merged: MovementMap[];
+  };
+}
+
+export interface Graph {
+  inputs: Port[];
+  outputs: Port[];
+  initializers: (Port & { bytes: number })[];
+  /** In an order to compute in. Nodes of subgraphs follow the node that holds them. */
+  nodes: GraphNode[];
+}
+
+export interface Port { name: string; type: string }
+
+export interface GraphNode {
+  operator: string;
+  name: string;
+  /** As in `edits[].place` and `causes[].node`. */
+  label: string;
+  /** Values that it reads, those of its subgraphs included. */
+  inputs: string[];
+  outputs: Port[];
+  attributes: Record<string, string>;
+  /** The index of the node whose subgraph holds it. */
+  parent?: number;
+  /** The parts of its name before the last one. */
+  scope: string[];
+  /** What became of it. Nodes are matched by their results, then by name and operator. */
+  status: "unchanged" | "changed" | "removed" | "new";
+  /** The index of the same node in the other graph. */
+  counterpart?: number;
+  /** Indices of `report.edits` that removed, changed or made it, as far as they name it. */
+  edits: number[];
+}
+
+export interface Cause { node: string; operator: string; result: string; kind: string; reason: string; chain: string[] }
+
+/** Which element of which operand, or which constant, each element of a result is. */
+export interface MovementMap {
+  node: string;
+  operator: string;
+  /** The nodes above it whose maps are composed with its map; none for the map of the node itself. */
+  above: string[];
+  result: MappedTensor;
+  /** The operands whose elements the node moves. */
+  sources: MappedTensor[];
+  /** A line for each piece: `n ≤ i < n + m: out[i, j] = b[i − n, j]`. */
+  lines: string[];
+  /** A picture of the same as an SVG element without styles. */
+  svg: string;
+}
+
+export interface MappedTensor {
+  name: string;
+  /** The symbol in the lines. */
+  symbol: string;
+  shape: string[];
+}
+
+/** docs/report.md of the project describes the fields. */
+export interface Report {
+  schema: string;
+  program: { name: string; version: string };
+  model: string;
+  files: { path: string; bytes: number }[];
+  missing_data: { location: string; tensors: number; looked_in: string[] }[];
+  before: Census;
+  after: Census;
+  inputs: { name: string; before: string; after: string }[];
+  outputs: { name: string; before: string; after: string }[];
+  rounds: number;
+  seconds: number;
+  rules: { name: string; edits: number; sentence: string; law: string; exact: boolean }[];
+  edits: { rule: string; place: string | null }[];
+  values: { name: string; before: string | null; after: string | null }[];
+  size_nodes: number;
+  shapes_left_out: { shapes: number; reason: string } | null;
+  label_relations: string[];
+  passes: { name: string; runs: number; edits: number; seconds: number }[];
+  notes: { kind: string; place: string; reason: string }[];
+  /** With `detailed`. */
+  detail?: Detail;
+}
+
+export interface Census {
+  nodes: number;
+  operators: Record<string, number>;
+  unknown_operators: Record<string, number>;
+  initializers: number;
+  tensors: number;
+  shapes_known: number;
+  shapes_with_our_names: number;
+  bytes: number | null;
+  external_bytes: number | null;
+}
+
+export interface Detail {
+  /** The model before, with inferred types. */
+  before: Graph;
+  after: Graph;
+  causes: Cause[];
+  /** The index maps of nodes that move elements: the first 1,000 that are known. */
+  maps: { before: MovementMap[]; after: MovementMap[] };
 }
 
 export interface Graph {

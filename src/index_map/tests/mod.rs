@@ -3,6 +3,7 @@
 mod constructors;
 mod examples;
 mod plain;
+mod regions;
 mod writer;
 
 use plain::{Array, Random, draw, draw_shape};
@@ -22,7 +23,7 @@ fn evaluated(scope: &Scope, map: &IndexMap, sizes: &[(&str, i64)], chain: &dyn s
 
 #[test]
 fn the_map_of_a_chain_is_the_composition_of_its_maps() {
-    let (mut decided, mut undecided) = (0, 0);
+    let (mut decided, mut undecided, mut aligned) = (0, 0, 0);
     for seed in 0..1500 {
         let mut random = Random(seed);
         random.below(9);
@@ -66,6 +67,8 @@ fn the_map_of_a_chain_is_the_composition_of_its_maps() {
                     break;
                 }
             }
+            let regions = map.regions(&scope).ok();
+            aligned += usize::from(regions.is_some());
             for (array, sizes) in arrays.iter().zip(&sizes) {
                 let shape: Vec<i64> = map.result().iter().map(|dim| value(sizes, dim)).collect();
                 assert_eq!(shape, array.shape, "seed {seed}: {source:?} {chain:?} at {sizes:?}");
@@ -74,9 +77,14 @@ fn the_map_of_a_chain_is_the_composition_of_its_maps() {
                     array.data,
                     "seed {seed}: {source:?} {chain:?} at {sizes:?}: {map:?}"
                 );
+                if let Some(regions) = &regions {
+                    let elements = regions::elements(&map, regions, &|dim| value(sizes, dim));
+                    assert_eq!(elements, array.data, "seed {seed}: {chain:?} at {sizes:?}: {regions:?} of {map:?}");
+                }
             }
         }
     }
-    println!("{decided} decided, {undecided} undecided");
+    println!("{decided} decided, {undecided} undecided, {aligned} with regions");
+    assert!(aligned * 20 > decided * 19, "{aligned} of {decided} have regions");
     assert!(undecided * 20 < decided, "{decided} decided, {undecided} undecided");
 }

@@ -65,7 +65,7 @@ impl Array {
     }
 }
 
-fn indices(mut position: i64, shape: &[i64]) -> Vec<i64> {
+pub fn indices(mut position: i64, shape: &[i64]) -> Vec<i64> {
     let mut found = vec![0; shape.len()];
     for (at, size) in found.iter_mut().zip(shape).rev() {
         *at = position % size;

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use super::super::markup::escaped;
 use super::super::{Census, Detail, Report};
-use super::{TABLE_END, collapsed, escaped, name, section, table};
+use super::{TABLE_END, collapsed, name, section, table};
 use crate::explain::CauseKind;
 use crate::passes::record;
 

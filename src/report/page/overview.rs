@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::super::inspect::{Units, bytes, figure, grouped};
+use super::super::markup::escaped;
 use super::super::{Detail, Figure, Inspection, Parameters, Port, Report};
-use super::{TABLE_END, collapsed, escaped, flags, name, section, table};
+use super::{TABLE_END, collapsed, flags, name, section, table};
 use crate::explain::Suggestion;
 
 /// The number of inputs, outputs, dims and suggestions that are shown at once.

@@ -1,11 +1,11 @@
 // The tables of the report.
 
-import type { Cause, Detail, Options, Report, Taken } from "onnx-slice-fold";
+import type { Cause, Detail, Options, Report } from "onnx-slice-fold";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Place, Side } from "./graph/graphs";
 import { Rule } from "./graph/panel";
 import { Icon } from "./icons";
-import { TakenFigure } from "./pictures";
+import { MapFigure } from "./pictures";
 import { explain, type Item } from "./store";
 import { Suggestions } from "./suggestions";
 import { Table } from "./table";
@@ -107,20 +107,19 @@ export function RemainingTab({ item, report, detail, onShow, onApply }: { item: 
 
 const MOST_PICTURES = 60;
 
-export function TakenTab({ detail, onShow }: { detail: Detail; onShow: Show }) {
-  const one = (side: Side) => {
+export function MapsTab({ detail, onShow }: { detail: Detail; onShow: Show }) {
+  const one = (title: string, side: Side, list: Detail["maps"]["merged"]) => {
     const nodes = index(detail, side);
-    const list = detail.taken[side];
     return (
-      <section key={side}>
-        <h3>{side === "before" ? "Before" : "After"} <span class="small">{list.length}</span></h3>
-        {!list.length && <p class="hint">No Slice, StridedSlice, Gather, Pad or Transpose.</p>}
+      <section>
+        <h3>{title} <span class="small">{list.length}</span></h3>
+        {!list.length && <p class="hint">No node with a known index map moves elements.</p>}
         <div class="pictures">
-          {list.slice(0, MOST_PICTURES).map((taken: Taken) => (
-            <article key={taken.result}>
-              <h4><NodeLink text={taken.node} node={nodes.get(taken.result)} side={side} onShow={onShow} /></h4>
-              <p class="small">of <code>{taken.data}</code></p>
-              <TakenFigure taken={taken} />
+          {list.slice(0, MOST_PICTURES).map((map) => (
+            <article key={map.result.name}>
+              <h4><NodeLink text={map.node} node={nodes.get(map.result.name)} side={side} onShow={onShow} /></h4>
+              {map.above.length > 0 && <p class="small">after {map.above.join(", ")}</p>}
+              <MapFigure map={map} />
             </article>
           ))}
         </div>
@@ -128,7 +127,13 @@ export function TakenTab({ detail, onShow }: { detail: Detail; onShow: Show }) {
       </section>
     );
   };
-  return <div class="two">{one("before")}{one("after")}</div>;
+  return (
+    <>
+      <p class="hint">Bars are axes: operands on the left, the result on the right. Filled parts are the elements that the node reads; in the result they have the color of their operand, and hatched parts are constants. A dashed bar has a dynamic size, and shows the order of its parts only.</p>
+      <div class="two">{one("Before", "before", detail.maps.before)}{one("After", "after", detail.maps.after)}</div>
+      {detail.maps.merged.length > 0 && one("Merged by the rule movement", "before", detail.maps.merged)}
+    </>
+  );
 }
 
 export function EditsTab({ report, detail, onShow }: { report: Report; detail: Detail; onShow: Show }) {

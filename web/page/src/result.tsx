@@ -6,7 +6,7 @@ import { CheckTab } from "./check";
 import { Graphs, type Place } from "./graph/graphs";
 import { Icon } from "./icons";
 import { commandLine } from "./options";
-import { EditsTab, RemainingTab, SummaryTab, TakenTab, ValuesTab } from "./report-tabs";
+import { EditsTab, MapsTab, RemainingTab, SummaryTab, ValuesTab } from "./report-tabs";
 import { apply, explainNames, explainRule, type Item } from "./store";
 import { Tabs } from "./tabs";
 import { bytes, count, duration } from "./text";
@@ -32,7 +32,7 @@ export function Result({ item, folded, isStale }: { item: Item; folded: Folded; 
   const tabs = [
     { id: "graph", label: "Graph" },
     { id: "remaining", label: "Remaining nodes", badge: String(report.after.nodes) },
-    { id: "taken", label: "Slices", badge: String(detail.taken.before.length) },
+    { id: "maps", label: "Data movement", badge: String(detail.maps.before.length) },
     { id: "edits", label: "Edits", badge: String(report.edits.length) },
     { id: "values", label: "Values" },
     { id: "summary", label: "Operators" },
@@ -46,7 +46,7 @@ export function Result({ item, folded, isStale }: { item: Item; folded: Folded; 
       <Tabs label="Views of the result" tabs={tabs} current={tab} onChange={setTab}>
         {tab === "graph" && <Graphs key={item.id} report={report} detail={detail} place={place} onPlace={setPlace} explain={{ names: (names) => explainNames(item.id, names), rule: (rule, node) => explainRule(item.id, rule, node) }} onApply={onApply} />}
         {tab === "remaining" && <RemainingTab item={item} report={report} detail={detail} onShow={show} onApply={onApply} />}
-        {tab === "taken" && <TakenTab detail={detail} onShow={show} />}
+        {tab === "maps" && <MapsTab detail={detail} onShow={show} />}
         {tab === "edits" && <EditsTab report={report} detail={detail} onShow={show} />}
         {tab === "values" && <ValuesTab report={report} detail={detail} onShow={show} />}
         {tab === "summary" && <SummaryTab report={report} />}

@@ -234,13 +234,35 @@ test("moves along edges by keys, and explains the node", async () => {
   await panel.getByRole("heading", { name: /^Slice/ }).waitFor();
   assert.match(await panel.innerText(), /floor\(\(?[hw]/);
   assert.match(await panel.innerText(), /x\[r\]\[s\]|slice-slice/);
-  assert.equal(await panel.locator(".bars svg").count(), 4);
+  assert.equal(await panel.locator("svg.movement").count(), 1);
+  assert.match(await panel.innerText(), /out\[i, j, k, l\] = data\[i, j, 2·k/);
   await page.keyboard.press("ArrowDown");
   await panel.getByRole("heading", { name: /^Concat/ }).waitFor();
   await page.keyboard.press("ArrowUp");
   await panel.getByRole("heading", { name: /^Slice/ }).waitFor();
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Selected node");
+});
+
+test("draws the index map of each node that moves elements", async () => {
+  const page = await open("?model=slice_zoo_ts13d");
+  await done(page);
+  await page.getByRole("tab", { name: /Data movement/ }).click();
+  const pictures = page.getByRole("img", { name: /^index map of / });
+  assert((await pictures.count()) > 10);
+  for (const width of [1440, 360]) {
+    await page.setViewportSize({ width, height: 900 });
+    // Every bar lies within its picture, and both within the page.
+    const wrong = await pictures.evaluateAll((all) => all.flatMap((picture) => {
+      const outer = picture.getBoundingClientRect();
+      const inner = [...picture.querySelectorAll("rect, line")].map((part) => part.getBoundingClientRect());
+      const right = Math.max(...inner.map((box) => box.right));
+      return right > outer.right + 1 || outer.right > document.documentElement.clientWidth ? [picture.getAttribute("aria-label")] : [];
+    }));
+    assert.deepEqual(wrong, []);
+  }
+  const description = await pictures.first().locator("desc").textContent();
+  assert.match(description, /^out\[/);
 });
 
 test("explains why a rule does not apply to the selected node", async () => {

@@ -26,7 +26,7 @@ const VIEWS = {
   },
   bert: fold("bert_dy18d"),
   remaining: tab("bert_dy18d", /Remaining/),
-  slices: tab("slice_zoo_ts13d", /Slices/),
+  movement: tab("slice_zoo_ts13d", /Data movement/),
   edits: tab("bert_dy18d", /Edits/),
   check: async (page) => {
     await tab("focus_ts13d", "Check")(page);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use onnx_slice_fold::{AxisTaken, Cause, Drawing, DrawnNode, Move, MovedAxis, Port, Report};
+use onnx_slice_fold::{Cause, Drawing, DrawnNode, MappedTensor, MovementMap, Port, Report};
 use serde_json::{Map, Value, json};
 
 /// Returns the details of a report, if it has them.
@@ -34,9 +34,10 @@ pub fn detail(report: &Report) -> Option<Value> {
         "before": graph(before, false),
         "after": graph(after, true),
         "causes": detail.causes.iter().map(cause).collect::<Vec<_>>(),
-        "taken": {
-            "before": detail.moves_before.iter().map(taken).collect::<Vec<_>>(),
-            "after": detail.moves_after.iter().map(taken).collect::<Vec<_>>(),
+        "maps": {
+            "before": detail.maps_before.iter().map(movement).collect::<Vec<_>>(),
+            "after": detail.maps_after.iter().map(movement).collect::<Vec<_>>(),
+            "merged": detail.maps_merged.iter().map(movement).collect::<Vec<_>>(),
         },
     }))
 }
@@ -152,30 +153,18 @@ fn same(before: &DrawnNode, after: &DrawnNode) -> bool {
     before.operator == after.operator && before.inputs == after.inputs && before.attributes == after.attributes
 }
 
-fn taken(of: &Move) -> Value {
+fn movement(of: &MovementMap) -> Value {
+    let tensor = |of: &MappedTensor| {
+        let sizes: Vec<&str> = of.axes.iter().map(|axis| axis.size.as_str()).collect();
+        json!({ "name": of.name, "symbol": of.symbol, "shape": sizes })
+    };
     json!({
         "node": of.node,
         "operator": of.operator,
-        "result": of.result,
-        "data": of.data,
-        "axes": of.axes.iter().map(axis).collect::<Vec<_>>(),
-        "perm": of.permutation,
-        "axis": of.axis,
-        "indices": of.indices,
-        "mode": of.mode,
-    })
-}
-
-fn axis(of: &MovedAxis) -> Value {
-    let AxisTaken { size, taken, is_known, step, .. } = &of.taken;
-    json!({
-        "op": of.form,
-        "size": size,
-        "taken": taken,
-        "is_known": is_known,
-        "picture": of.example,
-        "step": step,
-        "pads": of.pads.map(|(before, after)| [before.to_string(), after.to_string()]),
-        "picks": of.picks,
+        "above": of.above,
+        "result": tensor(&of.result),
+        "sources": of.sources.iter().map(tensor).collect::<Vec<_>>(),
+        "lines": of.lines(),
+        "svg": of.svg(),
     })
 }

@@ -1,10 +1,10 @@
-// The selected node: shapes, rules, the reason why it is kept, suggestions, and the picture of the selected elements.
+// The selected node: shapes, rules, the reason why it is kept, suggestions, and the index map.
 
 import type { Detail, Explanation, GraphNode, Options, Report, RuleExplanation } from "onnx-slice-fold";
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../engine";
 import { Icon } from "../icons";
-import { TakenFigure } from "../pictures";
+import { MapFigure } from "../pictures";
 import { Suggestions } from "../suggestions";
 import { count } from "../text";
 import { FATES, fateOf } from "./fate";
@@ -55,7 +55,7 @@ function NodePanel({ report, detail, place, node, collapsible, onCollapse, onPla
   const [before, after] = place.side === "before" ? [node, twin] : [twin, node];
   const fate = fateOf(node, report);
   const cause = after && detail.causes.find((cause) => after.outputs.some((output) => output.name === cause.result));
-  const taken = detail.taken[place.side].find((taken) => taken.result === node.outputs[0]?.name);
+  const maps = detail.maps[place.side].filter((map) => node.outputs.some((output) => output.name === map.result.name));
   const rules = [...new Set(node.edits.map((edit) => report.edits[edit]?.rule))].filter((rule) => rule !== undefined);
   const types = (of: GraphNode | undefined) => new Map(of?.outputs.map((output) => [output.name, output.type]));
   const [typesBefore, typesAfter] = [types(before), types(after)];
@@ -110,10 +110,10 @@ function NodePanel({ report, detail, place, node, collapsible, onCollapse, onPla
           {!cause && !rules.length && <p class="hint">No edit touched this node.</p>}
           {after && <WhyNot key={after.outputs[0]?.name} name={after.outputs[0]?.name || after.name} explain={explain} />}
         </section>
-        {taken && (
+        {maps.length > 0 && (
           <section>
-            <h4>What it takes</h4>
-            <TakenFigure taken={taken} />
+            <h4>Index map</h4>
+            {maps.map((map) => <MapFigure key={map.result.name} map={map} />)}
           </section>
         )}
       </div>
