@@ -136,7 +136,9 @@ fn scope_of_equal_sizes(place: &Place<'_>, node: &Node) -> Option<Scope> {
             };
             let high = scope.ceil_div(&number, &divisor);
             if factor > 1 && high != **low && sizes.contains(&(*axis, &high)) {
-                found.get_or_insert_with(|| scope.copied()).set_multiple(symbol, factor);
+                let known = found.get_or_insert_with(|| scope.copied());
+                let quotient = known.fresh_within("quotient", Some(0), None);
+                known.define(symbol, &known.mul(&divisor, &quotient));
             }
         }
     }
@@ -154,7 +156,8 @@ fn facts_over(place: &Place<'_>, scope: Scope, value: ValueId) -> Facts {
             values.extend(node.inputs().iter().flatten());
         }
         let Some((shape, dtype)) = place.shape(value).zip(place.dtype(value)) else { continue };
-        let current: Vec<Dim> = shape.iter().map(|dim| facts.scope().substitute(dim, &|_| None)).collect();
+        let current: Vec<Dim> =
+            shape.iter().map(|dim| facts.scope().substitute(&facts.scope().current(dim), &|_| None)).collect();
         if current != shape {
             facts.set(value, Fact::tensor(Some(dtype), Some(current)));
         }
