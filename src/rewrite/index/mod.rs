@@ -23,7 +23,6 @@ mod saturated;
 mod shifted;
 mod spread;
 mod uniform;
-mod wider;
 
 use super::rule::Rule;
 use crate::ops::traits;
@@ -162,23 +161,6 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Concat"],
         apply: outer::join,
-    },
-    Rule {
-        name: "positions-in-64-bits",
-        law: "g(f(Cast(n, int32))) = g(f(n)) where g is a Cast or uses the result as indices, and no number overflows int32",
-        sentence: "Removes a Cast of indices from int64 to int32 whose results are cast back to int64 or used as indices.",
-        premises: &[
-            ("same-numbers", "the Cast to int32 is proved not to change any element"),
-            (
-                "counts",
-                "every node in f only moves or selects elements, or divides them by positive numbers, or its result is proved to fit in int32",
-            ),
-            ("one-reader", "the int32 values have no other consumer"),
-            ("cast-goes", "at least one Cast to int32 has no other consumer, so that it is removed"),
-        ],
-        exact: true,
-        operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
-        apply: wider::cast_late,
     },
     Rule {
         name: "spread-before-product",
