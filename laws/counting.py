@@ -173,20 +173,6 @@ def _(s, x, a, b):
 
 
 @law(
-    "quotient-stays-in-type",
-    "n / k and n mod k are between −m − 1 and m, as n is, for 0 < k ≤ m, rounded down or towards 0",
-    at="src/rewrite/index/wider.rs: divides",
-)
-def _(s, n, k, m):
-    s.give(-m - 1 <= n, n <= m, k <= m)
-    s.need(divisor_is_above_0=k > 0)
-    down = n / k
-    truncated = If(n >= 0, n / k, -((-n) / k))
-    s.claim(-m - 1 <= down, down <= m, -m - 1 <= truncated, truncated <= m)
-    s.claim(-m <= n - k * down, n - k * down <= m, -m <= n - k * truncated, n - k * truncated <= m)
-
-
-@law(
     "rows-from-the-end",
     "row k of a table of b − a + 1 rows is what the numbers a ≤ k ≤ b say, those below 0 counted from its end",
     at="src/rewrite/index/saturated.rs: look_up",
@@ -197,19 +183,6 @@ def _(s, a, b, k):
     rows = b - a + 1
     place = If(k < 0, k + rows, k)
     s.claim(0 <= place, place < rows, If(place <= b, place, place - rows) == k)
-
-
-@law(
-    "assignments-in-order",
-    "pieces of an axis that do not overlap and have as many elements together as it has are all of it, in order",
-    at="src/rewrite/index/assign.rs: in_order",
-)
-def _(s, d, a, b, c, e, k):
-    # Two pieces a:b and c:e, sorted.
-    s.give(0 <= a, a < b, c < e, e <= d, a <= c)
-    s.need(no_overlap=b <= c, as_many_together=(b - a) + (e - c) == d)
-    s.give(0 <= k, k < d)
-    s.claim(a == 0, b == c, e == d)
 
 
 @law(

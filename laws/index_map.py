@@ -225,3 +225,50 @@ def composition_substitutes(mutant):
 
 
 composition_substitutes.mutants = ("offset not scaled",)
+
+
+@law(
+    "block-by-periods",
+    "position start + s·k is column start mod s of row ⌊start / s⌋ + k of a table with s columns",
+    at="src/index_map/block.rs: written",
+)
+def _(s, start, step, k):
+    s.give(start >= 0, k >= 0)
+    s.need(steps_forward=step >= 1)
+    row, column = start / step + k, start % step
+    s.claim(row * step + column == start + step * k, 0 <= column, column < step)
+
+
+@law(
+    "equal-quotients",
+    "⌈n / k⌉ = ⌊n / k⌋ only if k divides n",
+    at="src/rewrite/movement/weights.rs: scope_of_equal_sizes",
+)
+def _(s, n, k):
+    s.give(n >= 0, k > 1)
+    s.need(equal=(n + k - 1) / k == n / k)
+    s.claim(n == k * (n / k))
+
+
+@law(
+    "grid-is-taps",
+    "tap u of row i of a grid x[g::b] is tap b·u + g of a window with strides b·s and pads b·p, and lies on the axis if it does on the grid",
+    at="src/rewrite/movement/weights.rs: window_of_steps",
+)
+def _(s, i, u, g, b, stride, pad, size):
+    s.give(b >= 1, size >= 0)
+    s.need(in_first_block=And(0 <= g, g < b))
+    row = i * stride + u - pad
+    place = i * (b * stride) + (b * u + g) - b * pad
+    s.claim(place == b * row + g)
+    s.claim((And(0 <= row, row < size)) == (And(0 <= place, place < b * size)))
+
+
+@law(
+    "grid-has-as-many-windows",
+    "⌊(b·n − b·k) / (b·s)⌋ = ⌊(n − k) / s⌋",
+    at="src/rewrite/movement/weights.rs: window_of_steps",
+)
+def _(s, n, b, stride):
+    s.need(blocks=b >= 1, strides=stride >= 1)
+    s.claim((b * n) / (b * stride) == n / stride)

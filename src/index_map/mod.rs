@@ -32,6 +32,7 @@
 //! - A question that the prover does not decide is an error with the question in it ([`Undecided`]); no number is ever guessed.
 //! - Digits, pieces and tables are bounded; a map over a bound is an error with the bound's name.
 
+mod block;
 mod canonical;
 mod compose;
 mod construct;
@@ -48,6 +49,7 @@ mod tables;
 mod undecided;
 mod write;
 
+pub use block::Affine;
 pub use construct::{BlockMode, PadMode, Selected};
 pub use evaluate::{Binding, Element};
 pub use form::{Fill, IndexMap, MOST_DIGITS, MOST_ENTRIES, MOST_PIECES, Shape};

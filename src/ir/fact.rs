@@ -290,6 +290,11 @@ impl Facts {
         Facts { scope, facts: Table::default(), watch: Watch::default() }
     }
 
+    /// The same facts over another scope, in which more is known of the same symbols.
+    pub fn over(&self, scope: Rc<Scope>) -> Self {
+        Facts { scope, ..self.clone() }
+    }
+
     /// What is read and changes here.
     pub fn watch(&self) -> &Watch {
         &self.watch

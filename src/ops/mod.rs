@@ -51,6 +51,8 @@ pub use interpret::{Environment, evaluate_graph, evaluate_node, evaluate_observe
 pub use misread::{is_strided, may_be_misread, misreads_hidden_size};
 pub use movement::concat_split::concat;
 pub(crate) use movement::concat_split::concat_later;
+pub(crate) use movement::gather::gather_along;
+pub(crate) use movement::positions::{columns_of, written_block};
 pub use needs::{broadcast_choices, equal_counts};
 pub use node_view::{NodeView, Number};
 pub use opset::Opset;

@@ -23,6 +23,7 @@ pub const RULES: &[&[Rule]] = &[
     slices::transpose::RULES,
     slices::elementwise::RULES,
     movement::RULES,
+    movement::weights::RULES,
     axes::RULES,
     inserted::RULES,
     dequantized::RULES,

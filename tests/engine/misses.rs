@@ -60,7 +60,6 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         &["epsilon-read_of_several"],
         "an epsilon of several elements is not read as a normalization",
     ),
-    ("positions-in-64-bits", &["same-numbers"], "the bounds of the positions prove that both hold, or neither"),
     ("range-and-sum", &["open-length"], "a Range of known length is a constant"),
     ("repeats-to-lookup", &["beside", "few-places"], "the sizes are looked at first"),
     ("saturated-lookup", &["pays"], "the rule looks for a longer chain of functions of positions"),

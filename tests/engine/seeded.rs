@@ -31,7 +31,7 @@ const MISREAD: &str = "this program's own evaluator, which --check asks, gives t
 /// Faults that change no result that is compared, with the reason: they are not counted, and must not be found. The fixture's name, or what it begins with
 /// if that ends in `_`; kind; place.
 const SAME: &[(&str, FaultKind, usize, &str)] = &[
-    ("assignment-in-order__a_column_twice", FaultKind::Raised, 1, "a Slice ends where the axis does"),
+    ("movement__a_column_assigned_twice", FaultKind::Raised, 1, "a Slice ends where the axis does"),
     ("columns-by-choice__of_one_row", FaultKind::Dropped, 1, "a scalar broadcasts as what has one element does"),
     ("columns-by-choice__one_column_that_is_spread_along_all", FaultKind::Raised, 0, "a mask covers the entry"),
     ("columns-by-choice__places_to_write_to", FaultKind::Lowered, 0, "a mask covers the entry"),

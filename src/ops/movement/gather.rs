@@ -118,6 +118,17 @@ fn eval_gather(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
+/// The rows of an axis at these positions. `None` if one is out of range.
+pub fn gather_along(tensor: &Tensor, axis: usize, positions: &[usize]) -> Option<Tensor> {
+    let mut shape = tensor.shape().to_vec();
+    *shape.get_mut(axis)? = positions.len();
+    let rows = |operands: &[Tensor]| match operands {
+        [data] => gather_rows(data, axis, positions, &shape),
+        _ => Err(Decline::invalid("the operands have different element types")),
+    };
+    moved(&[tensor], &rows).ok()
+}
+
 /// The rows of an axis at these places.
 fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) -> Result<Tensor, Decline> {
     let len = count(shape)?;

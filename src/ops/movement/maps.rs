@@ -1,7 +1,7 @@
 //! Index maps of layouts, and of operators that read or write positions which an operand holds.
 
 use super::lookup::{Reduction, batch_dims, element_starts, gather_axis, reduction, scatter_axis, tuple_places};
-use super::sizes;
+use super::{positions, sizes};
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, MOST_ENTRIES, Undecided};
 use crate::ops::axis_in;
@@ -36,10 +36,10 @@ pub(super) fn gather(view: &NodeFacts<'_>, _: usize) -> MapResult {
     let axis = gather_axis(&view.known_site()?, data.len())?;
     match constant_ints(view, 1) {
         Ok(indices) => Ok(Moved::of_first(IndexMap::gather(scope, data, axis, &numbers(shape)?, &indices)?)),
-        Err(_) => {
+        Err(_) => positions::gather(view).or_else(|_| {
             let map = IndexMap::gather_at_run_time(scope, data, axis, shape)?;
             Ok(Moved { slots: vec![0, 1], map })
-        }
+        }),
     }
 }
 
@@ -51,6 +51,10 @@ pub(super) fn gather_elements(view: &NodeFacts<'_>, _: usize) -> MapResult {
 }
 
 pub(super) fn gather_nd(view: &NodeFacts<'_>, _: usize) -> MapResult {
+    gather_nd_by_constants(view).or_else(|_| positions::gather_nd(view))
+}
+
+fn gather_nd_by_constants(view: &NodeFacts<'_>) -> MapResult {
     let (data, shape) = (view.dims(0)?, numbers(view.dims(1)?)?);
     let batch = batch_dims(&view.known_site()?)?;
     let (last, tuples) = shape.split_last().ok_or(Undecided::Rank)?;
@@ -92,12 +96,17 @@ pub(super) fn scatter_elements(view: &NodeFacts<'_>, _: usize) -> MapResult {
     Ok(Moved { slots: vec![0, 2], map })
 }
 
-/// A ScatterND that replaces rows. The axes that the indices point into have constant sizes.
+/// A ScatterND that replaces the elements of a block, or rows.
 pub(super) fn scatter_nd(view: &NodeFacts<'_>, _: usize) -> MapResult {
-    let (site, data, updates) = (view.known_site()?, view.dims(0)?, view.dims(2)?);
-    if reduction(&site)? != Reduction::None {
+    if reduction(&view.known_site()?)? != Reduction::None {
         return Err(Undecided::NoMovement);
     }
+    positions::scatter_nd(view).or_else(|_| scatter_rows(view))
+}
+
+/// A ScatterND that replaces rows. The axes that the indices point into have constant sizes.
+fn scatter_rows(view: &NodeFacts<'_>) -> MapResult {
+    let (data, updates) = (view.dims(0)?, view.dims(2)?);
     let (indices, values) = (numbers(view.dims(1)?)?, constant_ints(view, 1)?);
     let (last, tuples) = indices.split_last().ok_or(Undecided::Rank)?;
     let depth = usize::try_from(*last).map_err(|_| Undecided::Rank)?;

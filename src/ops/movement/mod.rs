@@ -40,6 +40,7 @@ pub(in crate::ops) mod one_hot;
 mod order;
 pub(in crate::ops) mod pad;
 pub(in crate::ops) mod pieces;
+pub(in crate::ops) mod positions;
 pub(in crate::ops) mod range;
 pub(in crate::ops) mod reshape;
 pub(in crate::ops) mod reverse_sequence;

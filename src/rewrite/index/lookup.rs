@@ -54,9 +54,8 @@ fn gather(place: &Place<'_>) -> Result<Edit, Miss> {
 fn gather_nd(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     ensure(node.int("batch_dims", 0).ok_or(Miss::ROOT)? == 0, miss!("in-order"))?;
-    let (data, indices, output) =
-        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
-    let columns = columns(place, indices).ok_or(miss!("in-order"))?;
+    let (data, output) = (place.operand(0)?, place.result()?);
+    let columns = columns(place).ok_or(miss!("in-order"))?;
     let (from, to) = (
         place.shape(data).ok_or(miss!("in-order").of(data))?,
         place.shape(output).ok_or(miss!("in-order").of(output))?,
@@ -123,9 +122,8 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     ensure(node.int("batch_dims", 0).ok_or(Miss::ROOT)? == 0, miss!(super::LATE_RULES, "in-order"))?;
     ensure(place.opset.reshape_may_keep_zero(), miss!(super::LATE_RULES, "says-zero"))?;
-    let (data, indices, output) =
-        (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?, node.output(0).ok_or(Miss::ROOT)?);
-    let columns = columns(place, indices).ok_or(miss!(super::LATE_RULES, "in-order"))?;
+    let (data, output) = (place.operand(0)?, place.result()?);
+    let columns = columns(place).ok_or(miss!(super::LATE_RULES, "in-order"))?;
     let from = place.shape(data).ok_or(miss!(super::LATE_RULES, "in-order").of(data))?;
     let (layout, _) = columns.first().ok_or(Miss::ROOT)?;
     ensure(columns.len() == from.len(), miss!(super::LATE_RULES, "in-order"))?;

@@ -3,10 +3,10 @@
 //! Models look entries up with indices they compute from nothing but sizes: `mask[batch_index, position]`, spelled as Range,
 //! Unsqueeze, Expand, Concat and GatherND. Here such a tensor is one [`Counting`]: an offset and a step along each axis, all of
 //! them expressions in the sizes. A lookup whose indices only count in order is a view of the data ([`lookup`]); an assignment
-//! to such places is a concatenation ([`assign`]), a padding or a selection ([`number`]); a tensor that does not change along an axis need not be spread along it
+//! of one number to such places is a padding or a selection ([`number`]); a tensor that does not change along an axis need not be spread along it
 //! before an operator that broadcasts ([`spread`]).
 
-mod assign;
+mod batch;
 mod columns;
 mod counting;
 mod few;
@@ -23,7 +23,6 @@ mod saturated;
 mod shifted;
 mod spread;
 mod uniform;
-mod wider;
 
 use super::rule::Rule;
 use crate::ops::traits;
@@ -57,6 +56,25 @@ pub(super) const RULES: &[Rule] = &[
         apply: lookup::in_order,
     },
     Rule {
+        name: "lookup-of-batch",
+        law: "GatherND(x, [0 … b − 1, i]) = GatherND(x, i) with batch_dims = 1; GatherND(x, [0, i]) = Gather(x, i) with axis = 1 if x has a first axis of size 1",
+        sentence: "Removes the indices of a GatherND that count the positions of leading axes: these axes become batch axes.",
+        premises: &[
+            (
+                "counted",
+                "the indices of each leading axis are proved to count all of its positions, along the same axis of the indices",
+            ),
+            ("others", "other indices remain"),
+            (
+                "batch-axes",
+                "the operator set is 12 or newer, in which a GatherND has batch axes (batch_dims); or the leading axes have size 1, and one other index remains",
+            ),
+        ],
+        exact: true,
+        operators: &["GatherND"],
+        apply: batch::of_batch,
+    },
+    Rule {
         name: "lookup-in-rows",
         law: "Gather(Reshape(x, [a · p]), p · i + k) = x[:, : n] for i < a and k < n",
         sentence: "Replaces a Gather of the first n elements of every row of a flattened matrix by a Slice of the matrix.",
@@ -71,25 +89,6 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Gather"],
         apply: lookup::in_rows,
-    },
-    Rule {
-        name: "assignment-in-order",
-        law: "ScatterND(x, i, u) = u where i is every place in order; ScatterND(ScatterND(x, i, u), j, v) = Concat(u, v) where i and j write all of an axis",
-        sentence: "Replaces ScatterND nodes that write all positions of an axis in order by the written values, or by a Concat of them.",
-        premises: &[
-            (
-                "blocks",
-                "each ScatterND writes consecutive positions of at most one axis, and all positions of the other axes",
-            ),
-            (
-                "covers",
-                "together, the ScatterND nodes write every position of the axis; at most one part may be left, which is kept as a Slice of x if the written positions are not constants",
-            ),
-            ("plain", "attribute reduction is none, so that written values replace old values"),
-        ],
-        exact: true,
-        operators: &["ScatterND"],
-        apply: assign::in_order,
     },
     Rule {
         name: "spread-before-broadcast",
@@ -162,23 +161,6 @@ pub(super) const RULES: &[Rule] = &[
         exact: true,
         operators: &["Concat"],
         apply: outer::join,
-    },
-    Rule {
-        name: "positions-in-64-bits",
-        law: "g(f(Cast(n, int32))) = g(f(n)) where g is a Cast or uses the result as indices, and no number overflows int32",
-        sentence: "Removes a Cast of indices from int64 to int32 whose results are cast back to int64 or used as indices.",
-        premises: &[
-            ("same-numbers", "the Cast to int32 is proved not to change any element"),
-            (
-                "counts",
-                "every node in f only moves or selects elements, or divides them by positive numbers, or its result is proved to fit in int32",
-            ),
-            ("one-reader", "the int32 values have no other consumer"),
-            ("cast-goes", "at least one Cast to int32 has no other consumer, so that it is removed"),
-        ],
-        exact: true,
-        operators: &["Cast", "Gather", "GatherElements", "ScatterElements"],
-        apply: wider::cast_late,
     },
     Rule {
         name: "spread-before-product",

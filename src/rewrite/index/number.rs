@@ -4,11 +4,11 @@
 //! axes along which the places are numbers. If along one axis the places are those of a Slice `o : e`, the Where applies to that part of `x`, and a
 //! Concat joins it with the rest. Exporters write `x[:, 1:3, :, ::2] = c` with an index for each element.
 
-use super::assign::{in_steps_of_one, places_by_axis};
-use super::counting::Counting;
 use super::uniform;
 use crate::dim::Dim;
+use crate::index_map::AxisRange;
 use crate::ir::{Edit, NewNode, ValueId};
+use crate::ops::written_block;
 use crate::rewrite::build::{Build, axes};
 use crate::rewrite::limits::LISTED;
 use crate::rewrite::miss::{Miss, ensure};
@@ -58,10 +58,11 @@ fn assigned(place: &Place<'_>) -> Result<Edit, Miss> {
     let filled = number(into).filter(|_| place.constant(updates).is_none());
     let written = number(updates).filter(|number| !is_negative_zero(number));
     ensure(filled.is_some() || written.is_some(), miss!("one-number"))?;
-    let columns = places_by_axis(place, node).ok_or(miss!("block").of(place.operand(1)?))?;
-    let padded = filled.map(|number| padded(place, number, &columns));
+    let block = place.view(place.id).and_then(|view| written_block(&view));
+    let block = block.ok_or(miss!("block").of(place.operand(1)?))?;
+    let padded = filled.map(|number| padded(place, number, &block));
     match (padded, written) {
-        (Some(Err(_)) | None, Some(number)) => chosen(place, number, &columns),
+        (Some(Err(_)) | None, Some(number)) => chosen(place, number, &block),
         (Some(padded), _) => padded,
         (None, None) => Err(miss!("one-number")),
     }
@@ -72,13 +73,14 @@ fn is_negative_zero(number: &Tensor) -> bool {
 }
 
 /// Pads the written block with the number of the data.
-fn padded(place: &Place<'_>, number: Tensor, columns: &[Counting]) -> Result<Edit, Miss> {
+fn padded(place: &Place<'_>, number: Tensor, block: &[AxisRange]) -> Result<Edit, Miss> {
     let (into, updates, output) = (place.operand(0)?, place.operand(2)?, place.result()?);
     ensure(place.opset.pad_and_clip_have_operands(), Miss::EXPRESSIBLE)?;
-    ensure(in_steps_of_one(columns), miss!("block"))?;
-    let margins = columns.iter().zip(place.shape(into).ok_or(Miss::ROOT)?).enumerate();
+    let lens: Vec<Dim> = block.iter().map(|range| range.len.clone()).collect();
+    ensure(block.iter().all(|range| range.step == 1) && place.same_dims(place.dims(updates)?, &lens), miss!("block"))?;
+    let margins = block.iter().zip(place.shape(into).ok_or(Miss::ROOT)?);
     let margins: Option<Vec<_>> =
-        margins.map(|(axis, (column, dim))| margins_of(place, column.shape.get(axis)?, &column.offset, dim)).collect();
+        margins.map(|(range, dim)| margins_of(place, &range.len, &range.start, dim)).collect();
     let margins = margins.ok_or(miss!("known-places").of(into))?;
     let mut edit = place.begin()?;
     let mut build = place.build(&mut edit, output);
@@ -98,12 +100,12 @@ fn margins_of(place: &Place<'_>, size: &Dim, first: &Dim, dim: &Dim) -> Option<(
 }
 
 /// Selects the written number by a mask.
-fn chosen(place: &Place<'_>, number: Tensor, columns: &[Counting]) -> Result<Edit, Miss> {
+fn chosen(place: &Place<'_>, number: Tensor, block: &[AxisRange]) -> Result<Edit, Miss> {
     let (into, indices, updates) = (place.operand(0)?, place.operand(1)?, place.operand(2)?);
     ensure(place.opset.has("Where"), Miss::EXPRESSIBLE)?;
     let is_computed = place.constant(indices).is_none() && place.model.is_read_only_by(indices, &[place.id]);
     ensure(is_computed, miss!("computed").of(indices))?;
-    let block = Block::of(place, into, columns).ok_or(miss!("known-places").of(indices))?;
+    let block = Block::of(place, into, block).ok_or(miss!("known-places").of(indices))?;
     ensure(block.fixed.iter().any(Option::is_some), miss!("some-fixed").of(indices))?;
     let mut edit = place.begin()?;
     let number = edit.constant(updates, "number", number);
@@ -135,11 +137,10 @@ struct Block {
 }
 
 impl Block {
-    fn of(place: &Place<'_>, into: ValueId, columns: &[Counting]) -> Option<Block> {
+    fn of(place: &Place<'_>, into: ValueId, ranges: &[AxisRange]) -> Option<Block> {
         let mut block = Block { fixed: Vec::new(), part: None };
-        for (axis, (column, dim)) in columns.iter().zip(place.shape(into)?).enumerate() {
-            let start = column.offset.as_const().filter(|start| *start >= 0)?;
-            let (size, step) = (column.shape.get(axis)?, column.steps.get(axis)?.as_const()?);
+        for (axis, (AxisRange { start, step, len: size }, dim)) in ranges.iter().zip(place.shape(into)?).enumerate() {
+            let (start, step) = (start.as_const().filter(|start| *start >= 0)?, *step);
             let is_whole = start == 0 && step == 1 && place.scope().eq(size, dim).is_yes();
             block.fixed.push(match (size.as_const(), dim.as_const()) {
                 _ if is_whole => None,

@@ -8,11 +8,13 @@
 
 mod spell;
 mod tree;
+pub(super) mod weights;
 
 use smallvec::SmallVec;
 
 use self::spell::{Spelling, shapes_of};
-use self::tree::{Tree, trees_above};
+use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
+use super::index::uniform;
 use super::introduced::steps_backwards;
 use super::limits::{ADDED_FOR_LITTLE, READERS};
 use super::miss::{Miss, ensure};
@@ -77,6 +79,10 @@ const MOST_INDICES: usize = 128;
 /// The highest rank of a Transpose that replaces others of a lower rank. Unfolding images has this rank.
 const MOST_RANK: usize = 6;
 
+/// The number of nodes that may replace an assignment beyond its own: it copies the data, then writes element by element, and holds the position of each element.
+/// Few consumers have kernels for it.
+const ASSIGNMENT_NODES: usize = 3;
+
 /// The most trees of which each is part of the next that are tried after the largest one.
 const MOST_SMALL_TREES: usize = 3;
 
@@ -116,7 +122,9 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
     let removed = tree.removed(place);
     let before = Forms::of(place, tree);
     let mut miss = miss!("shorter");
-    let fewer = removed.len().checked_sub(1).ok_or(miss)?;
+    let assignments = removed.iter().filter(|&&id| writes_elements(place, id)).count().saturating_mul(ASSIGNMENT_NODES);
+    let freed = tree.freed(place, &removed).saturating_add(assignments);
+    let fewer = removed.len().saturating_add(freed).checked_sub(1).ok_or(miss)?;
     // A Gather only where nothing else is as short.
     let choices: &[bool] = match (before.gathers, before.cuts) {
         (true, _) => &[true],
@@ -167,6 +175,14 @@ fn copying_nodes(programs: &Programs) -> usize {
     programs.iter().flat_map(|program| &program.steps).filter(copies).count()
 }
 
+/// Returns `true` if a node is an assignment that is better written without one. A Where assigns one number by a mask, which takes one node.
+fn writes_elements(place: &Place<'_>, id: NodeId) -> bool {
+    let node = place.model.node(id).filter(|node| is_assignment(place, node));
+    node.is_some_and(|node| {
+        !is_by_positions(place, node) || node.input(2).is_some_and(|updates| uniform(place, updates).is_none())
+    })
+}
+
 /// The program of each result of the root.
 type Programs = SmallVec<[Program; 1]>;
 
@@ -183,16 +199,17 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
 }
 
 /// Returns `true` if the tree is a root and a node above it that may be passed by: the node above is a Concat; or both keep all elements in order; or both
-/// have one operator, and all readers of the node above are movement nodes, each of which may pass by it.
+/// have one operator, or the node above is an assignment, and all readers of the node above are movement nodes, each of which may pass by it.
 fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
     let ([inner], [root, above]) = (tree.inner.as_slice(), tree.nodes.as_slice()) else { return false };
     let traits = |id: NodeId| place.model.node(id).map_or(&Traits::NONE, |node| traits_of(place.model, node));
     let name = |id: NodeId| place.model.node(id).map(|node| &node.op_type);
     let are_layouts = [*root, *above].into_iter().all(|id| is_layout(traits(id)));
     let is_concat = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Concat"));
+    let is_assigned = place.model.node(*above).is_some_and(|node| is_assignment(place, node));
     are_layouts
         || is_concat(*above) && !is_concat(*root)
-        || name(*root) == name(*above)
+        || (name(*root) == name(*above) || is_assigned)
             && !place.model.is_named(inner.value)
             && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && traits(id).index_map.is_some())
 }
@@ -211,13 +228,14 @@ fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
     })
 }
 
-/// Returns `true` if an edit writes one node of the kind of all nodes of the tree but a Concat.
+/// Returns `true` if an edit writes one node of the kind of all nodes of the tree but a Concat or an assignment.
 fn is_same_kind(place: &Place<'_>, tree: &Tree, edit: &Edit) -> bool {
     let [written] = edit.insert.as_slice() else { return false };
     let is_written_layout = operator("", &written.op_type).is_some_and(|operator| is_layout(&operator.traits));
-    let mut nodes = tree.nodes.iter().filter_map(|&id| place.model.node(id));
-    let is_passed = |node: &Node| node.is("Concat") && written.op_type != "Concat";
-    nodes.all(|node| is_passed(node) || node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node)))
+    let is_passed =
+        |node: &Node| is_assignment(place, node) || node.is("Concat") && written.op_type != "Concat";
+    let mut nodes = tree.nodes.iter().filter_map(|&id| place.model.node(id)).filter(|node| !is_passed(node));
+    nodes.all(|node| node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node)))
 }
 
 fn is_layout_node(place: &Place<'_>, id: NodeId) -> bool {

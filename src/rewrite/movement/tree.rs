@@ -6,6 +6,7 @@ use crate::dim::Dim;
 use crate::index_map::{IndexMap, Shape, Undecided};
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::{Failure, Moved, Movement, index_map_of, traits_of};
+use crate::rewrite::limits::NODES;
 use crate::rewrite::place::Place;
 
 /// The most nodes of a tree. Each of the N nodes of a chain is a root, and each composes the maps of all nodes above it; windows of shifted
@@ -37,7 +38,7 @@ impl Tree {
     ///
     /// # Errors
     /// The positions that the root reads are not known.
-    fn of_root(place: &Place<'_>, node: &Node) -> Result<Tree, Undecided> {
+    pub fn of_root(place: &Place<'_>, node: &Node) -> Result<Tree, Undecided> {
         let mut tree = Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], results: SmallVec::new() };
         let is_read = |value: &ValueId| !place.model.is_unused(*value);
         let read: SmallVec<[(usize, ValueId); 1]> = node
@@ -106,6 +107,23 @@ impl Tree {
         Ok(tree)
     }
 
+    /// The number of nodes that disappear with these nodes although they are not part of the tree: they compute positions that a lookup or an assignment reads.
+    pub fn freed(&self, place: &Place<'_>, removed: &[NodeId]) -> usize {
+        let mut gone = removed.to_vec();
+        let by_positions =
+            removed.iter().filter_map(|&id| place.model.node(id).filter(|node| is_by_positions(place, node)));
+        let mut open: Vec<ValueId> = by_positions.filter_map(|node| node.input(1)).collect();
+        while let Some(value) = open.pop().filter(|_| gone.len() < NODES) {
+            let producer = place.producer_with(value, |_| true).filter(|(id, _)| !gone.contains(id));
+            let Some((id, node)) = producer else { continue };
+            if node.outputs().iter().flatten().all(|&output| place.model.is_read_only_by(output, &gone)) {
+                gone.push(id);
+                open.extend(node.inputs().iter().flatten());
+            }
+        }
+        gone.len().saturating_sub(removed.len())
+    }
+
     /// The nodes that disappear with the root: all their results are read inside the tree only.
     pub fn removed(&self, place: &Place<'_>) -> Vec<NodeId> {
         let mut removed = self.nodes.clone();
@@ -128,14 +146,28 @@ impl Tree {
     }
 }
 
-/// The trees with a root, from the smallest one to the largest one. The root alone is one only if it may be a copy, or selects elements. A node whose
-/// positions are not known, or that does not compose, is not part of any. The error is the first question that was not decided.
+/// Returns `true` if an operand determines the positions that a node reads or writes, and is not a constant.
+pub(super) fn is_by_positions(place: &Place<'_>, node: &Node) -> bool {
+    let traits = traits_of(place.model, node);
+    let is_lookup = traits.index_map.is_some() && matches!(traits.fails, Failure::Unless(_));
+    (is_lookup || is_assignment(place, node)) && node.input(1).is_some_and(|indices| place.constant(indices).is_none())
+}
+
+/// Returns `true` if a node writes elements of one operand over those of another.
+pub(super) fn is_assignment(place: &Place<'_>, node: &Node) -> bool {
+    traits_of(place.model, node).index_map.is_some()
+        && ["ScatterND", "ScatterElements", "Scatter"].iter().any(|operator| node.is(operator))
+}
+
+/// The trees with a root, from the smallest one to the largest one. The root alone is one only if it may be a copy, selects elements, or reads or writes
+/// positions that other nodes compute. A node whose positions are not known, or that does not compose, is not part of any. The error is the first
+/// question that was not decided.
 ///
 /// # Errors
 /// No tree has two nodes, and the root alone is none.
 pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, Undecided> {
     // An operator that computes elements in general may be a copy here, as a Resize to the size of its input; and a selection may select all.
-    let is_alone = matches!(traits_of(place.model, node).moves, None | Some(Movement::Selection));
+    let is_alone = matches!(traits_of(place.model, node).moves, None | Some(Movement::Selection)) || is_by_positions(place, node);
     if !is_alone && !has_movement_above(place, node) {
         return Err(Undecided::NoMovement);
     }
@@ -187,14 +219,6 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     let output = node.output(slot).ok_or(Undecided::NoMovement)?;
     let dims = place.shape(output).ok_or(Undecided::Operands)?;
     let traits = traits_of(place.model, node);
-    // A lookup whose indices may be out of range is kept: where one position is left, the composed map does not read the indices, and would not fail.
-    let is_constant = node.input(1).is_some_and(|indices| place.constant(indices).is_some());
-    if let Failure::Unless(is_inside) = traits.fails
-        && !is_constant
-        && !place.view(id).is_some_and(|view| is_inside(&view))
-    {
-        return Err(Undecided::RunTime);
-    }
     let is_symbolic = |dim: &Dim| dim.as_const().is_none();
     let is_long = |dim: &Dim| dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS;
     // A layout asks nothing about its dims, and other movements nothing about those of axes that they keep.
@@ -212,7 +236,17 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
             return Err(Undecided::Equal(from, to));
         }
     }
-    index_map_of(place.model, place.facts, id, slot, place.opset.version())
+    let moved = index_map_of(place.model, place.facts, id, slot, place.opset.version())?;
+    // A lookup at run-time positions that may be out of range is kept: where one position is left, the composed map does not read the indices, and would not
+    // fail.
+    match traits.fails {
+        Failure::Unless(is_inside)
+            if moved.slots.contains(&1) && !place.view(id).is_some_and(|view| is_inside(&view)) =>
+        {
+            Err(Undecided::RunTime)
+        }
+        _ => Ok(moved),
+    }
 }
 
 fn operands_of(node: &Node, moved: &Moved) -> Result<SmallVec<[ValueId; 2]>, Undecided> {
