@@ -421,12 +421,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let operand = data.shape().map(|dims| Operand { dims, total: cx.scope().product(dims) });
     let dims = target_dims(cx, operand, &target)?;
-    let elements = data.elements();
-    let fact = Fact::tensor(dtype, Some(dims));
-    Ok(vec![match elements {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }])
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {

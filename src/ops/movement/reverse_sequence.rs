@@ -9,7 +9,7 @@
 //!
 //! Refused: a rank below 2, other axes, lengths outside `0 ..= steps`, another number of lengths than batch entries.
 
-use super::cells::{Builder, follow, moved};
+use super::cells::{Builder, moved};
 use super::maps::{MapResult, constant_ints};
 use super::moves;
 use super::{claim, count};
@@ -39,16 +39,11 @@ fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
-    let time_first = time_first(cx)?;
+    time_first(cx)?;
     if let Some(rank) = data.rank().filter(|&rank| rank < 2) {
         return Err(Refusal::invalid(format!("the rank of the input is {rank}, which is less than 2")));
     }
-    let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
-    let Some(lengths) = cx.const_ints(1) else { return Ok(vec![fact]) };
-    Ok(vec![follow(fact, &[data], &|operands| match operands {
-        [data] => reversed(data, &lengths, time_first),
-        _ => Err(Decline::invalid("the data operand is not a single tensor")),
-    })])
+    Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec))])
 }
 
 /// The lengths are constants from 0 on.

@@ -18,7 +18,6 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
 use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, eval_squeeze).with(
@@ -59,15 +58,6 @@ fn axes(cx: &InferCx<'_>) -> Result<List, Refusal> {
     if cx.version < 13 { List::attribute(cx, "axes") } else { Ok(List::operand(cx, 1)) }
 }
 
-/// The same elements under another shape.
-fn renamed(data: &Fact, dtype: Option<DType>, shape: Vec<Dim>) -> Fact {
-    let fact = Fact::tensor(dtype, Some(shape));
-    match data.elements() {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }
-}
-
 fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     let (dtype, axes) = (data.dtype(), axes(cx)?);
@@ -99,7 +89,7 @@ fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid(format!("'axes' contains axis {axis}, whose dim is not 1")));
     }
     let kept = shape.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| dim.clone());
-    Ok(vec![renamed(data, dtype, kept.collect())])
+    Ok(vec![Fact::tensor(dtype, Some(kept.collect()))])
 }
 
 fn disputed() -> Refusal {
@@ -143,7 +133,7 @@ fn infer_unsqueeze(cx: &mut InferCx<'_>) -> InferResult {
         (List::Absent, _) => Err(Refusal::invalid("'axes' is missing")),
         (List::Known(axes), Some(shape)) => {
             let shape = unsqueezed(shape, Dim::constant(1), &axes)?;
-            Ok(vec![renamed(data, dtype, shape)])
+            Ok(vec![Fact::tensor(dtype, Some(shape))])
         }
         // Wherever the axes of a scalar come, all of them are new.
         (List::Unknown(Some(length @ 0..=MAX_NEW)), Some([])) => {
@@ -179,7 +169,7 @@ fn infer_flatten(cx: &mut InferCx<'_>) -> InferResult {
     let (front, back) = shape.split_at_checked(flatten_at(cx, shape.len())?).unwrap_or((shape, &[]));
     let scope: &Scope = cx.scope();
     let flat = vec![scope.product(front), scope.product(back)];
-    Ok(vec![renamed(data, dtype, flat)])
+    Ok(vec![Fact::tensor(dtype, Some(flat))])
 }
 
 fn eval_flatten(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -195,6 +185,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
+    use crate::tensor::DType;
 
     #[test]
     fn squeezing() {

@@ -39,7 +39,7 @@ pub(in crate::ops) use macs::{
 pub use moved::{IndexMapOf, Moved, index_map_of};
 pub use names::*;
 pub use repeats::{Repetition, broadcast_narrow};
-pub use view::{NodeFacts, traits_of};
+pub use view::{NodeFacts, Place, traits_of};
 
 use crate::dim::Dim;
 use crate::ops::opset::Opset;
