@@ -14,7 +14,7 @@
 
 use super::misread::may_be_misread;
 use super::movement::maps::MapResult;
-use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
+use super::movement::moves::{sliced_counts, sliced_narrow};
 use super::slice_dialect::{OPENVINO, TENSORFLOW};
 use super::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits};
 use super::{
@@ -27,11 +27,11 @@ use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, 
 use crate::tensor::{DType, Tensor};
 
 /// Axes may come and go. No runtime that loads ONNX models has these operators.
-const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).index_map(map).some_types().not_inferred();
+const STRIDED: Traits = Traits::movement(Movement::Selection).index_map(map).some_types().not_inferred();
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(
-        Traits::movement(Movement::Selection, sliced_axes)
+        Traits::movement(Movement::Selection)
             .index_map(map)
             .counts(sliced_counts)
             .repeats(sliced_narrow)

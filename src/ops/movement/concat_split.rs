@@ -30,7 +30,7 @@ use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
-        Traits::movement(Movement::Join, moves::untold)
+        Traits::movement(Movement::Join)
             .index_map(map_concat)
             .repeats(moves::joined_narrow)
             .inferred_by_numbers(NumbersOf::SameAxisOfEach)
@@ -38,7 +38,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .variadic(),
     ),
     Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(
-        Traits::movement(Movement::Selection, moves::split_axes)
+        Traits::movement(Movement::Selection)
             .index_map(map_split)
             .inferred_by_contents(1)
             .inferred_by_numbers(NumbersOf::Whole(1)),

@@ -24,7 +24,7 @@ use crate::tensor::{StridedView, Tensor, gather, strides_of};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Expand", &[8, 13], infer_expand, eval_expand).with(
-        Traits::movement(Movement::Spread, moves::spread_axes)
+        Traits::movement(Movement::Spread)
             .index_map(map_expand)
             .counts(moves::spread_counts)
             .repeats(moves::expanded_narrow)
@@ -33,7 +33,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .passing_slices(),
     ),
     Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile)
-        .with(Traits::movement(Movement::Spread, moves::tiled_axes).index_map(map_tile).inferred_by_contents(1)),
+        .with(Traits::movement(Movement::Spread).index_map(map_tile).inferred_by_contents(1)),
 ];
 
 fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {

@@ -26,19 +26,17 @@ use crate::tensor::{Buffer, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather).with(
-        Traits::movement(Movement::Selection, moves::gathered_axes)
+        Traits::movement(Movement::Selection)
             .index_map(maps::gather)
             .repeats(moves::gathered_narrow)
             .fails_unless(moves::indices_inside)
             .needs(moves::gather_needs),
     ),
     Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements).with(
-        Traits::movement(Movement::Selection, moves::untold)
-            .index_map(maps::gather_elements)
-            .fails_unless(moves::indices_inside),
+        Traits::movement(Movement::Selection).index_map(maps::gather_elements).fails_unless(moves::indices_inside),
     ),
     Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd).with(
-        Traits::movement(Movement::Selection, moves::untold)
+        Traits::movement(Movement::Selection)
             .index_map(maps::gather_nd)
             .fails_unless(moves::tuples_inside)
             .needs(moves::gather_needs),

@@ -45,7 +45,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(
-        Traits::movement(Movement::Layout, moves::surviving_axes)
+        Traits::movement(Movement::Layout)
             .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)

@@ -11,7 +11,6 @@
 
 use super::cells::{Builder, moved};
 use super::maps::{MapResult, constant_ints};
-use super::moves;
 use super::{claim, count};
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, Undecided};
@@ -20,11 +19,8 @@ use crate::ops::traits::{Failure, Moved, Movement, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::Tensor;
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval).with(
-    Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }
-        .index_map(map)
-        .some_types(),
-)];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval)
+    .with(Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection) }.index_map(map).some_types())];
 
 /// Whether time is axis 0 and the batch axis 1, or the other way round.
 fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {

@@ -28,7 +28,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("NonZero", &[9, 13], infer_non_zero, eval_non_zero).with(Traits::NONE.counts(moves::places_counted)),
     Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress).with(
         // How many elements are selected is known when it runs.
-        Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }
+        Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection) }
             .index_map(maps::compress)
             .some_types()
             .not_inferred(),

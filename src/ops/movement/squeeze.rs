@@ -21,7 +21,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, eval_squeeze).with(
-        Traits::movement(Movement::Layout, moves::squeezed_axes)
+        Traits::movement(Movement::Layout)
             .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
@@ -30,19 +30,15 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .carrying_quantization(),
     ),
     Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, eval_unsqueeze).with(
-        Traits::movement(Movement::Layout, moves::unsqueezed_axes)
+        Traits::movement(Movement::Layout)
             .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
             .inferred_by_contents(1)
             .carrying_quantization(),
     ),
-    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten).with(
-        Traits::movement(Movement::Layout, moves::surviving_axes)
-            .index_map(maps::layout)
-            .counts(laid_out)
-            .repeats(moves::layout),
-    ),
+    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten)
+        .with(Traits::movement(Movement::Layout).index_map(maps::layout).counts(laid_out).repeats(moves::layout)),
 ];
 
 /// Squeeze removes axes of dim 1 only.
