@@ -1,7 +1,7 @@
 //! Equality of maps, by their canonical forms.
 
 use super::form::{
-    Atom, Axis, Core, Form, Index, IndexMap, Table, is_equal, is_negative, number, one, over, plus, times, zero,
+    Atom, Axis, Core, Form, Index, IndexMap, Shape, Table, is_equal, is_negative, number, one, over, plus, times, zero,
 };
 use super::refine::merged;
 use crate::dim::{Dim, Scope, greatest_common_divisor};
@@ -15,6 +15,24 @@ impl IndexMap {
             && self.sources.len() == other.sources.len()
             && self.sources.iter().zip(&other.sources).all(|(a, b)| same_dims(a, b))
             && self.core.equals(scope, &other.core)
+    }
+
+    /// Returns `true` if an axis of the only source is proved to be an axis of the result, whole and in order.
+    ///
+    /// The law: the tensor that holds the position on the axis of the source, mapped, holds the position on the axis of the result.
+    pub fn carries_axis(&self, scope: &Scope, axis: usize, result_axis: usize) -> bool {
+        let positions = |shape: &[Dim], axis: usize| {
+            let only = |(at, size): (usize, &Dim)| if at == axis { size.clone() } else { one() };
+            let vector: Shape = shape.iter().enumerate().map(only).collect();
+            IndexMap::expand(scope, &vector, shape).ok()
+        };
+        let [source] = self.sources.as_slice() else { return false };
+        let sizes = source.get(axis).zip(self.result.get(result_axis));
+        let moved = positions(source, axis).and_then(|positions| positions.then(scope, self).ok());
+        sizes.is_some_and(|(own, size)| is_equal(scope, own, size))
+            && moved
+                .zip(positions(&self.result, result_axis))
+                .is_some_and(|(moved, expected)| moved.core.equals(scope, &expected.core))
     }
 }
 

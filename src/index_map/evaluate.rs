@@ -33,7 +33,12 @@ impl IndexMap {
         for dim in &self.result {
             total = total.checked_mul(binding.dim(dim)?)?;
         }
-        (0..total).map(|position| binding.element(&self.core, position)).collect()
+        (0..total).map(|position| self.evaluate_at(binding, position)).collect()
+    }
+
+    /// The origin of the element of the result at a flat position, as [`evaluate`](IndexMap::evaluate).
+    pub fn evaluate_at(&self, binding: &Binding, position: i64) -> Option<Element> {
+        binding.element(&self.core, position)
     }
 }
 

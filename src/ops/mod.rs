@@ -36,7 +36,7 @@ mod testing;
 mod text;
 pub mod traits;
 
-use engine::{context, declared, event, interpret, outcome, registry, walk};
+use engine::{contents, context, declared, event, interpret, outcome, registry, walk};
 use movement::pieces;
 use shared::{broadcast, join, lane, vector, window};
 #[cfg(test)]

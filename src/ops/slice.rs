@@ -9,12 +9,12 @@
 //!
 //! A model may call them by other names, which the user registers ([`SliceName`](super::SliceName)).
 //!
-//! What a slice selects of known elements is known as well, however much else of them is not. Where the readings of ONNX
+//! Where the readings of ONNX
 //! Slice are in dispute ([`SliceRule`]) only what they share is stated, and nothing is evaluated.
 
 use super::misread::may_be_misread;
 use super::movement::maps::MapResult;
-use super::movement::moves::{sliced_axes, sliced_counts, sliced_narrow};
+use super::movement::moves::{sliced_counts, sliced_narrow};
 use super::slice_dialect::{OPENVINO, TENSORFLOW};
 use super::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits};
 use super::{
@@ -22,16 +22,16 @@ use super::{
 };
 use crate::dim::Scope;
 use crate::index_map::Undecided;
-use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId, Scalar};
+use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId};
 use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
-use crate::tensor::{DType, StridedView, Tensor};
+use crate::tensor::{DType, Tensor};
 
 /// Axes may come and go. No runtime that loads ONNX models has these operators.
-const STRIDED: Traits = Traits::movement(Movement::Selection, |_| None).index_map(map).some_types().not_inferred();
+const STRIDED: Traits = Traits::movement(Movement::Selection).index_map(map).some_types().not_inferred();
 
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(
-        Traits::movement(Movement::Selection, sliced_axes)
+        Traits::movement(Movement::Selection)
             .index_map(map)
             .counts(sliced_counts)
             .repeats(sliced_narrow)
@@ -195,35 +195,29 @@ pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: SliceRule) -> 
     }
     let site = Site { model, id, node, version, slice_rule: rule, bindings: &[] };
     let nothing = Fact::unknown();
-    let source = |i: usize, name: &'static str| {
-        let fact = node.input(i).map(|value| facts.get(value).unwrap_or(&nothing));
-        fact.map(|fact| known_operand(&site, facts.scope(), name, fact)).transpose()
-    };
-    read(&site, &source, &|i| node.input(i).and_then(|value| facts.get(value)?.dtype())).map(Some)
+    let fact = |i: usize| node.input(i).map(|value| facts.get(value).unwrap_or(&nothing));
+    spec_of(&site, facts.scope(), &fact).map(Some)
 }
 
-/// The dense elements of data this small, as positions; `None` if its shape is not known.
-fn whole(fact: &Fact) -> Option<StridedView> {
-    let shape = fact.static_shape()?;
-    let strides = crate::tensor::strides_of(&shape)?;
-    StridedView::new(&shape, &strides, 0).ok()
+/// The slice that a node is, as far as the facts about its operands determine it.
+fn spec_of<'f>(site: &Site<'_>, scope: &Scope, fact: &dyn Fn(usize) -> Option<&'f Fact>) -> Result<SliceSpec, Refusal> {
+    let source = |i: usize, name: &'static str| fact(i).map(|fact| known_operand(site, scope, name, fact)).transpose();
+    read(site, &source, &|i| fact(i).and_then(Fact::dtype))
 }
 
 /// The map of a slice of any dialect, if all readings agree.
 fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {
-    let spec = slice_spec(view.model, view.facts, view.id, SliceRule::Agree)?.ok_or(Undecided::Operands)?;
     let data = view.input(0).ok_or(Undecided::Operands)?;
     if may_be_misread(view.model, view.facts, data) {
         return Err(Undecided::Disputed);
     }
+    let spec = spec_of(&view.known_site()?, view.scope(), &|i| view.fact(i))?;
     Ok(Moved::of_first(slicing::index_map(view.scope(), &spec, view.dims(0)?)?))
 }
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
-    let known = |name, fact| known_operand(cx, cx.scope(), name, fact);
-    let source = |i: usize, name: &'static str| cx.input(i).map(|fact| known(name, fact)).transpose();
-    let spec = read(cx, &source, &|i| cx.input(i).and_then(Fact::dtype))?;
-    let data = cx.required(0)?.clone();
+    let spec = spec_of(cx, cx.scope(), &|i| cx.input(i))?;
+    let data = cx.required(0)?;
     let inferred = slicing::infer(cx.scope(), &spec, data.shape())?;
     let disputed = inferred.as_ref().and_then(Inferred::disputed);
     let fact = Fact::tensor(data.dtype(), inferred.map(|inferred| inferred.shape));
@@ -231,15 +225,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         let reason = SliceError::Disputed { end }.to_string();
         cx.walk.events.push(Event { node: cx.id, kind: EventKind::Disputed, reason });
     }
-    // Constant data is evaluated; elements of which only some are known are selected here.
-    let elements = data.elements().filter(|_| data.data().is_none()).and_then(|elements| {
-        let view = slicing::view_of(whole(&data)?, &spec).ok()?;
-        slicing::select::<Scalar>(&elements, &view)
-    });
-    Ok(vec![match elements {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }])
+    Ok(vec![fact])
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -11,7 +11,7 @@ use super::miss::{Miss, ensure};
 use super::place::Place;
 use super::rule::{Rule, miss};
 use crate::ir::{Attribute, Data, Edit, NewNode, Node, NodeId, ValueId};
-use crate::ops::traits::{self, AxisSource};
+use crate::ops::traits::{self, index_map_of};
 use crate::ops::{Environment, axis_in, evaluate_node, has_kernel_for_narrow};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
@@ -132,12 +132,10 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Result<Dequantized, Miss> {
     Ok(Dequantized { id, quantized, axis })
 }
 
-/// Where the node puts an axis that it leaves whole and in order.
+/// The axis of the result that is this axis of the quantized tensor, whole and in order.
 fn axis_after(place: &Place<'_>, axis: usize) -> Result<usize, Miss> {
-    let view = place.view(place.id).ok_or(Miss::ROOT)?;
-    view.traits().axes.ok_or(miss!("scale-follows"))?(&view)
-        .ok_or(miss!("scale-follows"))?
-        .into_iter()
-        .position(|source| source == Some(AxisSource::Whole(axis)))
-        .ok_or(miss!("scale-follows"))
+    let moved = index_map_of(place.model, place.facts, place.id, 0, place.opset.version());
+    let map = moved.or(Err(miss!("scale-follows")))?.map;
+    let mut axes = 0..map.result().len();
+    axes.find(|&after| map.carries_axis(place.scope(), axis, after)).ok_or(miss!("scale-follows"))
 }

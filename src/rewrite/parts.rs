@@ -9,7 +9,7 @@ use super::place::Place;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
-use crate::ops::traits::{AxisSource, Movement, Variation, traits_of};
+use crate::ops::traits::{Movement, Variation, index_map_of, traits_of};
 use crate::rewrite::limits::READERS;
 use crate::tensor::Tensor;
 
@@ -276,8 +276,8 @@ impl Parts {
             |first: &Node| first.inputs().iter().skip(1).flatten().all(|&bound| place.constant(bound).is_some());
         let is_alike = |first: &Node, id| place.model.node(id).is_some_and(|node| alike(first, node, 0));
         let keeps_axis = |id| {
-            let view = place.view(id)?;
-            Some((view.traits().axes?)(&view)?.get(self.axis)? == &Some(AxisSource::Whole(self.axis)))
+            let moved = index_map_of(place.model, place.facts, id, 0, place.opset.version()).ok()?;
+            Some(moved.map.carries_axis(place.scope(), self.axis, self.axis))
         };
         let first = nodes.first().and_then(|&id| place.model.node(id));
         first.is_some_and(|first| is_known(first) && nodes.iter().all(|&id| is_alike(first, id)))

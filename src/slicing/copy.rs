@@ -3,23 +3,15 @@
 use super::SliceError;
 use super::resolve::{index_integer, resolve_integers};
 use super::spec::{AxisOp, Bound, Range, SliceSpec};
-use crate::tensor::{Indices, StridedView, Tensor, gather};
+use crate::tensor::{StridedView, Tensor, gather};
 
 /// The elements of a tensor that a slice takes.
 ///
 /// # Errors
 /// The slice cannot be taken of this tensor, or an operand is not constant.
 pub fn view(tensor: &Tensor, spec: &SliceSpec) -> Result<StridedView, SliceError> {
-    view_of(StridedView::of(tensor), spec)
-}
-
-/// The elements of a dense row-major tensor of this shape that a slice takes.
-///
-/// # Errors
-/// As [`view`].
-pub fn view_of(whole: StridedView, spec: &SliceSpec) -> Result<StridedView, SliceError> {
-    let ops = spec.dense(whole.rank())?.ok_or(SliceError::NotConstant)?;
-    let mut view = whole;
+    let mut view = StridedView::of(tensor);
+    let ops = spec.dense(view.rank())?.ok_or(SliceError::NotConstant)?;
     let mut axis = 0;
     for op in &ops {
         match op {
@@ -71,18 +63,4 @@ fn unsigned(value: i64) -> usize {
 /// As [`view`]; and the copy may not fit in memory.
 pub fn slice(tensor: &Tensor, spec: &SliceSpec) -> Result<Tensor, SliceError> {
     Ok(gather(tensor, &view(tensor, spec)?)?)
-}
-
-/// The items a view takes of a list that stands for a dense tensor, row-major; `None` if the view reaches outside.
-pub fn select<T: Clone>(items: &[T], view: &StridedView) -> Option<Vec<T>> {
-    let mut selected = Vec::new();
-    let mut indices = Indices::new(view.shape());
-    while let Some(index) = indices.advance() {
-        let mut at = view.offset();
-        for (&index, &stride) in index.iter().zip(view.strides()) {
-            at = isize::try_from(index).ok()?.checked_mul(stride)?.checked_add(at)?;
-        }
-        selected.push(items.get(usize::try_from(at).ok()?)?.clone());
-    }
-    Some(selected)
 }

@@ -37,7 +37,7 @@ mod spec;
 pub mod tensorflow;
 
 pub use compose::{compose, from_end, is_identity, takes_all, with_numbers};
-pub use copy::{select, slice, view, view_of};
+pub use copy::{slice, view};
 pub use error::SliceError;
 pub use infer::{Inferred, InferredAxis, infer};
 pub use map::index_map;

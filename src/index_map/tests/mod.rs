@@ -21,6 +21,46 @@ fn evaluated(scope: &Scope, map: &IndexMap, sizes: &[(&str, i64)], chain: &dyn s
     map.evaluate(&binding).unwrap_or_else(|| panic!("cannot evaluate {map:?} at {sizes:?} of {chain:?}"))
 }
 
+/// The coordinate of a flat position on an axis.
+fn coordinate(shape: &[i64], axis: usize, position: i64) -> i64 {
+    let inner: i64 = shape.iter().skip(axis + 1).product();
+    position / inner % shape[axis]
+}
+
+#[test]
+fn axes_that_a_map_carries_have_equal_coordinates() {
+    let (mut carried, mut missed) = (0, 0);
+    for seed in 0..400 {
+        let mut random = Random(seed);
+        random.below(9);
+        let scope = Scope::new();
+        let source = draw_shape(&mut random, &scope, false);
+        let shape: Vec<i64> = source.iter().map(|dim| dim.as_const().unwrap()).collect();
+        let Some(movement) = draw(&mut random, &scope, &source) else { continue };
+        let Ok(map) = movement.map(&scope, &source) else { continue };
+        let elements = evaluated(&scope, &map, &[], &movement);
+        let result: Vec<i64> = map.result().iter().map(|dim| dim.as_const().unwrap()).collect();
+        if map.sources().len() != 1 || elements.is_empty() {
+            continue;
+        }
+        for (axis, after) in (0..shape.len()).flat_map(|axis| (0..result.len()).map(move |after| (axis, after))) {
+            let is_equal = (0..).zip(&elements).all(|(at, element)| match element {
+                Element::Source { position, .. } => {
+                    coordinate(&shape, axis, *position) == coordinate(&result, after, at)
+                }
+                Element::Fill(_) => false,
+            });
+            let expected = shape[axis] == result[after] && is_equal;
+            match map.carries_axis(&scope, axis, after) {
+                true => assert!(expected, "seed {seed}: axis {axis} to {after} of {source:?} by {movement:?}"),
+                false => missed += usize::from(expected),
+            }
+            carried += usize::from(expected);
+        }
+    }
+    assert!(missed * 50 < carried && carried > 100, "{missed} of {carried} axes are missed");
+}
+
 #[test]
 fn the_map_of_a_chain_is_the_composition_of_its_maps() {
     let (mut decided, mut undecided, mut aligned) = (0, 0, 0);

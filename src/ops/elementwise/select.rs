@@ -20,7 +20,7 @@ use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{Broadcast, broadcast_shapes};
 use crate::ops::movement::maps::layout;
-use crate::ops::traits::{AxisSource, Movement, NodeFacts, Traits, ValueRange};
+use crate::ops::traits::{Movement, NodeFacts, Traits, ValueRange};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor};
 
@@ -34,7 +34,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         |cx| Ok(vec![cx.required(0)?.clone()]),
         |cx| Ok(vec![cx.data(0).cloned().ok_or_else(|| Decline::invalid("operand 0 is missing"))?]),
     )
-    .with(Traits::movement(Movement::Through, through).counts(|_, _, operand| operand(0)).index_map(layout)),
+    .with(Traits::movement(Movement::Through).counts(|_, _, operand| operand(0)).index_map(layout)),
     Operator::infer_only("Dropout", &[1, 6, 7, 10, 12, 13, 22], infer_dropout)
         .random()
         .with(Traits::NONE.inferred_by_shapes()),
@@ -67,11 +67,6 @@ fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<ValueRange>) -> 
     };
     // False for NaN, too.
     (low <= high).then_some(ValueRange::between(low, high))
-}
-
-/// Identity moves nothing.
-fn through(view: &NodeFacts<'_>) -> Option<Vec<Option<AxisSource>>> {
-    Some((0..view.shape(0)?.len()).map(|axis| Some(AxisSource::Whole(axis))).collect())
 }
 
 fn infer_where(cx: &mut InferCx<'_>) -> InferResult {

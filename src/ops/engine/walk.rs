@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
+use super::contents::state_contents;
 use super::custom;
 use super::declared::{claimed_size, declared_fact, initializer_fact, input_labels, label_size, with_default};
 use super::event::{Event, EventKind};
@@ -313,7 +314,8 @@ impl Walk {
                 let site = Site { model, id, node, version, slice_rule: self.slice_rule, bindings: &bindings };
                 let (symbols, known) = (self.scope.symbol_count(), inputs.clone());
                 let infer = |walk: &mut Walk, inputs| (operator.infer)(&mut InferCx { site, inputs, walk });
-                let facts = infer(self, inputs)?;
+                let mut facts = infer(self, inputs)?;
+                state_contents(site, &operator.traits, &self.facts, &known, &mut facts);
                 if node.subgraphs().next().is_none() {
                     self.state_nominal(&facts, symbols, &known, |walk, inputs| infer(walk, inputs).ok());
                 }

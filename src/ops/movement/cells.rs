@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::ir::{Fact, MAX_ELEMENTS, Scalar};
 use crate::ops::Decline;
+pub(super) use crate::ops::contents::elements_of;
 use crate::tensor::{Buffer, DType, Tensor, pack};
 
 /// What a kernel that only moves elements makes of operands of one element type. It sees tensors whose elements are whole
@@ -47,41 +47,6 @@ fn moved_strings(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Dec
     let found = numbers(&result).map(|at| all.get(at).map(|&string| string.clone()));
     let strings = found.collect::<Option<Vec<_>>>().ok_or_else(lost)?;
     Ok(Tensor::from_strings(result.shape(), strings)?)
-}
-
-/// States the elements of `out` when an operator only moves elements, and those of its operands are known in part.
-/// Operands whose elements are not known must have a static shape; otherwise nothing is stated. Nor is it when every
-/// operand is decided: evaluation does that, to the last bit.
-pub(super) fn follow(out: Fact, operands: &[&Fact], kernel: Kernel<'_>) -> Fact {
-    let all_decided = operands.iter().all(|fact| fact.data().is_some());
-    if all_decided || out.static_len().is_none_or(|len| len > MAX_ELEMENTS) {
-        return out;
-    }
-    let mut all = Vec::new();
-    for &fact in operands {
-        match elements_of(fact) {
-            Some(elements) => all.extend(elements),
-            None => return out,
-        }
-    }
-    if all.iter().all(|element| *element == Scalar::Unknown) {
-        return out;
-    }
-    let shapes: Option<Vec<Vec<usize>>> = operands.iter().map(|fact| fact.static_shape()).collect();
-    let shapes = shapes.unwrap_or_default();
-    let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
-    let Some(result) = numbered(&shapes).and_then(|operands| kernel(&operands)).ok() else { return out };
-    match numbers(&result).map(|at| all.get(at).cloned()).collect::<Option<Vec<_>>>() {
-        Some(elements) => out.with_elements(elements),
-        None => out,
-    }
-}
-
-/// The elements of a small tensor of static shape, unknown ones included; `None` for other tensors.
-pub(super) fn elements_of(fact: &Fact) -> Option<Vec<Scalar>> {
-    let len = fact.static_len().filter(|&len| len <= MAX_ELEMENTS)?;
-    let elements = fact.elements().unwrap_or_else(|| vec![Scalar::Unknown; len]);
-    (elements.len() == len).then_some(elements)
 }
 
 /// Tensors of these shapes whose elements are numbered through, from 0.

@@ -16,7 +16,7 @@
 //! dim, or are fewer or more than the results; before version 18 a dim that does not divide; from then on sizes *and* a
 //! number, or neither, and so many parts that the last would be less than empty.
 
-use super::cells::{Builder, follow, moved};
+use super::cells::{Builder, moved};
 use super::maps::MapResult;
 use super::moves;
 use super::{List, agree, around, claim, count, sizes, whole};
@@ -30,7 +30,7 @@ use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
-        Traits::movement(Movement::Join, moves::untold)
+        Traits::movement(Movement::Join)
             .index_map(map_concat)
             .repeats(moves::joined_narrow)
             .inferred_by_numbers(NumbersOf::SameAxisOfEach)
@@ -38,7 +38,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .variadic(),
     ),
     Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(
-        Traits::movement(Movement::Selection, moves::split_axes)
+        Traits::movement(Movement::Selection)
             .index_map(map_split)
             .inferred_by_contents(1)
             .inferred_by_numbers(NumbersOf::Whole(1)),
@@ -85,8 +85,7 @@ fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
             cx.fresh_dim()
         });
     }
-    let fact = Fact::tensor(dtype, Some(dims));
-    Ok(vec![follow(fact, &operands, &|operands| concatenated(operands, axis))])
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 /// The operands agree in the dims of all axes but one, those without elements too: their dims count where a runtime reads them.
@@ -280,27 +279,12 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         Parts::Number(number, uneven) => equal_parts(scope, dim, number, uneven)?,
         Parts::Unknown(_) => (0..outputs).map(|_| super::dim_up_to(cx, dim)).collect(),
     };
-    let known: Option<Vec<usize>> =
-        sizes.iter().map(|size| size.as_const().and_then(|size| usize::try_from(size).ok())).collect();
-    let mut facts = Vec::with_capacity(outputs);
-    let mut start = 0usize;
-    for (at, size) in sizes.into_iter().enumerate() {
+    let part = |size: Dim| {
         let mut dims = shape.to_vec();
-        if let Some(dim) = dims.get_mut(axis) {
-            *dim = size;
-        }
-        let fact = Fact::tensor(dtype, Some(dims));
-        let Some(&len) = known.as_ref().and_then(|known| known.get(at)) else {
-            facts.push(fact);
-            continue;
-        };
-        facts.push(follow(fact, &[data], &|operands| match operands {
-            [data] => part(data, axis, start, len),
-            _ => Err(Decline::invalid("the data operand is not a single tensor")),
-        }));
-        start = start.saturating_add(len);
-    }
-    Ok(facts)
+        dims.get_mut(axis).into_iter().for_each(|dim| *dim = size.clone());
+        Fact::tensor(dtype, Some(dims))
+    };
+    Ok(sizes.into_iter().map(part).collect())
 }
 
 /// The parts of a Split; the sizes are an attribute or an operand.
@@ -352,10 +336,6 @@ fn equal_parts(scope: &Scope, dim: &Dim, number: usize, uneven: bool) -> Result<
     let mut sizes = vec![size; number.saturating_sub(1)];
     sizes.push(last);
     Ok(sizes)
-}
-
-fn part(data: &Tensor, axis: usize, start: usize, len: usize) -> Result<Tensor, Decline> {
-    Ok(gather(data, &StridedView::of(data).slice_axis(axis, start, 1, len)?)?)
 }
 
 fn map_split(view: &NodeFacts<'_>, output: usize) -> MapResult {

@@ -10,7 +10,7 @@
 //!
 //! Refused: dims that do not broadcast, negative sizes and repeats, another number of repeats than axes.
 
-use super::cells::{elements_of, follow};
+use super::cells::elements_of;
 use super::maps::MapResult;
 use super::moves;
 use super::{of_rank, sizes, whole};
@@ -24,7 +24,7 @@ use crate::tensor::{StridedView, Tensor, gather, strides_of};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Expand", &[8, 13], infer_expand, eval_expand).with(
-        Traits::movement(Movement::Spread, moves::spread_axes)
+        Traits::movement(Movement::Spread)
             .index_map(map_expand)
             .counts(moves::spread_counts)
             .repeats(moves::expanded_narrow)
@@ -33,7 +33,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .passing_slices(),
     ),
     Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile)
-        .with(Traits::movement(Movement::Spread, moves::tiled_axes).index_map(map_tile).inferred_by_contents(1)),
+        .with(Traits::movement(Movement::Spread).index_map(map_tile).inferred_by_contents(1)),
 ];
 
 fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
@@ -66,12 +66,7 @@ fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
             Some(_) => cx.fresh_dim(),
         });
     }
-    let fact = Fact::tensor(dtype, Some(dims));
-    let Some(shape) = fact.static_shape() else { return Ok(vec![fact]) };
-    Ok(vec![follow(fact, &[data], &|operands| match operands {
-        [data] => Ok(gather(data, &StridedView::of(data).broadcast_to(&shape)?)?),
-        _ => Err(Decline::invalid("the data operand is not a single tensor")),
-    })])
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 fn map_expand(view: &NodeFacts<'_>, output: usize) -> MapResult {
@@ -140,13 +135,7 @@ fn infer_tile(cx: &mut InferCx<'_>) -> InferResult {
             _ => cx.fresh_dim(),
         });
     }
-    let repeats: Option<Vec<i64>> = elements.iter().map(Scalar::as_const_int).collect();
-    let fact = Fact::tensor(dtype, Some(dims));
-    let Some(repeats) = repeats.and_then(|repeats| sizes(&repeats).ok()) else { return Ok(vec![fact]) };
-    Ok(vec![follow(fact, &[data], &|operands| match operands {
-        [data] => tiled(data, &repeats),
-        _ => Err(Decline::invalid("the data operand is not a single tensor")),
-    })])
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 fn map_tile(view: &NodeFacts<'_>, _: usize) -> MapResult {

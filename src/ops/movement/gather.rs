@@ -12,33 +12,31 @@
 //!
 //! Refused: indices outside `-dim .. dim` (in version 1 of Gather, ONNX Runtime counts negative ones from the end as well).
 
-use super::cells::{Builder, elements_of, index_values, moved, width};
+use super::cells::{Builder, index_values, moved, width};
 use super::lookup::{batch_dims, check_batch, element_places, gather_axis, places, tuple_places};
 use super::maps;
 use super::moves;
 use super::{around, claim, count, of_rank};
 use crate::dim::Dim;
-use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
+use crate::ir::{Data, Fact};
 use crate::ops::traits::{Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
 use crate::tensor::threads;
-use crate::tensor::{Buffer, Tensor, counted_in};
+use crate::tensor::{Buffer, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Gather", &[1, 11, 13], infer_gather, eval_gather).with(
-        Traits::movement(Movement::Selection, moves::gathered_axes)
+        Traits::movement(Movement::Selection)
             .index_map(maps::gather)
             .repeats(moves::gathered_narrow)
             .fails_unless(moves::indices_inside)
             .needs(moves::gather_needs),
     ),
     Operator::new("GatherElements", &[11, 13], infer_gather_elements, eval_gather_elements).with(
-        Traits::movement(Movement::Selection, moves::untold)
-            .index_map(maps::gather_elements)
-            .fails_unless(moves::indices_inside),
+        Traits::movement(Movement::Selection).index_map(maps::gather_elements).fails_unless(moves::indices_inside),
     ),
     Operator::new("GatherND", &[11, 12, 13], infer_gather_nd, eval_gather_nd).with(
-        Traits::movement(Movement::Selection, moves::untold)
+        Traits::movement(Movement::Selection)
             .index_map(maps::gather_nd)
             .fails_unless(moves::tuples_inside)
             .needs(moves::gather_needs),
@@ -67,41 +65,7 @@ fn infer_gather(cx: &mut InferCx<'_>) -> InferResult {
         places(&known, dim)?;
     }
     let Some(index_shape) = indices.shape() else { return Ok(vec![Fact::tensor(dtype, None)]) };
-    let fact = Fact::tensor(dtype, Some(gathered(shape, index_shape, axis)));
-    let elements = gathered_elements(data, indices, axis);
-    Ok(vec![match elements {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }])
-}
-
-/// The elements of a small result. An index nobody knows takes an element nobody knows, unless all it may take are the same.
-fn gathered_elements(data: &Fact, indices: &Fact, axis: usize) -> Option<Vec<Scalar>> {
-    if data.data().is_some() && indices.data().is_some() {
-        return None;
-    }
-    data.content.as_ref()?;
-    let elements = elements_of(data)?;
-    let (outer, dim, inner) = around(&data.static_shape()?, axis).ok()?;
-    let picks = elements_of(indices)?;
-    if outer.checked_mul(inner)?.checked_mul(picks.len())? > MAX_ELEMENTS {
-        return None;
-    }
-    let mut result = Vec::new();
-    for row in elements.chunks(dim.checked_mul(inner)?.max(1)).take(outer) {
-        for pick in &picks {
-            let place = pick.as_const_int().and_then(|index| counted_in(index, dim));
-            match place {
-                Some(place) => result.extend_from_slice(row.chunks(inner.max(1)).nth(place)?),
-                None => result.extend((0..inner).map(|at| {
-                    let mut choices = row.iter().skip(at).step_by(inner.max(1));
-                    let first = choices.next().cloned().unwrap_or(Scalar::Unknown);
-                    if choices.all(|choice| *choice == first) { first } else { Scalar::Unknown }
-                })),
-            }
-        }
-    }
-    Some(result)
+    Ok(vec![Fact::tensor(dtype, Some(gathered(shape, index_shape, axis)))])
 }
 
 fn eval_gather(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -217,34 +181,9 @@ fn infer_gather_elements(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid(format!("'indices' has rank {indices}, but 'data' has rank {data}")));
     }
     let rank = data.rank().or(indices.rank());
-    let axis = rank.map(|rank| gather_axis(cx, rank)).transpose()?;
+    rank.map(|rank| gather_axis(cx, rank)).transpose()?;
     let Some(index_shape) = indices.shape() else { return Ok(vec![of_rank(cx, dtype, rank)]) };
-    let fact = Fact::tensor(dtype, Some(index_shape.to_vec()));
-    let places = || {
-        let (shape, index_shape) = (data.static_shape()?, indices.static_shape()?);
-        let mut places = Vec::new();
-        element_places(&shape, &index_shape, axis?, &indices.const_ints()?, &mut |row| {
-            places.extend_from_slice(row);
-            Ok(())
-        })
-        .ok()?;
-        Some(places)
-    };
-    Ok(vec![taken(fact, data, indices, places)])
-}
-
-/// A fact with the elements of `data` at these places, where they are known in part.
-fn taken(fact: Fact, data: &Fact, indices: &Fact, places: impl FnOnce() -> Option<Vec<usize>>) -> Fact {
-    if data.content.is_none() || data.data().is_some() && indices.data().is_some() {
-        return fact;
-    }
-    let elements = elements_of(data).zip(places());
-    let found =
-        elements.and_then(|(elements, places)| places.into_iter().map(|at| elements.get(at).cloned()).collect());
-    match found {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }
+    Ok(vec![Fact::tensor(dtype, Some(index_shape.to_vec()))])
 }
 
 fn eval_gather_elements(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -279,17 +218,7 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
     // The batch dims of the indices count: ONNX Runtime runs those that are a multiple of the data's, 0 among them.
     let mut dims = tuples.to_vec();
     dims.extend_from_slice(rest);
-    let fact = Fact::tensor(dtype, Some(dims));
-    let places = || {
-        let (shape, index_shape) = (data.static_shape()?, indices.static_shape()?);
-        let starts = tuple_places(&shape, &index_shape, batch, &indices.const_ints()?).ok()?;
-        let run = count(shape.get(depth..)?).ok()?;
-        if starts.len().checked_mul(run)? > MAX_ELEMENTS {
-            return None;
-        }
-        Some(starts.into_iter().flat_map(|start| start..start.saturating_add(run)).collect())
-    };
-    Ok(vec![taken(fact, data, indices, places)])
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 fn eval_gather_nd(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -22,9 +22,8 @@
 //! | [`reverse_sequence`] | ReverseSequence |
 //! | [`col2im`] | Col2Im |
 //!
-//! Whatever only moves elements commutes with renaming them. So each such operator has one kernel, written for elements of
-//! whole bytes, and [`cells`] runs it on every element type, and on the elements of small tensors that are known only as
-//! expressions.
+//! Each operator that only moves elements has one kernel, written for elements of whole bytes; [`cells`] runs it on every element type. The
+//! elements of small tensors that are known in part follow the operators' index maps ([`maps`], `engine/contents`).
 
 mod cells;
 pub(in crate::ops) mod col2im;

@@ -1,90 +1,21 @@
-//! What movements say of the axes: where the elements along each come from, what becomes of positions and of operands that repeat,
-//! and when a look-up cannot fail.
+//! What movements say of positions and of operands that repeat, and when a look-up cannot fail.
 
-use crate::dim::{Dim, Scope};
+use super::transpose::permutation;
+use crate::dim::Dim;
 use crate::ir::{Attribute, Fact, ValueId};
 use crate::ops::axis_in;
-use crate::ops::slice_cuts::{SliceCuts, slice_cuts};
-use crate::ops::traits::{AxisSource, Counting, NodeFacts, Repetition, broadcast_narrow};
+use crate::ops::slice_cuts::slice_cuts;
+use crate::ops::traits::{Counting, NodeFacts, Repetition, broadcast_narrow};
 use crate::slicing::Bound;
 use crate::tensor::Tensor;
 
-use AxisSource::{Part, Repeated, Whole};
-
-/// Where the elements along each axis come from.
-type Sources = Option<Vec<Option<AxisSource>>>;
-
-/// Nothing is said.
-pub(super) fn untold(_: &NodeFacts<'_>) -> Sources {
-    None
-}
-
 // ---- layouts ----
-
-/// Axes that a Reshape or Flatten leaves as they are.
-pub(super) fn surviving_axes(view: &NodeFacts<'_>) -> Sources {
-    let (from, to) = (view.shape(0)?, view.result_shape()?);
-    Some(surviving(view.scope(), from, to).into_iter().map(|own| own.map(Whole)).collect())
-}
-
-/// Axes of equal dims, and equal products of the dims before and behind them. A dim of 1 has no place of its own.
-fn surviving(scope: &Scope, from: &[Dim], to: &[Dim]) -> Vec<Option<usize>> {
-    let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
-    let before = |dims: &[Dim], axis: usize| scope.product(dims.iter().take(axis));
-    let behind = |dims: &[Dim], axis: usize| scope.product(dims.iter().skip(axis.saturating_add(1)));
-    let survives = |axis: usize, dim: &Dim| {
-        (0..from.len()).find(|&own| {
-            !dim.is_const(1)
-                && from.get(own).is_some_and(|own| equal(own, dim))
-                && equal(&before(from, own), &before(to, axis))
-                && equal(&behind(from, own), &behind(to, axis))
-        })
-    };
-    to.iter().enumerate().map(|(axis, dim)| survives(axis, dim)).collect()
-}
-
-/// The axes that are not squeezed, in order.
-pub(super) fn squeezed_axes(view: &NodeFacts<'_>) -> Sources {
-    let rank = view.shape(0)?.len();
-    let gone = view.axes(1, rank)?;
-    Some((0..rank).filter(|axis| !gone.contains(axis)).map(|axis| Some(Whole(axis))).collect())
-}
-
-/// The operand's axes in order, and new ones of size 1.
-pub(super) fn unsqueezed_axes(view: &NodeFacts<'_>) -> Sources {
-    let rank = view.result_shape()?.len();
-    let new = view.axes(1, rank)?;
-    let mut own = 0..;
-    Some((0..rank).map(|axis| if new.contains(&axis) { Some(Repeated) } else { own.next().map(Whole) }).collect())
-}
 
 pub(super) fn layout(node: &Repetition<'_>) -> Option<Vec<Dim>> {
     node.layout()
 }
 
 // ---- spreading ----
-
-/// An axis is the operand's, or repeats its one place.
-pub(super) fn spread_axes(view: &NodeFacts<'_>) -> Sources {
-    let (from, to) = (view.shape(0)?, view.result_shape()?);
-    let added = to.len().checked_sub(from.len())?;
-    let source = |(axis, goal): (usize, &Dim)| {
-        let Some(own) = axis.checked_sub(added) else { return Some(Repeated) };
-        match from.get(own)? {
-            dim if view.equal(dim, goal) => Some(Whole(own)),
-            dim if dim.is_const(1) => Some(Repeated),
-            _ => None,
-        }
-    };
-    Some(to.iter().enumerate().map(source).collect())
-}
-
-/// An axis is the operand's, or goes over it several times.
-pub(super) fn tiled_axes(view: &NodeFacts<'_>) -> Sources {
-    let from = view.shape(0)?;
-    let sources = spread_axes(view)?.into_iter().enumerate();
-    Some(sources.map(|(axis, source)| source.or(from.get(axis).map(|_| Part(axis)))).collect())
-}
 
 pub(super) fn spread_counts(
     view: &NodeFacts<'_>,
@@ -106,27 +37,10 @@ pub(super) fn expanded_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 
 // ---- Transpose ----
 
-/// Axis `i` is axis `perm[i]` of the operand; without `perm` the order is reversed.
-pub(super) fn permuted_axes(view: &NodeFacts<'_>) -> Sources {
-    let rank = view.shape(0)?.len();
-    let perm: Vec<usize> = match view.node.attribute("perm") {
-        None => (0..rank).rev().collect(),
-        Some(Attribute::Ints(perm)) if perm.len() == rank => {
-            perm.iter().map(|&axis| usize::try_from(axis).ok().filter(|&axis| axis < rank)).collect::<Option<_>>()?
-        }
-        Some(_) => return None,
-    };
-    Some(perm.into_iter().map(|axis| Some(Whole(axis))).collect())
-}
-
-/// What is told of each axis of the operand, in the order of the result's axes.
-fn permuted<T: Clone>(view: &NodeFacts<'_>, told: &[T]) -> Option<Vec<T>> {
-    let axes = permuted_axes(view)?.into_iter();
-    axes.map(|source| match source {
-        Some(Whole(axis)) => told.get(axis).cloned(),
-        _ => None,
-    })
-    .collect()
+/// The items of the axes of the operand, in the order of the result's axes.
+fn permuted<T: Clone>(view: &NodeFacts<'_>, items: &[T]) -> Option<Vec<T>> {
+    let axes = permutation(&view.site()?, view.shape(0)?.len()).ok()?;
+    axes.into_iter().map(|axis| items.get(axis).cloned()).collect()
 }
 
 pub(super) fn permuted_counts(
@@ -144,13 +58,6 @@ pub(super) fn permuted_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 }
 
 // ---- Slice ----
-
-/// An axis that is cut gives some of its places.
-pub(in crate::ops) fn sliced_axes(view: &NodeFacts<'_>) -> Sources {
-    let SliceCuts { axes, .. } = slice_cuts(view.model, view.facts, view.id)?;
-    let source = |(axis, cut): (usize, &Option<_>)| Some(if cut.is_some() { Part(axis) } else { Whole(axis) });
-    Some(axes.iter().enumerate().map(source).collect())
-}
 
 /// From `begin` on, every so many: the offset moves, and the steps grow.
 pub(in crate::ops) fn sliced_counts(
@@ -193,20 +100,6 @@ pub(in crate::ops) fn sliced_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 }
 
 // ---- Gather and its kin ----
-
-/// The axes around the one that is looked up are whole; the indices take its place.
-pub(super) fn gathered_axes(view: &NodeFacts<'_>) -> Sources {
-    let (rank, indices) = (view.shape(0)?.len(), view.shape(1)?.len());
-    let axis = view.axis(0)?;
-    let taken = match indices {
-        0 => Vec::new(),
-        1 => vec![Some(Part(axis))],
-        // Which entry it is depends on several axes.
-        _ => vec![None; indices],
-    };
-    let before = (0..axis).map(|axis| Some(Whole(axis)));
-    Some(before.chain(taken).chain((axis.saturating_add(1)..rank).map(|axis| Some(Whole(axis)))).collect())
-}
 
 /// What is spread along axes that are not looked up stays so; indices that are spread look the same entry up again and again.
 pub(super) fn gathered_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
@@ -351,12 +244,6 @@ pub(super) fn joined_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
     let mut shape = shape?;
     *shape.get_mut(axis)? = node.goal.get(axis)?.clone();
     Some(shape)
-}
-
-/// Places of one axis, all of the others.
-pub(super) fn split_axes(view: &NodeFacts<'_>) -> Sources {
-    let axis = view.axis(0)?;
-    Some((0..view.shape(0)?.len()).map(|own| Some(if own == axis { Part(own) } else { Whole(own) })).collect())
 }
 
 // ---- what fills and what counts ----

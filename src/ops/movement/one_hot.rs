@@ -9,7 +9,7 @@
 //! Refused: a depth below 1, `values` that are not two, `depth` that is not one. Disputed and left alone: fractional indices, which
 //! the text truncates and ONNX Runtime compares; negative indices in version 9, which ONNX Runtime counts from the end.
 
-use super::cells::{elements_of, follow, moved, overwrite};
+use super::cells::{elements_of, moved, overwrite};
 use super::{claim, count, of_rank};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar};
@@ -47,14 +47,14 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let mut dims = shape.to_vec();
     dims.insert(axis.min(shape.len()), size);
     let fact = Fact::tensor(dtype, Some(dims));
-    let small = fact.static_len().is_some_and(|length| length <= MAX_ELEMENTS);
-    let known = indices.const_ints().zip(fact.static_shape()).filter(|_| small);
-    let Some((places, shape)) = known else { return Ok(vec![fact]) };
+    let len = fact.static_len().filter(|&len| len <= MAX_ELEMENTS && values.data().is_none());
+    let pair = values.elements().and_then(|pair| <[Scalar; 2]>::try_from(pair).ok());
+    let known = len.zip(fact.static_shape()).zip(indices.const_ints().zip(pair));
+    let Some(((len, shape), (places, [off, on]))) = known else { return Ok(vec![fact]) };
     let Ok(starts) = hot(&places, &shape, axis, cx.version) else { return Ok(vec![fact]) };
-    Ok(vec![follow(fact, &[values], &|operands| match operands {
-        [values] => one_hot(values, &shape, &starts),
-        _ => Err(Decline::invalid("the operand 'values' does not have two elements")),
-    })])
+    let mut elements = vec![off; len];
+    starts.iter().for_each(|&start| elements.get_mut(start).into_iter().for_each(|element| *element = on.clone()));
+    Ok(vec![fact.with_elements(elements)])
 }
 
 /// The elements that are on, by position. The result must be known to be addressable.

@@ -12,7 +12,7 @@
 //! Refused: pads that are no vector or leave less than nothing, axes named twice, repeating from nothing. Disputed and left alone: mode
 //! reflect over more than the data less one element, which numpy reflects again and ONNX Runtime refuses.
 
-use super::cells::{Builder, elements_of, follow, moved};
+use super::cells::{Builder, elements_of, moved};
 use super::maps::{MapResult, constant_ints, numbers};
 use super::moves;
 use super::{List, axes_in, claim, count, distinct_axes, given_list, of_rank, sizes};
@@ -77,7 +77,8 @@ fn stated_pads<'a>(cx: &InferCx<'a>) -> Result<&'a [i64], Refusal> {
 
 fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
-    let (dtype, mode) = (data.dtype(), mode(cx)?);
+    let dtype = data.dtype();
+    mode(cx)?;
     let axes = if cx.version < 18 { List::Absent } else { List::operand(cx, 3) };
     let stated = if cx.version < 11 { Some(stated_pads(cx)?) } else { None };
     // ONNX Runtime takes a matrix of one row as long as it computes it, and does not load the model where it is constant.
@@ -125,24 +126,7 @@ fn infer_pad(cx: &mut InferCx<'_>) -> InferResult {
         }
         dims.push(size);
     }
-    let fact = Fact::tensor(dtype, Some(dims));
-    let number = |pad: &Scalar| pad.as_const_int();
-    let pads = pads.iter().map(|(begin, end)| Some((number(begin)?, number(end)?)));
-    let Some(pads) = pads.collect::<Option<Vec<_>>>() else { return Ok(vec![fact]) };
-    let fill = fill_fact(cx, dtype)?;
-    Ok(vec![with_padding(fact, data, &fill, &pads, mode)])
-}
-
-/// What is known of the fill, as a tensor of one element.
-fn fill_fact(cx: &InferCx<'_>, dtype: Option<DType>) -> Result<Fact, Refusal> {
-    if cx.version >= 11
-        && let Some(fill) = cx.input(2)
-    {
-        return Ok(fill.clone());
-    }
-    let value = if cx.version < 11 { cx.attr_float("value")?.unwrap_or(0.0) } else { 0.0 };
-    let fill = dtype.and_then(|dtype| fill_of(dtype, value));
-    Ok(fill.map_or_else(|| Fact::tensor(dtype, Some(Vec::new())), Fact::constant))
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 /// The fill as an attribute, which has one type, gives it; or the zero of a type.
@@ -152,13 +136,6 @@ fn fill_of(dtype: DType, value: f32) -> Option<Tensor> {
         return Tensor::zeros(dtype, &[]).ok().filter(|_| dtype != DType::Float8E8M0);
     }
     dispatch_numeric!(dtype, T => Some(Tensor::scalar(<T as Number>::from_f64(f64::from(value))?)), else => None)
-}
-
-fn with_padding(fact: Fact, data: &Fact, fill: &Fact, pads: &[(i64, i64)], mode: Mode) -> Fact {
-    follow(fact, &[data, fill], &|operands| match operands {
-        [data, fill] => padded(data, fill, &margins(data.shape(), pads, mode)?),
-        _ => Err(Decline::invalid("'data' and 'constant_value' have different types")),
-    })
 }
 
 fn map_pad(view: &NodeFacts<'_>, _: usize) -> MapResult {
@@ -428,12 +405,7 @@ fn infer_center(cx: &mut InferCx<'_>) -> InferResult {
             _ => cx.fresh_dim(),
         };
     }
-    let fact = Fact::tensor(dtype, Some(dims));
-    let pads = data.static_shape().zip(fact.static_shape()).map(|(from, to)| center_pads(&from, &to));
-    let Some(pads) = pads.transpose()? else { return Ok(vec![fact]) };
-    let fill = dtype.and_then(|dtype| fill_of(dtype, 0.0));
-    let fill = fill.map_or_else(|| Fact::tensor(dtype, Some(Vec::new())), Fact::constant);
-    Ok(vec![with_padding(fact, data, &fill, &pads, Mode::Constant)])
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 /// The pads that bring dims to these sizes around the middle.

@@ -45,7 +45,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(
-        Traits::movement(Movement::Layout, moves::surviving_axes)
+        Traits::movement(Movement::Layout)
             .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
@@ -421,12 +421,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let operand = data.shape().map(|dims| Operand { dims, total: cx.scope().product(dims) });
     let dims = target_dims(cx, operand, &target)?;
-    let elements = data.elements();
-    let fact = Fact::tensor(dtype, Some(dims));
-    Ok(vec![match elements {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }])
+    Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -9,9 +9,8 @@
 //!
 //! Refused: a rank below 2, other axes, lengths outside `0 ..= steps`, another number of lengths than batch entries.
 
-use super::cells::{Builder, follow, moved};
+use super::cells::{Builder, moved};
 use super::maps::{MapResult, constant_ints};
-use super::moves;
 use super::{claim, count};
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, Undecided};
@@ -20,11 +19,8 @@ use crate::ops::traits::{Failure, Moved, Movement, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 use crate::tensor::Tensor;
 
-pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval).with(
-    Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }
-        .index_map(map)
-        .some_types(),
-)];
+pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval)
+    .with(Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection) }.index_map(map).some_types())];
 
 /// Whether time is axis 0 and the batch axis 1, or the other way round.
 fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {
@@ -39,16 +35,11 @@ fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
-    let time_first = time_first(cx)?;
+    time_first(cx)?;
     if let Some(rank) = data.rank().filter(|&rank| rank < 2) {
         return Err(Refusal::invalid(format!("the rank of the input is {rank}, which is less than 2")));
     }
-    let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
-    let Some(lengths) = cx.const_ints(1) else { return Ok(vec![fact]) };
-    Ok(vec![follow(fact, &[data], &|operands| match operands {
-        [data] => reversed(data, &lengths, time_first),
-        _ => Err(Decline::invalid("the data operand is not a single tensor")),
-    })])
+    Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec))])
 }
 
 /// The lengths are constants from 0 on.

@@ -13,7 +13,7 @@
 //! Not evaluated: a condition that is true beyond the axis. Disputed and left alone: NonZero of a scalar (the text gives `[0, N]`, ONNX
 //! Runtime `[1, N]`), Unique with NaNs or complex numbers, and slices of an empty tensor.
 
-use super::cells::{Builder, follow, moved};
+use super::cells::{Builder, moved};
 use super::maps;
 use super::moves;
 use super::order::sort_keys;
@@ -28,7 +28,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("NonZero", &[9, 13], infer_non_zero, eval_non_zero).with(Traits::NONE.counts(moves::places_counted)),
     Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress).with(
         // How many elements are selected is known when it runs.
-        Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection, moves::untold) }
+        Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection) }
             .index_map(maps::compress)
             .some_types()
             .not_inferred(),
@@ -152,26 +152,18 @@ fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
         (None, None, Some(limit)) => dim_up_to(cx, limit),
         (None, None, None) => cx.fresh_dim(),
     };
-    let (fact, axis) = match (axis, data.shape()) {
-        (None, shape) => {
-            let whole = shape.map(|shape| scope.product(shape));
-            (Fact::tensor(dtype, Some(vec![size(whole)])), None)
-        }
-        (Some(_), None) => return Ok(vec![Fact::tensor(dtype, None)]),
+    let dims = match (axis, data.shape()) {
+        (None, shape) => Some(vec![size(shape.map(|shape| scope.product(shape)))]),
+        (Some(_), None) => None,
         (Some(axis), Some(shape)) => {
             let mut dims = shape.to_vec();
             if let Some(dim) = dims.get_mut(axis) {
                 *dim = size(Some(dim.clone()));
             }
-            (Fact::tensor(dtype, Some(dims)), Some(axis))
+            Some(dims)
         }
     };
-    let Some(condition) = condition.const_ints() else { return Ok(vec![fact]) };
-    let condition: Vec<bool> = condition.into_iter().map(|truth| truth != 0).collect();
-    Ok(vec![follow(fact, &[data], &|operands| match operands {
-        [data] => compressed(data, &condition, axis),
-        _ => Err(Decline::invalid("the data operand is not a single tensor")),
-    })])
+    Ok(vec![Fact::tensor(dtype, dims)])
 }
 
 fn eval_compress(cx: &mut EvalCx<'_>) -> EvalResult {

@@ -18,11 +18,10 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact};
 use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::DType;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, eval_squeeze).with(
-        Traits::movement(Movement::Layout, moves::squeezed_axes)
+        Traits::movement(Movement::Layout)
             .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
@@ -31,19 +30,15 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .carrying_quantization(),
     ),
     Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, eval_unsqueeze).with(
-        Traits::movement(Movement::Layout, moves::unsqueezed_axes)
+        Traits::movement(Movement::Layout)
             .index_map(maps::layout)
             .counts(laid_out)
             .repeats(moves::layout)
             .inferred_by_contents(1)
             .carrying_quantization(),
     ),
-    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten).with(
-        Traits::movement(Movement::Layout, moves::surviving_axes)
-            .index_map(maps::layout)
-            .counts(laid_out)
-            .repeats(moves::layout),
-    ),
+    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten)
+        .with(Traits::movement(Movement::Layout).index_map(maps::layout).counts(laid_out).repeats(moves::layout)),
 ];
 
 /// Squeeze removes axes of dim 1 only.
@@ -57,15 +52,6 @@ fn needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
 /// The axes as inference sees them.
 fn axes(cx: &InferCx<'_>) -> Result<List, Refusal> {
     if cx.version < 13 { List::attribute(cx, "axes") } else { Ok(List::operand(cx, 1)) }
-}
-
-/// The same elements under another shape.
-fn renamed(data: &Fact, dtype: Option<DType>, shape: Vec<Dim>) -> Fact {
-    let fact = Fact::tensor(dtype, Some(shape));
-    match data.elements() {
-        Some(elements) => fact.with_elements(elements),
-        None => fact,
-    }
 }
 
 fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
@@ -99,7 +85,7 @@ fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
         return Err(Refusal::invalid(format!("'axes' contains axis {axis}, whose dim is not 1")));
     }
     let kept = shape.iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| dim.clone());
-    Ok(vec![renamed(data, dtype, kept.collect())])
+    Ok(vec![Fact::tensor(dtype, Some(kept.collect()))])
 }
 
 fn disputed() -> Refusal {
@@ -143,7 +129,7 @@ fn infer_unsqueeze(cx: &mut InferCx<'_>) -> InferResult {
         (List::Absent, _) => Err(Refusal::invalid("'axes' is missing")),
         (List::Known(axes), Some(shape)) => {
             let shape = unsqueezed(shape, Dim::constant(1), &axes)?;
-            Ok(vec![renamed(data, dtype, shape)])
+            Ok(vec![Fact::tensor(dtype, Some(shape))])
         }
         // Wherever the axes of a scalar come, all of them are new.
         (List::Unknown(Some(length @ 0..=MAX_NEW)), Some([])) => {
@@ -179,7 +165,7 @@ fn infer_flatten(cx: &mut InferCx<'_>) -> InferResult {
     let (front, back) = shape.split_at_checked(flatten_at(cx, shape.len())?).unwrap_or((shape, &[]));
     let scope: &Scope = cx.scope();
     let flat = vec![scope.product(front), scope.product(back)];
-    Ok(vec![renamed(data, dtype, flat)])
+    Ok(vec![Fact::tensor(dtype, Some(flat))])
 }
 
 fn eval_flatten(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -195,6 +181,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
+    use crate::tensor::DType;
 
     #[test]
     fn squeezing() {

@@ -12,7 +12,6 @@
 //!
 //! Refused: a `perm` that is no permutation, a rank other than 4, a block size below 1, dims that do not divide.
 
-use super::cells::follow;
 use super::maps::MapResult;
 use super::moves;
 use crate::dim::{Dim, Scope};
@@ -24,7 +23,7 @@ use crate::tensor::{StridedView, Tensor, gather};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, eval_transpose).with(
-        Traits::movement(Movement::Selection, moves::permuted_axes)
+        Traits::movement(Movement::Selection)
             .index_map(map_transpose)
             .counts(moves::permuted_counts)
             .carrying_quantization()
@@ -32,13 +31,13 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .passing_slices(),
     ),
     Operator::new("DepthToSpace", &[1, 11, 13, 28], infer_depth_to_space, eval_depth_to_space)
-        .with(Traits::movement(Movement::Selection, moves::untold).index_map(map_depth_to_space).some_types()),
+        .with(Traits::movement(Movement::Selection).index_map(map_depth_to_space).some_types()),
     Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, eval_space_to_depth)
-        .with(Traits::movement(Movement::Selection, moves::untold).index_map(map_space_to_depth).some_types()),
+        .with(Traits::movement(Movement::Selection).index_map(map_space_to_depth).some_types()),
 ];
 
 /// The permutation, which is one of `rank` axes.
-fn permutation(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
+pub(super) fn permutation(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
     let Some(perm) = site.attr_ints("perm")? else { return Ok((0..rank).rev().collect()) };
     if perm.len() != rank {
         return Err(Refusal::invalid(format!(
@@ -63,11 +62,7 @@ fn infer_transpose(cx: &mut InferCx<'_>) -> InferResult {
     };
     let permutation = permutation(cx, shape.len())?;
     let dims = permutation.iter().filter_map(|&axis| shape.get(axis).cloned()).collect();
-    let fact = Fact::tensor(data.dtype(), Some(dims));
-    Ok(vec![follow(fact, &[data], &|operands| match operands {
-        [data] => transposed(data, &permutation),
-        _ => Err(Decline::invalid("the data operand is not a single tensor")),
-    })])
+    Ok(vec![Fact::tensor(data.dtype(), Some(dims))])
 }
 
 fn map_transpose(view: &NodeFacts<'_>, _: usize) -> MapResult {

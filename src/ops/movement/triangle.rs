@@ -7,7 +7,7 @@
 //! An index map has pieces along one digit, and the border of a triangle depends on two. The map of a Trilu is of matrices of constant size,
 //! flattened: each row has a piece of elements and one of zeros, so the limit of pieces is one of about 32 rows.
 
-use super::cells::{Builder, follow, moved};
+use super::cells::{Builder, moved};
 use super::maps::{MapResult, constant_ints, numbers};
 use super::{around, claim, count};
 use crate::dim::Dim;
@@ -22,26 +22,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] =
 
 fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
-    let upper = cx.attr_flag("upper", true)?;
+    cx.attr_flag("upper", true)?;
     if let Some(rank) = data.rank().filter(|&rank| rank < 2) {
         return Err(Refusal::invalid(format!("the rank of the input is {rank}, which is less than 2")));
     }
-    let fact = Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec));
-    let diagonal = if cx.has_input(1) { cx.const_ints(1) } else { Some(vec![0]) };
-    let (Some(diagonal), Some(shape), Some(dtype)) = (diagonal, data.static_shape(), data.dtype()) else {
-        return Ok(vec![fact]);
-    };
-    let &[diagonal] = diagonal.as_slice() else {
+    if cx.input(1).and_then(Fact::static_len).is_some_and(|len| len != 1) {
         return Err(Refusal::invalid("the operand 'k' is not a single element"));
-    };
-    if data.content.is_none() || fact.static_len().is_none_or(|length| length > crate::ir::MAX_ELEMENTS) {
-        return Ok(vec![fact]);
     }
-    let zeros = Fact::constant(zero_row(dtype, &shape)?);
-    Ok(vec![follow(fact, &[data, &zeros], &|operands| match operands {
-        [data, zeros] => triangle(data, zeros, diagonal, upper),
-        _ => Err(Decline::invalid("the data and the zero point must have the same data type")),
-    })])
+    Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec))])
 }
 
 fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {

@@ -51,10 +51,9 @@ impl Traits {
     }
 
     /// What moves elements; of no value it fails.
-    pub const fn movement(movement: Movement, axes: AxesOf) -> Traits {
+    pub const fn movement(movement: Movement) -> Traits {
         Traits {
             moves: Some(movement),
-            axes: Some(axes),
             any_type: true,
             kernels: Traits::EXACT,
             fails: Failure::Never,

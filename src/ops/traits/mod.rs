@@ -7,7 +7,7 @@
 //! | trait | promise |
 //! | --- | --- |
 //! | `pointwise` | a result at a place depends on the operands at the place |
-//! | [`moves`](Traits::moves) | results are elements of the operands, unchanged; [`axes`](Traits::axes) tells from which axes |
+//! | [`moves`](Traits::moves) | results are elements of the operands, unchanged |
 //! | [`index_map`](Traits::index_map) | each element of a result is an element of an operand or a constant: the map gives which |
 //! | [`reduces`](Traits::reduces) | axes are reduced to one element each, kept with size 1 or dropped |
 //! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and places differ along these axes only |
@@ -39,7 +39,7 @@ pub(in crate::ops) use macs::{
 pub use moved::{IndexMapOf, Moved, index_map_of};
 pub use names::*;
 pub use repeats::{Repetition, broadcast_narrow};
-pub use view::{NodeFacts, traits_of};
+pub use view::{NodeFacts, Place, traits_of};
 
 use crate::dim::Dim;
 use crate::ops::opset::Opset;
@@ -129,17 +129,6 @@ pub enum Movement {
     Selection,
     /// Elements of all operands.
     Join,
-}
-
-/// Where the elements along an axis of a result come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AxisSource {
-    /// This axis of the first operand, all of it and in order.
-    Whole(usize),
-    /// Places of this axis of the first operand, in some order: what is at one place of the result is from one place there.
-    Part(usize),
-    /// None: elements are the same all along it.
-    Repeated,
 }
 
 /// Which axes of the first operand are reduced, and whether they stay with size 1. `None` where it is not known.
@@ -272,9 +261,6 @@ pub type Uniform = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Tensor>) -> Optio
 /// The shape of a node's result on smaller operands; see [`Repetition`].
 pub type Repeats = fn(&Repetition<'_>) -> Option<Vec<Dim>>;
 
-/// Where the elements along each axis of a node's first result come from; `None` for an axis of which it cannot be said so.
-pub type AxesOf = fn(&NodeFacts<'_>) -> Option<Vec<Option<AxisSource>>>;
-
 /// What an operator says of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Traits {
@@ -284,8 +270,6 @@ pub struct Traits {
     pub moves: Option<Movement>,
     /// Every runtime moves elements of every common type.
     pub any_type: bool,
-    /// Where the elements along each axis come from, for what moves elements.
-    pub axes: Option<AxesOf>,
     /// Where each element of a result comes from.
     pub index_map: Option<IndexMapOf>,
     /// Axes are reduced.
@@ -360,7 +344,6 @@ impl Traits {
         pointwise: None,
         moves: None,
         any_type: false,
-        axes: None,
         index_map: None,
         reduces: None,
         mixes: None,

@@ -5,7 +5,7 @@
 use super::NodeFacts;
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, Undecided};
-use crate::ir::{Facts, Model, NodeId};
+use crate::ir::{Fact, Facts, Model, NodeId};
 use crate::ops::{Decline, Refusal, Site};
 
 /// A result of a node as a map over operands.
@@ -52,7 +52,11 @@ impl<'a> NodeFacts<'a> {
 
     /// The proved shape of a result, which a map needs.
     pub(in crate::ops) fn result_dims(&self, output: usize) -> Result<&'a [Dim], Undecided> {
-        self.node.output(output).and_then(|value| self.facts.get(value)?.shape()).ok_or(Undecided::Operands)
+        let fact = match self.place {
+            Some(place) => place.results.get(output),
+            None => self.node.output(output).and_then(|value| self.facts.get(value)),
+        };
+        fact.and_then(Fact::shape).ok_or(Undecided::Operands)
     }
 
     /// The node with its attributes, which a map needs.

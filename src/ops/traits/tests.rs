@@ -102,9 +102,6 @@ fn wrong_traits_are_found() {
         ("fails", "Mod", |own| own.fails_unless(|_| true)),
         ("moves", "Transpose", |own| Traits { moves: Some(Movement::Layout), ..own }),
         ("moves", "Slice", |own| Traits { moves: Some(Movement::Through), ..own }),
-        ("moves", "Slice", |own| Traits { axes: operator("", "Identity").unwrap().traits.axes, ..own }),
-        ("moves", "Transpose", |own| Traits { axes: operator("", "Identity").unwrap().traits.axes, ..own }),
-        ("moves", "Tile", |own| Traits { axes: operator("", "Identity").unwrap().traits.axes, ..own }),
         ("reduces", "ReduceSum", |own| Traits {
             reduces: Some(Reduction { axes: |_| Some((vec![0], true)), folds: None }),
             ..own

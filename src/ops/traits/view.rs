@@ -22,12 +22,30 @@ pub struct NodeFacts<'a> {
     pub opset: i64,
     /// The positions that a value holds, for whoever follows them.
     pub positions: &'a dyn Fn(ValueId) -> Option<Counting>,
+    /// The place of the node, while it is inferred.
+    pub place: Option<&'a Place<'a>>,
+}
+
+/// A node during inference: its attributes may be bound by a call, and its results are not recorded yet.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The node.
+    pub site: Site<'a>,
+    /// The inferred results.
+    pub results: &'a [Fact],
 }
 
 impl<'a> NodeFacts<'a> {
     /// A node of a model.
     pub fn of(model: &'a Model, facts: &'a Facts, id: NodeId, opset: i64) -> Option<Self> {
-        Some(NodeFacts { model, facts, id, node: model.node(id)?, opset, positions: &|_| None })
+        Some(NodeFacts { model, facts, id, node: model.node(id)?, opset, positions: &|_| None, place: None })
+    }
+
+    /// A node during inference, for which the opset in force is that of the main graph.
+    pub(in crate::ops) fn at(place: &'a Place<'a>, facts: &'a Facts) -> Self {
+        let Site { model, id, node, .. } = place.site;
+        let opset = model.opset(model.main(), "").unwrap_or(0);
+        NodeFacts { model, facts, id, node, opset, positions: &|_| None, place: Some(place) }
     }
 
     /// What the operator says of itself.
@@ -87,6 +105,9 @@ impl<'a> NodeFacts<'a> {
     /// The node as inference sees it; `None` inside a function where the call decides on an attribute, and at other versions than
     /// those that are known.
     pub fn site(&self) -> Option<Site<'a>> {
+        if let Some(place) = self.place {
+            return Some(place.site);
+        }
         let registry::Status::Known(_, version) = registry::status(self.model, self.node) else { return None };
         let given = |attribute: &NamedAttribute| matches!(attribute.value, Attribute::Reference { .. });
         let rule = SliceRule::default();

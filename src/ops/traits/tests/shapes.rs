@@ -200,7 +200,7 @@ pub(super) fn distinct(sample: &Sample) -> Sample {
     sample
 }
 
-/// Results are elements of the operands, from the axes that are told.
+/// Results are elements of the operands.
 pub(super) fn moving(operator: &Operator) -> Result<usize, String> {
     let movement = operator.traits.moves.unwrap();
     let mut done = 0;
@@ -224,50 +224,9 @@ pub(super) fn moving(operator: &Operator) -> Result<usize, String> {
         if !fits {
             return Err(format!("{movement:?} gives {to:?}"));
         }
-        if let Some(sources) = sample.viewed(|view| operator.traits.axes.unwrap()(view)) {
-            if sources.len() != result.rank() {
-                return Err(format!("{} axes of {}", sources.len(), result.rank()));
-            }
-            for (axis, source) in sources.iter().enumerate() {
-                source_holds(&sample, &result, axis, *source)?;
-            }
-        }
         done += 1;
     }
     Ok(done)
-}
-
-pub(super) fn source_holds(
-    sample: &Sample,
-    result: &Tensor,
-    axis: usize,
-    source: Option<AxisSource>,
-) -> Result<(), String> {
-    let data = sample.operand(0);
-    let own = match source {
-        None => return Ok(()),
-        Some(AxisSource::Repeated) => {
-            let same = |place: usize| take(result, axis, &[place]).same(&take(result, axis, &[0]));
-            let alike = (0..result.shape()[axis]).all(same);
-            return alike.then_some(()).ok_or_else(|| format!("axis {axis} does not repeat"));
-        }
-        Some(AxisSource::Whole(own) | AxisSource::Part(own)) => own,
-    };
-    for place in 0..result.shape()[axis] {
-        let found = take(result, axis, &[place]).to_f64s().unwrap();
-        let from = |at: usize| {
-            let there = take(data, own, &[at]).to_f64s().unwrap();
-            found.iter().all(|x| there.contains(x))
-        };
-        let fits = match source {
-            Some(AxisSource::Whole(_)) => data.shape()[own] == result.shape()[axis] && from(place),
-            _ => (0..data.shape()[own]).any(from),
-        };
-        if !fits {
-            return Err(format!("place {place} of axis {axis} is not of axis {own}"));
-        }
-    }
-    Ok(())
 }
 
 /// Each result follows from the elements along the reduced axes alone, and folds them together.
