@@ -85,6 +85,10 @@ impl Scope {
     /// A `q` with `a = q·b` for every assignment: `a / b` wherever `b` is not zero, which need not be proved. Where `b` is zero, so
     /// is `a`, and any `q` will do. [`exact_div`](Scope::exact_div) says more.
     pub fn quotient(&self, a: &Dim, b: &Dim) -> Option<Dim> {
+        self.known_quotient(a, b, || self.finds_quotient(a, b))
+    }
+
+    fn finds_quotient(&self, a: &Dim, b: &Dim) -> Option<Dim> {
         if let Some(quotient) = self.exact_div(a, b) {
             return Some(quotient);
         }

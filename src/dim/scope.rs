@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::answer::{Answer, Question};
+use super::answer::Question;
 use super::attempts::Attempts;
 use super::bounds::Interval;
 use super::doubts::Doubts;
@@ -15,7 +15,7 @@ use super::work::Meter;
 pub use assumed::Law;
 pub use attempt::PROOF_STEPS;
 use attempt::Steps;
-use memo::Memo;
+use memo::{Findings, Memo, Supposed};
 use relations::Relations;
 
 mod assumed;
@@ -31,15 +31,12 @@ mod relations;
 #[derive(Debug, Default)]
 pub struct Scope {
     table: RefCell<Table>,
-    /// What was found under the present assumptions: intervals of atoms, lower bounds, which expressions are proved to be
-    /// non-negative, what is the largest of several, how two dims compare, and which assignments each relation holds for.
+    /// The intervals of atoms, which follow from the bounds of symbols alone.
     intervals: Memo<Atom, Interval>,
-    lows: Memo<Dim, Option<i128>>,
-    proofs: Memo<Dim, bool>,
-    maxima: Memo<Vec<Dim>, Option<Dim>>,
-    /// The answers to whether the first dim equals the second, and whether it is at most that.
-    equal: Memo<(Dim, Dim), Answer>,
-    at_most: Memo<(Dim, Dim), Answer>,
+    /// What was found under the present assumptions, and the assignments that keep the relations.
+    found: Findings,
+    /// The findings of earlier calls of [`Scope::supposing`], by what was assumed.
+    supposed: RefCell<FxHashMap<Supposed, Findings>>,
     pub(super) attempts: RefCell<Attempts>,
     /// Floors and maxima made before, so that equal ones are one and are compared by looking at where they are.
     atoms: Memo<Atom, Atom>,
@@ -52,8 +49,8 @@ pub struct Scope {
     pub(super) doubts: RefCell<Option<Doubts>>,
     /// The last question that was not answered, while doubts are noted.
     pub(super) open: RefCell<Option<Question>>,
-    /// The first of the symbols of which more has become known since somebody asked.
-    learned: Cell<Option<u32>>,
+    /// The symbols of which more has become known, in order.
+    learned: RefCell<Vec<Symbol>>,
     /// How many steps the present attempt may still spend on proofs, and whether that has cut one short; see [`Scope::attempt`].
     pub(super) steps: Cell<Steps>,
     meter: Meter,
@@ -73,6 +70,8 @@ pub(super) struct Table {
     rewrites: Vec<(Symbol, Dim)>,
     /// While something is only supposed: the number of symbols there were before.
     supposing: Option<usize>,
+    /// The number of relations that are no suppositions.
+    given: usize,
     /// Whether any symbol is known to be a multiple of something.
     has_multiples: bool,
     /// Dims of tensors that every run has, but for symbols.
@@ -305,14 +304,19 @@ impl Scope {
 
     /// Takes note that more is known of a symbol.
     fn learn(&self, symbol: Symbol) {
-        let first = self.learned.get().map_or(symbol.0, |first| first.min(symbol.0));
-        self.learned.set(Some(first));
+        self.learned.borrow_mut().push(symbol);
         self.forget_answers();
     }
 
-    /// Whether more has become known, since this was asked last, of any of the first `symbols` symbols there are.
-    pub fn has_learned(&self, symbols: usize) -> bool {
-        self.learned.take().is_some_and(|first| (first as usize) < symbols)
+    /// How often more has become known of a symbol.
+    pub fn learned(&self) -> usize {
+        self.learned.borrow().len()
+    }
+
+    /// Returns `true` if more has become known of any of the first `symbols` symbols since [`learned`](Scope::learned) returned this number.
+    pub fn has_learned_since(&self, learned: usize, symbols: usize) -> bool {
+        let all = self.learned.borrow();
+        all.get(learned..).unwrap_or_default().iter().any(|symbol| (symbol.0 as usize) < symbols)
     }
 
     /// The first symbol for which the assumptions leave no value, if that has come to light.
@@ -359,15 +363,13 @@ impl Scope {
 
     /// The same, but for what was concluded from the bounds of symbols alone. What is proved stays proved.
     fn forget_searches(&self) {
-        self.lows.forget();
-        self.proofs.known.borrow_mut().retain(|_, proved| *proved);
-        self.maxima.forget();
+        self.found.forget_searches();
         self.forget_answers();
     }
 
     fn forget_answers(&self) {
-        self.equal.forget();
-        self.at_most.forget();
+        self.found.forget_answers();
+        self.supposed.borrow_mut().clear();
     }
 
     /// How many symbols there are.
@@ -386,7 +388,7 @@ impl Scope {
         table.assumed.retain(|_, symbol| (symbol.0 as usize) < count);
         drop(table);
         self.attempts.take();
-        self.proofs.forget();
+        self.found.take();
         self.forget();
     }
 }

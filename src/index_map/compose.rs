@@ -57,8 +57,10 @@ impl IndexMap {
     /// # Errors
     /// There are too many pieces.
     pub fn with_sources(&self, scope: &Scope, sources: &[Shape], to: &[usize]) -> Result<IndexMap, Undecided> {
-        let core = self.core.with_sources(&|source| to.get(source).copied().unwrap_or(source));
-        let core = join::joined(scope, core)?;
+        let mut core = self.core.with_sources(&|source| to.get(source).copied().unwrap_or(source));
+        if to.iter().enumerate().any(|(at, source)| to.iter().take(at).any(|other| other == source)) {
+            core = join::joined(scope, core)?;
+        }
         Ok(IndexMap { sources: sources.into(), result: self.result.clone(), core })
     }
 
@@ -103,6 +105,12 @@ fn through(scope: &Scope, outer: &Core, inner: &[Core]) -> Result<Core, Undecide
         Form::Fill(_) => Ok(outer.clone()),
         Form::Read(read) => {
             let axes = with_lookups_through(scope, &outer.digits, &read.axes, inner)?;
+            if let Some(core) = inner.get(read.source).filter(|core| core.is_flat())
+                && let Form::Read(own) = &core.form
+            {
+                let read = Read { source: own.source, axes };
+                return Ok(Core { digits: outer.digits.clone(), form: Form::Read(read) });
+            }
             pull(scope, &outer.digits, &axes, inner.get(read.source).ok_or(Undecided::Rank)?)
         }
         Form::Pieces(pieces) => {

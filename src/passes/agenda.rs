@@ -25,6 +25,8 @@ pub struct Agenda {
     readers: Readers,
     /// How many symbols there were when rules were last asked.
     symbols: usize,
+    /// How much had been learned of symbols when changes were last noted.
+    learned: usize,
     /// What has changed in the model since [`Agenda::take_changed`].
     changed: Vec<Part>,
     /// Whether that is all that has changed.
@@ -126,9 +128,11 @@ impl Agenda {
 
     /// Takes note of what has changed.
     pub fn catch_up(&mut self, model: &mut Model, facts: &mut Facts) {
-        if facts.scope().has_learned(self.symbols) {
+        let scope = facts.scope();
+        if scope.has_learned_since(self.learned, self.symbols) {
             self.unsettle_all();
         }
+        self.learned = scope.learned();
         model.watch_mut().take_changed(|part| {
             self.unsettle(part);
             self.changed.push(part);

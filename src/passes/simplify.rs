@@ -81,7 +81,7 @@ pub fn simplify(
     edits: &mut EditCounter,
 ) -> Result<Vec<Event>, Broken> {
     let mut cuts = Vec::new();
-    let taken = Taken::with_programs(&rules.programs);
+    let taken = Taken::with_programs(&rules.programs, facts.scope());
     let idioms = OnceCell::new();
     agenda.catch_up(model, facts);
     for graph in live_graphs(model) {

@@ -1,7 +1,7 @@
 //! A cache of slices that rules have analyzed at earlier nodes.
 
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -22,10 +22,15 @@ pub struct Taken {
 }
 
 /// The maps that rules have written, by the shapes of their sources and of their result: layers of a model move their data alike. Maps with
-/// symbols depend on facts, so a new cache of facts keeps only the others.
+/// symbols are kept while nothing more becomes known of the symbols.
 #[derive(Default)]
 pub struct Programs {
     written: RefCell<FxHashMap<(SmallVec<[Shape; 1]>, Shape), Vec<WrittenMap>>>,
+    /// The scope of the symbols in the maps.
+    scope: RefCell<Weak<Scope>>,
+    /// How much was known of symbols when the oldest map was written, and how many symbols there were when the last one was.
+    learned: Cell<usize>,
+    symbols: Cell<usize>,
 }
 
 /// A map and its program, if there is one of the allowed movements.
@@ -36,15 +41,28 @@ struct WrittenMap {
 }
 
 impl Taken {
-    /// A cache for facts that may have changed, with the maps that depend on none.
-    pub fn with_programs(programs: &Rc<Programs>) -> Taken {
-        let is_number = |dims: &Shape| dims.iter().all(|dim| dim.as_const().is_some());
-        programs.written.borrow_mut().retain(|(sources, result), _| sources.iter().chain([result]).all(is_number));
+    /// A cache for facts that may have changed, with the maps that are still valid.
+    pub fn with_programs(programs: &Rc<Programs>, scope: &Rc<Scope>) -> Taken {
+        programs.keep_valid(scope);
         Taken { programs: Rc::clone(programs), ..Taken::default() }
     }
 }
 
 impl Programs {
+    /// Drops the maps with symbols of another scope, or of which more has become known.
+    fn keep_valid(&self, scope: &Rc<Scope>) {
+        let before = self.scope.replace(Rc::downgrade(scope));
+        if Weak::ptr_eq(&before, &Rc::downgrade(scope))
+            && !scope.has_learned_since(self.learned.get(), self.symbols.get())
+        {
+            return;
+        }
+        let is_number = |dims: &Shape| dims.iter().all(|dim| dim.as_const().is_some());
+        self.written.borrow_mut().retain(|(sources, result), _| sources.iter().chain([result]).all(is_number));
+        self.learned.set(scope.learned());
+        self.symbols.set(0);
+    }
+
     /// Writes a map, or looks up what was written.
     pub(super) fn program(&self, scope: &Scope, map: &IndexMap, allowed: &Allowed) -> Option<Program> {
         let key = (map.sources().into(), map.result().into());
@@ -54,6 +72,7 @@ impl Programs {
             return found.program.clone();
         }
         let program = map.write(scope, allowed);
+        self.symbols.set(scope.symbol_count());
         known.push(WrittenMap { map: map.clone(), allowed: *allowed, program: program.clone() });
         program
     }

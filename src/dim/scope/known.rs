@@ -4,7 +4,8 @@ use super::super::bounds::Interval;
 use super::super::expr::{Dim, Symbol};
 use super::super::integer::greatest_common_divisor;
 use super::super::monomial::{Atom, Floor};
-use super::Scope;
+use super::memo::Supposed;
+use super::{Scope, Table};
 
 /// The most sizes that are noted to broadcast to one size. Each further one is compared with all of them; a mask makes one.
 const MAX_COVERED: usize = 64;
@@ -81,31 +82,40 @@ impl Scope {
     /// are kept: other ones may follow from these expressions.
     pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
         // Earlier conclusions hold again afterwards; conclusions made meanwhile do not.
-        let before = (self.lows.take(), self.proofs.take(), self.maxima.take(), self.attempts.take());
-        let answers = (self.equal.take(), self.at_most.take());
-        let (kept, outer, parts) = {
-            let mut table = self.table.borrow_mut();
-            let (kept, symbols) = (table.relations.len(), table.symbols.len());
-            for expression in not_negative {
-                if table.relations.push(expression.clone()).is_none() {
-                    self.note_dropped();
-                }
+        let before = (self.found.take(), self.attempts.take(), self.parts.take());
+        let mut table = self.table.borrow_mut();
+        let (kept, symbols) = (table.relations.len(), table.symbols.len());
+        if table.supposing.is_none() {
+            table.given = kept;
+        }
+        for expression in not_negative {
+            if table.relations.push(expression.clone()).is_none() {
+                self.note_dropped();
             }
-            (kept, table.supposing.replace(symbols), self.parts.take())
-        };
+        }
+        let outer = table.supposing.replace(symbols);
+        let supposed = self.supposed_now(&table);
+        drop(table);
+        // The suppositions of an earlier call give the same conclusions again, unless more is known by now.
+        self.found.restore(self.recall_supposed(&supposed));
         let found = find();
         let mut table = self.table.borrow_mut();
+        let is_same = self.supposed_now(&table) == supposed;
         table.relations.truncate(kept);
         table.supposing = outer;
         drop(table);
-        self.parts.replace(parts);
-        self.lows.restore(before.0);
-        self.proofs.restore(before.1);
-        self.maxima.restore(before.2);
-        self.equal.restore(answers.0);
-        self.at_most.restore(answers.1);
-        self.attempts.replace(before.3);
+        if is_same {
+            self.remember_supposed(supposed, self.found.take());
+        }
+        self.found.restore(before.0);
+        self.attempts.replace(before.1);
+        self.parts.replace(before.2);
         found
+    }
+
+    /// The assumptions on which findings rest now, beside what is known.
+    fn supposed_now(&self, table: &Table) -> Supposed {
+        (table.relations.iter().skip(table.given).cloned().collect(), self.trusts())
     }
 
     /// From now on `a ≤ b`.

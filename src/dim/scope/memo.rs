@@ -63,7 +63,73 @@ impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
     }
 }
 
+/// What was found under assumptions: lower bounds, which expressions are proved to be at least 0, the largest of several dims, whether the first of
+/// two dims equals the second or is at most that, and quotients.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    lows: Memo<Dim, Option<i128>>,
+    proofs: Memo<Dim, bool>,
+    maxima: Memo<Vec<Dim>, Option<Dim>>,
+    equal: Memo<(Dim, Dim), Answer>,
+    at_most: Memo<(Dim, Dim), Answer>,
+    quotients: Memo<(Dim, Dim), Option<Dim>>,
+}
+
+/// The assumptions of findings: the suppositions, and whether sizes are trusted to fit their types.
+pub(super) type Supposed = (Vec<Dim>, bool);
+
+/// The most assumptions of which the findings are kept.
+const MOST_SUPPOSED: usize = 16;
+
+impl Findings {
+    pub(super) fn take(&self) -> Findings {
+        Findings {
+            lows: self.lows.take(),
+            proofs: self.proofs.take(),
+            maxima: self.maxima.take(),
+            equal: self.equal.take(),
+            at_most: self.at_most.take(),
+            quotients: self.quotients.take(),
+        }
+    }
+
+    pub(super) fn restore(&self, taken: Findings) {
+        self.lows.restore(taken.lows);
+        self.proofs.restore(taken.proofs);
+        self.maxima.restore(taken.maxima);
+        self.equal.restore(taken.equal);
+        self.at_most.restore(taken.at_most);
+        self.quotients.restore(taken.quotients);
+    }
+
+    /// Forgets what more knowledge may change. What is proved stays proved.
+    pub(super) fn forget_searches(&self) {
+        self.lows.forget();
+        self.proofs.known.borrow_mut().retain(|_, proved| *proved);
+        self.maxima.forget();
+    }
+
+    pub(super) fn forget_answers(&self) {
+        self.equal.forget();
+        self.at_most.forget();
+        self.quotients.forget();
+    }
+}
+
 impl Scope {
+    /// Returns the findings of an earlier call under these assumptions, if nothing has become known since.
+    pub(super) fn recall_supposed(&self, supposed: &Supposed) -> Findings {
+        self.supposed.borrow_mut().remove(supposed).unwrap_or_default()
+    }
+
+    pub(super) fn remember_supposed(&self, supposed: Supposed, found: Findings) {
+        let mut known = self.supposed.borrow_mut();
+        if known.len() >= MOST_SUPPOSED {
+            known.clear();
+        }
+        known.insert(supposed, found);
+    }
+
     pub(in crate::dim) fn recall_interval(&self, atom: &Atom) -> Option<Interval> {
         self.intervals.recall(atom)
     }
@@ -74,43 +140,48 @@ impl Scope {
 
     /// What an earlier search for a lower bound came to.
     pub(in crate::dim) fn recall_low(&self, a: &Dim) -> Option<Option<i128>> {
-        self.lows.recall(a)
+        self.found.lows.recall(a)
     }
 
     pub(in crate::dim) fn remember_low(&self, a: &Dim, low: Option<i128>) {
-        self.lows.remember(a, a.size(), low);
+        self.found.lows.remember(a, a.size(), low);
     }
 
     /// What an earlier proof of `a ≥ 0` came to.
     pub(in crate::dim) fn recall_proof(&self, a: &Dim) -> Option<bool> {
-        self.proofs.recall(a)
+        self.found.proofs.recall(a)
     }
 
     pub(in crate::dim) fn remember_proof(&self, a: &Dim, proved: bool) {
-        self.proofs.remember(a, a.size(), proved);
+        self.found.proofs.remember(a, a.size(), proved);
     }
 
     /// What the largest of these was found to be.
     pub(in crate::dim) fn recall_maximum(&self, members: &Vec<Dim>) -> Option<Option<Dim>> {
-        self.maxima.recall(members)
+        self.found.maxima.recall(members)
     }
 
     pub(in crate::dim) fn remember_maximum(&self, members: &Vec<Dim>, maximum: Option<Dim>) {
         let size = members.iter().fold(0u32, |sum, member| sum.saturating_add(member.size()));
-        self.maxima.remember(members, size, maximum);
+        self.found.maxima.remember(members, size, maximum);
     }
 
     /// The answer to whether `a = b`, or what `find` finds it to be.
     pub(in crate::dim) fn whether_equal(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
-        self.answered(&self.equal, a, b, find)
+        self.answered(&self.found.equal, a, b, find)
     }
 
     /// The answer to whether `a ≤ b`, or what `find` finds it to be.
     pub(in crate::dim) fn whether_at_most(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
-        self.answered(&self.at_most, a, b, find)
+        self.answered(&self.found.at_most, a, b, find)
     }
 
-    fn answered(&self, answers: &Memo<(Dim, Dim), Answer>, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
+    /// The quotient of two dims, or what `find` finds it to be.
+    pub(in crate::dim) fn known_quotient(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Option<Dim>) -> Option<Dim> {
+        self.answered(&self.found.quotients, a, b, find)
+    }
+
+    fn answered<T: Clone>(&self, answers: &Memo<(Dim, Dim), T>, a: &Dim, b: &Dim, find: impl FnOnce() -> T) -> T {
         // What is not proved is counted as often as it is asked.
         if self.doubts.borrow().is_some() {
             return find();
@@ -121,7 +192,7 @@ impl Scope {
         }
         let answer = find();
         if !self.is_cut() {
-            answers.remember(&question, a.size().saturating_add(b.size()), answer);
+            answers.remember(&question, a.size().saturating_add(b.size()), answer.clone());
         }
         answer
     }

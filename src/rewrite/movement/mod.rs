@@ -83,9 +83,6 @@ const MOST_RANK: usize = 6;
 /// Few consumers have kernels for it.
 const ASSIGNMENT_NODES: usize = 3;
 
-/// The most trees of which each is part of the next that are tried after the largest one.
-const MOST_SMALL_TREES: usize = 3;
-
 fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     // A copy is removed by its own rule, which knows when it is needed.
@@ -101,7 +98,7 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let mut miss = miss!("shorter");
     // The largest tree, then the smallest ones.
     let (rest, largest) = trees.split_at_checked(trees.len().saturating_sub(1)).unwrap_or_default();
-    for tree in largest.iter().chain(rest.iter().take(MOST_SMALL_TREES)) {
+    for tree in largest.iter().chain(rest) {
         match shorter(place, tree) {
             Ok(edit) => return Ok(edit),
             Err(other) if other.premise != miss.premise => miss = other,

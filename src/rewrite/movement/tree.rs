@@ -13,6 +13,9 @@ use crate::rewrite::place::Place;
 /// images have 9 nodes, the four corners of a Focus 13.
 const MOST_NODES: usize = 16;
 
+/// The most trees of which each is part of the next that are tried after the largest one.
+const MOST_SMALL_TREES: usize = 3;
+
 /// A value that the tree computes: its root's results, or a value between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inner {
@@ -59,7 +62,7 @@ impl Tree {
             found.push((value, moved, operands));
         }
         for (value, moved, operands) in found {
-            let map = over_leaves(place, &moved.map, &operands, &tree.leaves)?;
+            let map = over_leaves(place, moved.map, &operands, &tree.leaves)?;
             tree.results.push((value, map));
         }
         Ok(tree)
@@ -97,7 +100,7 @@ impl Tree {
         let mut results = SmallVec::new();
         for (value, map) in &self.results {
             let composed = map.applied_to(scope, &parts)?;
-            results.push((*value, over_leaves(place, &composed, &sources, &leaves)?));
+            results.push((*value, over_leaves(place, composed, &sources, &leaves)?));
         }
         let mut tree = Tree { nodes: self.nodes.clone(), inner: self.inner.clone(), leaves, results };
         if !tree.nodes.contains(&id) {
@@ -159,7 +162,7 @@ pub(super) fn is_assignment(place: &Place<'_>, node: &Node) -> bool {
         && ["ScatterND", "ScatterElements", "Scatter"].iter().any(|operator| node.is(operator))
 }
 
-/// The trees with a root, from the smallest one to the largest one. The root alone is one only if it may be a copy, selects elements, or reads or writes
+/// The smallest trees with a root, and the largest one at the end. The root alone is one only if it may be a copy, selects elements, or reads or writes
 /// positions that other nodes compute. A node whose positions are not known, or that does not compose, is not part of any. The error is the first
 /// question that was not decided.
 ///
@@ -176,6 +179,7 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
     if is_alone {
         trees.push(tree.clone());
     }
+    let mut is_listed = true;
     let mut closed: Vec<ValueId> = Vec::new();
     let mut question = Undecided::NoMovement;
     while tree.nodes.len() < MOST_NODES {
@@ -186,7 +190,10 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
         match tree.with_producer_of(place, leaf, id) {
             Ok(larger) => {
                 tree = larger;
-                trees.push(tree.clone());
+                is_listed = trees.len() < MOST_SMALL_TREES;
+                if is_listed {
+                    trees.push(tree.clone());
+                }
             }
             Err(undecided) => {
                 if question == Undecided::NoMovement {
@@ -195,6 +202,9 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
                 closed.push(leaf);
             }
         }
+    }
+    if !is_listed {
+        trees.push(tree);
     }
     if trees.is_empty() { Err(question) } else { Ok(trees) }
 }
@@ -256,12 +266,12 @@ fn operands_of(node: &Node, moved: &Moved) -> Result<SmallVec<[ValueId; 2]>, Und
 /// A map whose source `i` is the value `sources[i]`, over these leaves.
 fn over_leaves(
     place: &Place<'_>,
-    map: &IndexMap,
+    map: IndexMap,
     sources: &[ValueId],
     leaves: &[ValueId],
 ) -> Result<IndexMap, Undecided> {
     if sources == leaves {
-        return Ok(map.clone());
+        return Ok(map);
     }
     let shape = |&leaf: &ValueId| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands);
     let shapes = leaves.iter().map(shape).collect::<Result<Vec<Shape>, _>>()?;

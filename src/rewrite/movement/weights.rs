@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::tree::{Tree, trees_above};
-use super::{ADDED_FOR_LITTLE, MOST_SMALL_TREES};
+use super::ADDED_FOR_LITTLE;
 use crate::dim::{Dim, Operation, Scope};
 use crate::index_map::{Binding, Element, IndexMap, Selected};
 use crate::ir::{Attribute, Edit, Fact, Facts, NamedAttribute, NewNode, Node, NodeId, ValueId};
@@ -176,7 +176,7 @@ fn moved_into(
     trees.extend(trees_above(&above, producer).unwrap_or_default());
     let (largest, rest) = trees.split_last().ok_or(miss!("one-source").of(data))?;
     let mut miss = miss!("one-source").of(data);
-    for tree in std::iter::once(largest).chain(rest.iter().take(MOST_SMALL_TREES)) {
+    for tree in std::iter::once(largest).chain(rest) {
         match (Into { place, product, data, tree }).edit(&tree.removed(&above)) {
             Ok(edit) => return Ok(edit),
             Err(other) => miss = other,
