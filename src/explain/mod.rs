@@ -34,7 +34,7 @@ use crate::passes::{Options, Outcome, RunError};
 pub use cause::{Cause, CauseKind};
 pub(crate) use misses::NoAttempt;
 pub use misses::{FailedPremise, RuleAtNode, RuleExplanation};
-pub use movement::{Density, MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor, MovementMap};
+pub use movement::{MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor, MovementMap, RangeDensity};
 pub use search::Suggestion;
 pub use sizes::OpenSize;
 pub use supposition::shell_word;

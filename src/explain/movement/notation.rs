@@ -144,7 +144,7 @@ impl<'a> Notation<'a> {
             RegionOrigin::Fill(fill) => (None, vec![fill_text(*fill, dtype)]),
         };
         let to = region.result.iter().map(|position| writer.position(position)).collect();
-        MapPiece { digits: digits.collect(), to, is_flat, source, from }
+        MapPiece { digits: digits.collect(), to, source, from }
     }
 
     fn text(&self, dim: &Dim) -> String {
