@@ -64,7 +64,7 @@ pub struct Explanation {
     pub sizes: Vec<OpenSize>,
     /// What was asked about by name, and the answer: several lines.
     pub answers: Vec<(String, String)>,
-    /// The index maps of the results of the nodes that were asked about.
+    /// The index maps of the results of the named nodes.
     pub maps: Vec<MovementMap>,
 }
 

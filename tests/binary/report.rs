@@ -190,7 +190,7 @@ fn movement(page: &str) -> &str {
     section.split_once("</section>").expect("its end").0
 }
 
-/// Axes of open sizes show the order of their parts: no proportion, and no number that stands for the size.
+/// Axes of open sizes show the order of their parts, without proportions and without an example of the size.
 #[test]
 fn pictures_of_open_sizes_invent_no_numbers() {
     let folder = TempDir::new().expect("a folder");
@@ -208,7 +208,7 @@ fn pictures_of_open_sizes_invent_no_numbers() {
     let page = told(&[&model, "-o", "/dev/null", "--report", "html", "--no-config"]);
     let section = movement(&page);
     assert!(section.contains("out[i, j] = data[i, j + 2]"), "{section}");
-    // Two of eight elements are left out. Of an open axis, a part is taken.
+    // The Slice omits the first two of eight elements, and the end of an open axis.
     assert!(section.contains("x=\"25.00%\" y=\"0\" width=\"75.00%\""), "{section}");
     assert!(
         section.contains("x=\"0.00%\" y=\"0\" width=\"50.00%\" height=\"14\"/><rect class=\"axis open\""),
