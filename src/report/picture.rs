@@ -10,8 +10,8 @@ use crate::explain::{MappedAxis, MappedRange, MappedTensor, MovementMap, RangeDe
 
 /// The largest number of operands that are drawn.
 const MOST_SOURCES: usize = 4;
-/// The largest number of characters of a label, which has about 135 px on a narrow page.
-const LABEL: usize = 20;
+/// The largest number of characters of a label, which has about 130 px on a narrow page.
+const LABEL: usize = 18;
 /// The number of colours.
 const COLOURS: usize = 6;
 /// The largest number of operands that are drawn above each other in a bar.
