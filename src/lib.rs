@@ -144,8 +144,8 @@ pub use error::{Error, ErrorKind};
 #[doc(hidden)]
 pub use explain::shell_word;
 pub use explain::{
-    Cause, CauseKind, Density, Explanation, FailedPremise, MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor,
-    MovementMap, OpenSize, RuleAtNode, RuleExplanation, Suggestion,
+    Cause, CauseKind, Explanation, FailedPremise, MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor,
+    MovementMap, OpenSize, RangeDensity, RuleAtNode, RuleExplanation, Suggestion,
 };
 #[cfg(feature = "seeded-faults")]
 #[doc(hidden)]

@@ -34,7 +34,7 @@ use crate::passes::{Options, Outcome, RunError};
 pub use cause::{Cause, CauseKind};
 pub(crate) use misses::NoAttempt;
 pub use misses::{FailedPremise, RuleAtNode, RuleExplanation};
-pub use movement::{Density, MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor, MovementMap};
+pub use movement::{MapDigit, MapPiece, MappedAxis, MappedRange, MappedTensor, MovementMap, RangeDensity};
 pub use search::Suggestion;
 pub use sizes::OpenSize;
 pub use supposition::shell_word;
@@ -64,7 +64,7 @@ pub struct Explanation {
     pub sizes: Vec<OpenSize>,
     /// What was asked about by name, and the answer: several lines.
     pub answers: Vec<(String, String)>,
-    /// The index maps of the results of the nodes that were asked about.
+    /// The index maps of the results of the named nodes.
     pub maps: Vec<MovementMap>,
 }
 

@@ -1,6 +1,6 @@
 //! A map as boxes of the result, each with one index function: the form for readers.
 //!
-//! The digits of the canonical form are split at the borders of the axes of result and source, so that each axis has a position of its own. A digit
+//! The digits of the canonical form are split at the borders of the axes of result and source, so that each axis has a separate position. A digit
 //! along pieces begins where its piece begins: the second part of a Concat has the digit `n ≤ i < n + m` and the position `i − n`.
 
 use std::sync::Arc;
@@ -249,7 +249,7 @@ fn position(scope: &Scope, index: &Index, starts: &[Dim], lookups: &[Aligned]) -
             Atom::Lookup(lookup) => {
                 let source = lookup.read.source;
                 let mut aligned = lookups.iter().filter(|aligned| aligned.source == source);
-                // Positions of several lookups in one source are not told apart.
+                // Two lookups in one source are not distinguished, so neither has positions.
                 let at = aligned.next().filter(|_| aligned.next().is_none()).map_or(&[][..], |aligned| aligned.at);
                 Variable::Lookup(source, at.iter().map(|index| position(scope, index, starts, &[])).collect())
             }

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 use super::markup::escaped;
 use super::table::cut;
-use crate::explain::{Density, MappedAxis, MappedRange, MappedTensor, MovementMap};
+use crate::explain::{MappedAxis, MappedRange, MappedTensor, MovementMap, RangeDensity};
 
 /// The largest number of operands that are drawn.
 const MOST_SOURCES: usize = 4;
-/// The largest number of characters of a label, which has about 135 px on a narrow page.
-const LABEL: usize = 20;
+/// The largest number of characters of a label, which has about 130 px on a narrow page.
+const LABEL: usize = 18;
 /// The number of colours.
 const COLOURS: usize = 6;
 /// The largest number of operands that are drawn above each other in a bar.
@@ -102,7 +102,7 @@ impl MovementMap {
         let mut ranges: Vec<(Option<usize>, &MappedRange)> =
             axis.ranges.iter().map(|range| (source(range), range)).collect();
         ranges.sort_by_key(|(source, range)| (*source, range.start));
-        ranges.dedup_by_key(|(source, range)| (*source, range.start, range.len, range.density == Density::All));
+        ranges.dedup_by_key(|(source, range)| (*source, range.start, range.len, range.density == RangeDensity::All));
         let mut lanes: Vec<usize> = ranges.iter().filter_map(|(source, _)| *source).collect();
         lanes.dedup();
         let ends = |range: &MappedRange| (range.start, range.start.saturating_add(range.len));
@@ -125,9 +125,9 @@ impl MovementMap {
             let key = source.map_or_else(String::new, |source| format!(" source{}", source % COLOURS));
             let class = match (source, range.density) {
                 (None, _) => "constant",
-                (_, Density::All) => "all",
-                (_, Density::Some) => "some",
-                (_, Density::RunTime) => "at-run-time",
+                (_, RangeDensity::All) => "all",
+                (_, RangeDensity::Some) => "some",
+                (_, RangeDensity::RunTime) => "at-run-time",
             };
             let _ = match class {
                 "all" => write!(

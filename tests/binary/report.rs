@@ -121,7 +121,7 @@ fn the_page_of_a_large_model_is_small() {
 fn json_tells_every_edit_and_every_type() {
     let line = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "json", "--no-config"]);
     let report: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
-    assert_eq!(report["schema"], "1.2");
+    assert_eq!(report["schema"], "1.3");
     let (edits, rules) = (report["edits"].as_array().expect("edits"), report["rules"].as_array().expect("rules"));
     let counted: u64 = rules.iter().map(|rule| rule["edits"].as_u64().expect("a number")).sum();
     assert_eq!(edits.len() as u64, counted);
@@ -190,7 +190,7 @@ fn movement(page: &str) -> &str {
     section.split_once("</section>").expect("its end").0
 }
 
-/// Axes of open sizes show the order of their parts: no proportion, and no number that stands for the size.
+/// Axes of open sizes show the order of their parts, without proportions and without an example of the size.
 #[test]
 fn pictures_of_open_sizes_invent_no_numbers() {
     let folder = TempDir::new().expect("a folder");
@@ -208,7 +208,7 @@ fn pictures_of_open_sizes_invent_no_numbers() {
     let page = told(&[&model, "-o", "/dev/null", "--report", "html", "--no-config"]);
     let section = movement(&page);
     assert!(section.contains("out[i, j] = data[i, j + 2]"), "{section}");
-    // Two of eight elements are left out. Of an open axis, a part is taken.
+    // The Slice omits the first two of eight elements, and the end of an open axis.
     assert!(section.contains("x=\"25.00%\" y=\"0\" width=\"75.00%\""), "{section}");
     assert!(
         section.contains("x=\"0.00%\" y=\"0\" width=\"50.00%\" height=\"14\"/><rect class=\"axis open\""),

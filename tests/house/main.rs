@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rewrite", &["dim", "tensor", "index_map", "slicing", "ir", "ops"]),
     ("passes", &["clock", "dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite"]),
     ("check", &["clock", "dim", "tensor", "slicing", "ir", "ops", "passes"]),
-    ("explain", &["dim", "tensor", "slicing", "ir", "ops", "rewrite", "passes"]),
+    ("explain", &["dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "passes"]),
     ("report", &["dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain"]),
 ];
 

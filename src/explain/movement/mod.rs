@@ -80,7 +80,7 @@ pub struct MappedRange {
     /// The number of elements from the first one to the last one.
     pub len: i64,
     /// The selection within the range.
-    pub density: Density,
+    pub density: RangeDensity,
     /// Returns `true` if the positions descend while those of the result ascend.
     pub is_reversed: bool,
 }
@@ -88,7 +88,7 @@ pub struct MappedRange {
 /// The selection within a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Density {
+pub enum RangeDensity {
     /// All elements.
     All,
     /// Some elements, at known positions.
@@ -103,10 +103,8 @@ pub enum Density {
 pub struct MapPiece {
     /// The variables.
     pub digits: Vec<MapDigit>,
-    /// The position on each axis of the result; one position in row-major order if [`MapPiece::is_flat`].
+    /// The position on each axis of the result; one position in row-major order if the positions do not follow the axes.
     pub to: Vec<String>,
-    /// Returns `true` if the positions of the result do not follow its axes.
-    pub is_flat: bool,
     /// The source; `None` for a constant.
     pub source: Option<usize>,
     /// The position on each axis of the source, one position in row-major order, or the constant.
@@ -269,7 +267,8 @@ impl<'a> Mapped<'a> {
             // Positions in row-major order that are all elements.
             let total = tensor.axes.iter().try_fold(1i64, |total, axis| total.checked_mul(axis.extent?)).unwrap_or(0);
             let ranges = positions.first().and_then(|position| self.ranges(region, position, piece, total));
-            let is_all = |range: &MappedRange| range.start == 0 && range.len == total && range.density == Density::All;
+            let is_all =
+                |range: &MappedRange| range.start == 0 && range.len == total && range.density == RangeDensity::All;
             if let Some([range]) = ranges.as_deref().filter(|ranges| ranges.iter().all(is_all)) {
                 for axis in &mut tensor.axes {
                     axis.ranges.push(MappedRange { len: axis.extent.unwrap_or(0), ..*range });
@@ -308,7 +307,7 @@ impl<'a> Mapped<'a> {
             .map(|(weight, variable)| Some((self.number(weight)?, variable)))
             .collect::<Option<_>>()?;
         if terms.iter().any(|(_, variable)| matches!(variable, Variable::Lookup(..))) {
-            return Some(vec![range(0, extent, Density::RunTime)]);
+            return Some(vec![range(0, extent, RangeDensity::RunTime)]);
         }
         let offset = self.number(&position.offset)?;
         let used: Vec<usize> = self.digits_of(region, position).into_iter().collect();
@@ -320,14 +319,14 @@ impl<'a> Mapped<'a> {
             for value in values {
                 match runs.last_mut() {
                     Some(run) if run.start.checked_add(run.len)? == value => run.len = run.len.checked_add(1)?,
-                    _ => runs.push(range(value, 1, Density::All)),
+                    _ => runs.push(range(value, 1, RangeDensity::All)),
                 }
             }
             if runs.len() <= MOST_RANGES {
                 return Some(runs);
             }
         }
-        // The range from the least position to the greatest one. It has no gap if each weight is at most the number of positions below it.
+        // The range from the least position to the greatest one. The range has no gap if each weight is at most the number of positions below the weight.
         let (mut least, mut most) = (offset, offset);
         let mut weights = Vec::new();
         let mut is_dense = true;
@@ -355,7 +354,7 @@ impl<'a> Mapped<'a> {
             reach = reach.checked_add(weight.checked_mul(steps)?)?;
         }
         let len = most.checked_sub(least)?.checked_add(1)?;
-        Some(vec![range(least, len, if is_dense { Density::All } else { Density::Some })])
+        Some(vec![range(least, len, if is_dense { RangeDensity::All } else { RangeDensity::Some })])
     }
 }
 

@@ -144,7 +144,7 @@ impl<'a> Notation<'a> {
             RegionOrigin::Fill(fill) => (None, vec![fill_text(*fill, dtype)]),
         };
         let to = region.result.iter().map(|position| writer.position(position)).collect();
-        MapPiece { digits: digits.collect(), to, is_flat, source, from }
+        MapPiece { digits: digits.collect(), to, source, from }
     }
 
     fn text(&self, dim: &Dim) -> String {
@@ -213,7 +213,7 @@ impl Writer<'_> {
                 if let Some(more) = values.len().checked_sub(MOST_ENTRIES).filter(|more| *more > 0) {
                     entries.push(format!("… {more} more"));
                 }
-                let at: Vec<String> = digits.iter().map(|&digit| self.from_start(digit)).collect();
+                let at: Vec<String> = digits.iter().map(|&digit| self.local_index(digit)).collect();
                 format!("[{}][{}]", entries.join(", "), at.join(", "))
             }
             Variable::Lookup(source, positions) => {
@@ -225,7 +225,7 @@ impl Writer<'_> {
     }
 
     /// The distance of a digit from its start.
-    fn from_start(&self, digit: usize) -> String {
+    fn local_index(&self, digit: usize) -> String {
         let one = (Dim::constant(1), Variable::Digit(digit));
         let start = self.region.digits.get(digit).map_or(Dim::constant(0), |digit| digit.start.clone());
         self.position(&Position { offset: self.notation.scope.neg(&start), terms: vec![one] })

@@ -1,6 +1,6 @@
 //! The notation, and the ranges of pictures.
 
-use super::{Density, Mapped, MovementMap};
+use super::{Mapped, MovementMap, RangeDensity};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{Fill, IndexMap, PadMode, Shape};
 use crate::tensor::DType;
@@ -36,7 +36,7 @@ fn each_axis_has_an_affine_position() {
     let gather = IndexMap::gather(&scope, &dims(&scope, "6 w"), 0, &[3], &[2, 0, -1]).unwrap();
     assert_eq!(lines(&scope, &gather), "out[i, j] = data[[2, 0, 5][i], j]");
     let lookup = IndexMap::gather_at_run_time(&scope, &dims(&scope, "n w"), 1, &dims(&scope, "k 2")).unwrap();
-    assert_eq!(lines(&scope, &lookup), "out[i, j, k] = a[i, b[j, k]]");
+    assert_eq!(lines(&scope, &lookup), "out[i, j, l] = a[i, b[j, l]]");
 }
 
 #[test]
@@ -95,23 +95,23 @@ fn names_of_dims_are_no_names_of_variables_and_operands() {
 #[test]
 fn ranges_are_the_elements_that_a_map_reads() {
     let scope = Scope::new();
-    let read = |map: &IndexMap, axis: usize| -> Vec<(i64, i64, Density)> {
+    let read = |map: &IndexMap, axis: usize| -> Vec<(i64, i64, RangeDensity)> {
         let ranges = drawn(&scope, map).sources[0].axes[axis].ranges.clone();
         ranges.iter().map(|range| (range.start, range.len, range.density)).collect()
     };
     let number = Dim::constant;
     let (source, open) = (dims(&scope, "8 4"), dims(&scope, "n 4"));
     let steps = IndexMap::range(&scope, &source, 0, number(1), 3, number(2)).unwrap();
-    assert_eq!(read(&steps, 0), [(1, 1, Density::All), (4, 1, Density::All)]);
-    assert_eq!(read(&steps, 1), [(0, 4, Density::All)]);
+    assert_eq!(read(&steps, 0), [(1, 1, RangeDensity::All), (4, 1, RangeDensity::All)]);
+    assert_eq!(read(&steps, 1), [(0, 4, RangeDensity::All)]);
     let gather = IndexMap::gather(&scope, &source, 0, &[4], &[6, 2, 7, 2]).unwrap();
-    assert_eq!(read(&gather, 0), [(2, 1, Density::All), (6, 2, Density::All)]);
+    assert_eq!(read(&gather, 0), [(2, 1, RangeDensity::All), (6, 2, RangeDensity::All)]);
     let half = scope.parse("floor(n/2)").unwrap();
     let every_other = IndexMap::range(&scope, &open, 0, number(0), 2, half).unwrap();
-    assert_eq!(read(&every_other, 0), [(0, 5039, Density::Some)]);
+    assert_eq!(read(&every_other, 0), [(0, 5039, RangeDensity::Some)]);
     let lookup = IndexMap::gather_at_run_time(&scope, &open, 0, &dims(&scope, "k")).unwrap();
-    assert_eq!(read(&lookup, 0), [(0, 5040, Density::RunTime)]);
+    assert_eq!(read(&lookup, 0), [(0, 5040, RangeDensity::RunTime)]);
     let windows = IndexMap::reshape(&scope, &dims(&scope, "7*p 4"), &dims(&scope, "p 7 4"));
-    assert_eq!(read(&windows, 0), [(0, 35280, Density::All)]);
+    assert_eq!(read(&windows, 0), [(0, 35280, RangeDensity::All)]);
     assert_eq!(drawn(&scope, &windows).links, [(0, 0, 0), (0, 0, 1), (0, 1, 2)]);
 }

@@ -128,7 +128,7 @@ test("details match the nodes before and after", async () => {
   assert.ok(removed.filter((node) => node.edits.length > 0).length > removed.length / 2, "most name the edit");
   assert.ok(before.nodes.flatMap((node) => node.outputs).filter((port) => port.type).length >= 99, "types are inferred");
   const lines = (operator, all) => all.filter((map) => map.operator === operator).flatMap((map) => map.lines);
-  assert.ok(lines("Transpose", maps.before).includes("out[i, j, k] = data[i, k, j]") || lines("Transpose", maps.before).some((line) => /^out\[i, j, k, l\] = data\[i, k, j, l\]$/.test(line)));
+  assert.ok(lines("Transpose", maps.before).includes("out[i, j, k, l] = data[i, k, j, l]"));
   assert.ok(lines("Gather", maps.before).length > 0);
   const zoo = await fold(`${root}models/slice_zoo_ts13d.onnx`, { detailed: true });
   const slices = zoo.report.detail.maps.before.filter((map) => map.operator === "Slice");
