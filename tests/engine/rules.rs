@@ -14,7 +14,7 @@
 //! before and after at sizes 4, 1 and 0. The snapshot next to it shows the changed lines: `-` is a line of the original, `+` a line of the result,
 //! with the types of a node's results.
 //!
-//! `RULE=slice-slice cargo test rules` runs those of one rule.
+//! `RULE=movement cargo test rules` runs those of one rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
