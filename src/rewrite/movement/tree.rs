@@ -178,8 +178,9 @@ pub(super) fn producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
     (!node.is("Identity")).then_some(id)
 }
 
-/// The most terms and the most symbols of a dim. Sizes of detections have dozens of terms, and proofs about them take longer than all other work.
-const MOST_TERMS: usize = 4;
+/// The most terms and the most symbols of a dim; min(k, n) has five terms. Sizes of detections have dozens of terms, and proofs about them take longer
+/// than all other work.
+const MOST_TERMS: usize = 8;
 const MOST_SYMBOLS: usize = 3;
 
 fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
