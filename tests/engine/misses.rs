@@ -33,7 +33,7 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
     ("lookup-in-rows", &["rows"], "indices of other rows do not begin at the front of the data"),
     (
         "movement",
-        &["no-convolution", "no-sibling", "of-its-kind"],
+        &["no-convolution", "no-embedding", "no-sibling", "of-its-kind"],
         "after the program that breaks the premise the rule tries others, and names the premise of the last one",
     ),
     (
