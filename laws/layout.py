@@ -271,7 +271,7 @@ sliced.mutants = ("whatever is before and behind",)
 @exhaustive(
     "slice-of-transpose",
     "Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p): axis i of the transposed data is axis p[i] of x",
-    at="src/rewrite/slices/transpose.rs: slice_of_transpose",
+    at="src/index_map/compose.rs: pull",
     bound="ranks up to 4",
 )
 def sliced_transpose(mutant):
@@ -330,7 +330,7 @@ placed.mutants = ("the axis before", "not turned")
 
 
 def looked_up(source, places, before, behind):
-    """src/rewrite/moves/blocks.rs, lookup: the places along these axes as one, if that is all there is to it."""
+    """src/index_map/write/candidates.rs, gathered_shapes: the places along these axes as one, if that is all there is to it."""
     outer, along, inner = count(source[:before]), count(source[before:behind]), count(source[behind:])
     if places.size % (outer * inner):
         return None
@@ -345,7 +345,7 @@ def looked_up(source, places, before, behind):
 
 
 def digits(places, source):
-    """src/rewrite/moves/blocks.rs, digits: sizes in the order of the result, and how far neighbours are apart in the source."""
+    """src/index_map/tables.rs, split_tables: sizes in the order of the result, and how far neighbours are apart in the source."""
     if places.size != source or places[0] != 0:
         return None
     found, width = [], 1
@@ -397,7 +397,7 @@ def moved(shape):
 @exhaustive(
     "moves-are-a-lookup",
     "if places (p, r, q) of a result are places (p, kᵣ, q) of the source, it is Gather(x, k) along those axes as one",
-    at="src/rewrite/moves/blocks.rs: lookup",
+    at="src/index_map/write/candidates.rs: gathered_shapes",
     bound="three moves, up to 12 elements",
 )
 def moved_by_lookup(mutant):
@@ -424,7 +424,7 @@ moved_by_lookup.mutants = ("first block",)
 @exhaustive(
     "moves-are-a-turn",
     "if places of a result are sums of digits times steps, and the steps tile the source, it is a Transpose between Reshapes",
-    at="src/rewrite/moves/blocks.rs: digits",
+    at="src/index_map/tables.rs: split_tables",
     bound="three moves, up to 12 elements",
 )
 def moved_by_turn(mutant):

@@ -13,7 +13,7 @@ from slicing import BOUNDS, FLOORS, SIGNS, agree, counted, optional, taken
 @law(
     "slice-of-concat",
     "position p of a concatenation is position p − from of the piece that holds from ≤ p < to",
-    at="src/rewrite/slices/concat.rs: pieces_of",
+    at="src/index_map/compose.rs: select",
     forms=dict(sign=SIGNS),
 )
 def _(s, first, second, third, start, size, k, t, sign):
@@ -29,7 +29,7 @@ def _(s, first, second, third, start, size, k, t, sign):
 @law(
     "slice-of-slices-joined",
     "x[a:m] and x[m:b] are x[a:b] if they have as many elements together, whatever m is",
-    at="src/rewrite/slices/concat.rs: joined",
+    at="src/index_map/join.rs: join",
     forms=dict(first=BOUNDS, middle=BOUNDS, last=BOUNDS),
 )
 def _(s, d, a, m, b, k, first, middle, last):
@@ -43,7 +43,7 @@ def _(s, d, a, m, b, k, first, middle, last):
 @law(
     "progressions-joined",
     "elements s + k·t for k < n and then from s + n·t on are elements s + k·t for k < n + m",
-    at="src/rewrite/slices/concat.rs: joined",
+    at="src/index_map/join.rs: join",
     forms=dict(sign=SIGNS),
 )
 def _(s, start, n, m, t, k, following, sign):
@@ -75,7 +75,7 @@ def _(s, d, start, size, following, more):
 @law(
     "slice-inside-of-pad",
     "Pad(x, p, q)[r] = x[r − p] where r takes elements of x only",
-    at="src/rewrite/slices/pad.rs: inside",
+    at="src/index_map/compose.rs: select",
     forms=dict(sign=SIGNS),
 )
 def _(s, d, p, q, start, size, k, t, sign):
@@ -90,7 +90,7 @@ def _(s, d, p, q, start, size, k, t, sign):
 @law(
     "slice-across-pad",
     "Pad(x, p, q)[a : dim − b] is Pad(x[max(0, a − p) : d − max(0, b − q)], max(0, p − a), max(0, q − b))",
-    at="src/rewrite/slices/pad.rs: across",
+    at="src/index_map/compose.rs: select",
 )
 def _(s, d, before, after, front, back, k):
     s.give(d >= 0)
@@ -145,7 +145,7 @@ def _(s, d, p, q, o, stride, taps):
 @law(
     "one-element-slice",
     "x[i:i + 1] is element i, or nothing where there is no such element, for i ≥ 0 and i < −1; so is x[−1:]",
-    at="src/rewrite/slices/gather.rs: index_of",
+    at="src/index_map/write/single.rs: gather",
 )
 def _(s, d, i, t):
     s.give(d >= 0, t >= 1)

@@ -148,8 +148,8 @@ def test_explain_and_show(chain):
     shown = osf.show(chain)
     assert "Shape (x)" in shown and "Shape (x)" not in osf.show(chain, folded=True)
     assert onnx.parser.parse_model(osf.show(chain, folded=True)).graph.node[1].op_type == "Relu"
-    assert "slice-nothing" in osf.rules() and "slice-nothing" == osf.rules("slice-nothing").name
-    with pytest.raises(osf.UsageError, match="slice-nothing"):
+    assert "slices-to-split" in osf.rules() and "slices-to-split" == osf.rules("slices-to-split").name
+    with pytest.raises(osf.UsageError, match="slices-to-split"):
         osf.rules("slice-nothin")
 
 

@@ -109,7 +109,9 @@ const MOST_COMPARED: i64 = 1 << 14;
 fn have_same_values(scope: &Scope, a: (&Index, &[Dim]), b: (&Index, &[Dim])) -> Option<bool> {
     let tabled = |index: &Index| -> Vec<usize> {
         let tables = index.terms.iter().filter(|term| !matches!(term.atom, Atom::Digit(_)));
-        tables.flat_map(|term| Index { offset: zero(), terms: std::iter::once(term.clone()).collect() }.digits()).collect()
+        tables
+            .flat_map(|term| Index { offset: zero(), terms: std::iter::once(term.clone()).collect() }.digits())
+            .collect()
     };
     let (own, others) = (tabled(a.0), tabled(b.0));
     let (mut first, mut second) = (a.0.clone(), b.0.clone());

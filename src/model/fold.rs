@@ -179,8 +179,8 @@ impl OnnxModel {
     /// use onnx_slice_fold::{OnnxModel, Options};
     ///
     /// let mut model = OnnxModel::open("models/lstm_last_ts14d.onnx")?;
-    /// let (_, explanation) = model.explain_rule(&Options::new(), "slice-slice", None)?;
-    /// assert_eq!(explanation.rule, "slice-slice");
+    /// let (_, explanation) = model.explain_rule(&Options::new(), "movement", None)?;
+    /// assert_eq!(explanation.rule, "movement");
     /// # Ok::<(), onnx_slice_fold::Error>(())
     /// ```
     ///

@@ -187,19 +187,6 @@ impl<'e> Build<'e> {
         Some(node)
     }
 
-    /// The axes of a Slice that is rebuilt, in the type that its bounds have.
-    pub fn slice_along(&mut self, slice: NewNode, axes: Vec<i64>, bounds: Option<DType>) -> Option<NewNode> {
-        if !self.opset.slice_has_operands() {
-            return Some(slice.set("axes", axes));
-        }
-        let axes = match bounds? {
-            DType::Int32 => Tensor::vector(axes.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().ok()?),
-            _ => Tensor::vector(axes),
-        };
-        let axes = self.constant("axes", axes);
-        Some(slice.reading(3, axes))
-    }
-
     /// A Reshape to what these numbers say; see [`size_operand`].
     pub fn reshape(&mut self, data: ValueId, codes: Vec<i64>) -> NewNode {
         if !self.opset.reshape_has_operand() {

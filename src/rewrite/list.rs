@@ -2,8 +2,8 @@
 
 use super::rule::Rule;
 use super::{
-    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, moves,
-    neutral, sizes, slices, split, stacked, states, strided_slice,
+    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral,
+    sizes, slices, split, stacked, states, strided_slice,
 };
 
 /// Every rule, in the order they are tried at a node.
@@ -14,13 +14,8 @@ pub const RULES: &[&[Rule]] = &[
     containers::RULES,
     index::RULES,
     sizes::RULES,
-    slices::compose::RULES,
     slices::apart::RULES,
     slices::split::RULES,
-    slices::gather::RULES,
-    slices::concat::RULES,
-    slices::pad::RULES,
-    slices::transpose::RULES,
     slices::elementwise::RULES,
     movement::RULES,
     movement::weights::RULES,
@@ -52,7 +47,7 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::elementwise::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
     &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
-    &[index::FRONT_RULES, moves::RULES, fuse::stream::RULES],
+    &[index::FRONT_RULES, fuse::stream::RULES],
 ];
 
 /// The rules that need a request of the user, by name or by `--opset`: the standard has the operators that they write, but not every consumer

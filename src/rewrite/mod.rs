@@ -35,7 +35,6 @@ mod limits;
 mod list;
 mod miss;
 mod movement;
-mod moves;
 mod names;
 mod narrow;
 mod neutral;

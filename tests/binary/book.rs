@@ -57,7 +57,7 @@ fn every_listed_command_works() {
         for name in ["model.onnx", "a.onnx", "b.onnx", "models/m.onnx"] {
             write(&folder, name, source);
         }
-        let done = run(&folder, &command.replace("[NAME]", "slice-slice"));
+        let done = run(&folder, &command.replace("[NAME]", "movement"));
         assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
     }
 }

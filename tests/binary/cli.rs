@@ -267,13 +267,13 @@ fn the_list_of_rules_is_up_to_date() {
 
 #[test]
 fn a_rule_explains_itself() {
-    for (name, said) in [("slice-slice", "x[r][s]"), ("decided-if", "the condition is a known constant")] {
+    for (name, said) in [("slices-to-split", "Split(x)"), ("decided-if", "the condition is a known constant")] {
         let done = run(&["rules", name]);
         assert!(done.status.success() && text(&done.stdout).contains(said), "{}", text(&done.stdout));
     }
-    let done = run(&["rules", "slice-slise"]);
+    let done = run(&["rules", "slices-to-splid"]);
     assert_eq!(done.status.code(), Some(1));
-    assert!(text(&done.stderr).contains("did you mean 'slice-slice'?"), "{}", text(&done.stderr));
+    assert!(text(&done.stderr).contains("did you mean 'slices-to-split'?"), "{}", text(&done.stderr));
     let done = run(&["rules", "no such rule"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(!text(&done.stderr).contains("did you mean"), "{}", text(&done.stderr));

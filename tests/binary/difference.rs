@@ -13,10 +13,10 @@ fn a_difference_ends_with_3_and_writes_nothing() {
         let command = command.args([model, "--check", "4", "-o"]).arg(&output).env("SEEDED_FAULT", fault);
         command.output().expect("the binary starts")
     };
-    let done = run("slice-slice:raised:0");
+    let done = run("movement:raised:0");
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(3), "{told}");
-    assert!(told.contains("is the first edit after which the output differs: slice-slice at Slice node"), "{told}");
+    assert!(told.contains("is the first edit after which the output differs: movement at Slice node"), "{told}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder is listed").count(), 0);
     // Without the fault nothing differs.
     let done = run("no-rule:raised:0");

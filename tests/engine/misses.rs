@@ -26,33 +26,14 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
     ),
     ("columns-by-choice", &["pays"], "columns that remain are not read as broadcast"),
     (
-        "concat-of-slices",
-        &["one-source", "same-elsewhere"],
-        "Slices of another source or of other axes are not neighbours",
-    ),
-    (
         "front-of-longer",
         &["by-place", "no-output"],
         "the function of positions ends before the node that breaks the premise",
     ),
     ("lookup-in-rows", &["rows"], "indices of other rows do not begin at the front of the data"),
     (
-        "moves-as-one",
-        &[
-            "few-blocks",
-            "known-sizes",
-            "no-convolution",
-            "no-sizes",
-            "no-strings",
-            "of-its-kind",
-            "one-reader",
-            "turned-last",
-        ],
-        "a run of movements ends before the node that breaks the premise, and a shorter run saves nothing",
-    ),
-    (
         "movement",
-        &["no-convolution", "no-sibling", "of-its-kind"],
+        &["no-convolution", "no-embedding", "no-sibling", "of-its-kind"],
         "after the program that breaks the premise the rule tries others, and names the premise of the last one",
     ),
     (
@@ -63,12 +44,6 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
     ("range-and-sum", &["open-length"], "a Range of known length is a constant"),
     ("repeats-to-lookup", &["beside", "few-places"], "the sizes are looked at first"),
     ("saturated-lookup", &["pays"], "the rule looks for a longer chain of functions of positions"),
-    ("slice-nothing", &["read-right"], "the other reading of the operand does not take all of the axis"),
-    (
-        "slice-of-pad",
-        &["constant-margin", "not-empty"],
-        "a Slice that reaches into such a margin is not read as apart from it",
-    ),
     (
         "slices-to-split",
         &["known-places", "not-squeezed"],
@@ -80,7 +55,6 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         "a factor out of range is not read as the scale, so no product of scores is found",
     ),
     ("spelled-rotary", &["own-length", "pays"], "angles of another length are not read as those of the positions"),
-    ("split-to-slice", &["known-places"], "the operator set cannot express the Slice of an unknown part"),
     (
         "spread-before-broadcast",
         &["cannot-fail", "no-normalized-sum", "no-quantized-constant"],
@@ -143,7 +117,7 @@ fn ten_rules_say_why() {
         ("counted", "counted-loop__not_same-limit"),
         ("fuse", "spelled-activation__not_known"),
         ("fuse", "matmul-add-to-gemm__not_one-reader"),
-        ("slices", "slice-nothing__not_whole"),
+        ("slices", "slices-to-split__not_no-overlap"),
         ("strided_slice", "lower-strided-slice__not_same-reading"),
     ];
     let mut told = String::new();

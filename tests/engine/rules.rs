@@ -14,7 +14,7 @@
 //! before and after at sizes 4, 1 and 0. The snapshot next to it shows the changed lines: `-` is a line of the original, `+` a line of the result,
 //! with the types of a node's results.
 //!
-//! `RULE=slice-slice cargo test rules` runs those of one rule.
+//! `RULE=movement cargo test rules` runs those of one rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -239,7 +239,7 @@ macro_rules! folders {
 }
 
 folders! {
-    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, moves, neutral, passes, sizes, slices, split, stacked, states, strided_slice, together,
+    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral, passes, sizes, slices, split, stacked, states, strided_slice, together,
 }
 
 #[test]

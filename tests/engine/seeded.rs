@@ -1,7 +1,7 @@
 //! Faults put into rules and passes on purpose, one at a time: `--check` must find them, and name the rule or pass.
 //!
 //! Every fixture on which a rule fires is folded with each kind of fault at each of the first places of its edits. The table tells by family
-//! what became of the faults. `RULE=slice-slice` tries those of one rule, `MISSED=1` lists what was not found.
+//! what became of the faults. `RULE=movement` tries those of one rule, `MISSED=1` lists what was not found.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,8 +54,8 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("mask-as-product__of_", FaultKind::Lowered, 3, "e to the −1001 is 0 as well"),
     ("mask-as-product__of_", FaultKind::Raised, 2, "a row of scores less a number in all places"),
     ("mask-as-product__of_", FaultKind::Raised, 3, "e to the −999 is 0 as well"),
-    ("moves-as-one__added_in_tokens", FaultKind::Dropped, 0, "rows are looked up with an axis of size 1 or without"),
-    ("moves-as-one__merged_patches", FaultKind::Dropped, 1, "what is laid out is laid out again"),
+    ("movement__chain_added_in_tokens", FaultKind::Dropped, 0, "rows are looked up with an axis of size 1 or without"),
+    ("movement__chain_merged_patches", FaultKind::Dropped, 1, "what is laid out is laid out again"),
     ("part-of-split__each_place", FaultKind::Raised, 1, "a Slice ends where the axis does"),
     ("part-of-split__from_the_end", FaultKind::Raised, 1, "a Slice ends where the axis does"),
     ("part-of-split__not_is-there", FaultKind::Credulous, 0, "the part is there wherever the original runs"),
@@ -83,7 +83,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("size-chain__numbers_side_by_side", FaultKind::Attribute, 1, "a Shape ends where the axes do"),
     ("size-chain__the_first_size_is_left_as_it_is", FaultKind::Attribute, 3, "a Shape ends where the axes do"),
     ("size-chain__two_sizes_are_treated_alike", FaultKind::Attribute, 1, "a Shape ends where the axes do"),
-    ("slice-nothing__not_read-right", FaultKind::Credulous, 0, MISREAD),
     ("spelled-attention__mask_of_one_row", FaultKind::Attribute, 0, "a mask of one row broadcasts"),
     ("spelled-attention__mask_of_one_row", FaultKind::Dropped, 2, "a mask of one row broadcasts"),
     ("spread-before-broadcast__sums_of_rows_that_are_alike", FaultKind::Dropped, 0, "what reads it broadcasts"),

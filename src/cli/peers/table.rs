@@ -138,7 +138,7 @@ fn dims(flag: &str, values: &[String]) -> Result<Said, String> {
     Ok(said)
 }
 
-/// Reads names that may be separated by commas (`--skip identity,slice-slice`).
+/// Reads names that may be separated by commas (`--skip identity,movement`).
 fn names(flag: &str, values: &[String]) -> Result<Said, String> {
     let names = values.iter().flat_map(|value| value.split(',')).map(str::trim).filter(|name| !name.is_empty());
     Ok(Said { flags: names.map(|name| format!("{flag}={name}")).collect(), notes: Vec::new() })
@@ -205,7 +205,7 @@ const OPTIMIZERS: &[(&[&str], &[&str])] = &[
     (&["fuse_consecutive_squeezes", "fuse_consecutive_squeeze_unsqueeze", "fuse_consecutive_unsqueezes", "EliminationReshape", "EliminationReshapeAs", "EliminationUnsqueeze"], &["movement"]),
     (&["fuse_consecutive_transposes", "EliminationTranspose"], &["movement"]),
     (&["EliminationTransposeAsReshape"], &["movement"]),
-    (&["fuse_consecutive_slices", "EliminationSlice"], &["slice-slice"]),
+    (&["fuse_consecutive_slices", "EliminationSlice"], &["movement"]),
     (&["fuse_matmul_add_bias_into_gemm", "FusionGemm"], &["matmul-add-to-gemm"]),
     (&["fuse_pad_into_conv", "fuse_pad_into_pool", "FusionPadConv"], &["pad-into-window"]),
     (&["fuse_qkv"], &["parallel-weights"]),

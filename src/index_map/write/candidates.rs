@@ -331,8 +331,11 @@ impl Writer<'_> {
         let joined = |from: usize| -> Option<Shape> {
             let (before, after) = (source.get(..from)?, source.get(last..)?);
             let whole = scope.product(source.get(from..last).filter(|axes| axes.len() > 1)?);
-            let middle = whole.as_const().is_some().then_some(&whole)?;
-            Some(before.iter().chain([middle]).chain(after).cloned().collect())
+            // `base · c` positions: the Gather moves the number `c`.
+            let base = if whole.as_const().is_some() { one() } else { whole.without_content() };
+            let count = over(scope, &whole, &base).filter(|count| count.as_const() > Some(1))?;
+            let outer = Some(base).filter(|base| !base.is_const(1));
+            Some(before.iter().cloned().chain(outer).chain([count]).chain(after.iter().cloned()).collect())
         };
         [first, 0].into_iter().filter_map(joined).collect()
     }

@@ -50,8 +50,6 @@ named! {
     LAYOUTS, traits => matches!(traits.moves, Some(Movement::Layout));
     /// Operators whose results are elements of the first operand, none of them repeated along an axis, whatever their type.
     MOVING, traits => traits.moves_without_repeating();
-    /// Operators whose results are elements of their operands, in another shape or order, or some of them.
-    REORDERING, traits => matches!(traits.moves, Some(Movement::Layout | Movement::Selection | Movement::Join));
     /// Operators whose results have an index map.
     MOVED, traits => traits.index_map.is_some();
     /// Operators that keep the elements of an operand in order and at most repeat them.

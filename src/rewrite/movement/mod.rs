@@ -7,6 +7,8 @@
 //! nodes than the edit removes. A single node is never composed.
 
 mod spell;
+#[cfg(test)]
+mod tests;
 mod tree;
 pub(super) mod weights;
 
@@ -110,12 +112,6 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
 
 /// The edit that writes a tree with fewer nodes, or with as many better ones.
 fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
-    if std::env::var_os("DBG").is_some() {
-        let names: Vec<_> = tree.nodes.iter().filter_map(|&id| place.model.node(id)).map(|n| n.name.clone()).collect();
-        eprintln!("TREE {names:?} removed {} {:?}", tree.removed(place).len(), tree.results.iter().map(|(_, m)| format!("{m:?}")).collect::<Vec<_>>());
-        let scope = place.scope();
-        for n in 1..5 { let a = Allowed::all(n); for (_, m) in &tree.results { eprintln!("  {n}: {:?}", m.write(scope, &a).map(|p| p.steps)); } }
-    }
     let removed = tree.removed(place);
     let before = Forms::of(place, tree);
     let mut miss = miss!("shorter");
@@ -318,7 +314,8 @@ impl Forms {
                     }
                     let is_fast =
                         indices.len() <= MOST_INDICES || result.is_some_and(|result| moves_rows(&result, *axis, shape));
-                    ensure((self.cuts || self.gathers) && is_fast, miss!("of-its-kind"))?;
+                    let may_grow = self.cuts || self.gathers && self.transposes == 0;
+                    ensure(may_grow && is_fast, miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
                     let mut turned = results.filter(|&value| turns_weights(place, value));
                     ensure(turned.next().is_none(), miss!("no-convolution"))?;
@@ -342,7 +339,8 @@ impl Forms {
         if is_embedding(place, &programs) {
             programs = apart_from_sum(place, tree, allowed).ok_or(miss!("no-embedding"))?;
         }
-        let selects_one = |step: &Step| matches!(step, Step::Movement(Movement::Gather { shape, .. }, _) if shape.is_empty());
+        let selects_one =
+            |step: &Step| matches!(step, Step::Movement(Movement::Gather { shape, .. }, _) if shape.is_empty());
         let mut steps = programs.iter().flat_map(|program| &program.steps);
         ensure(!self.squeezes_range || steps.any(selects_one), miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();
@@ -368,7 +366,8 @@ impl Forms {
 /// Returns `true` if the last node of a program is a Gather whose result an Add reads, and the root is none: ONNX Runtime's transformer optimizer takes
 /// both for an embedding.
 fn is_embedding(place: &Place<'_>, programs: &Programs) -> bool {
-    let is_gather = |program: &Program| matches!(program.steps.last(), Some(Step::Movement(Movement::Gather { .. }, _)));
+    let is_gather =
+        |program: &Program| matches!(program.steps.last(), Some(Step::Movement(Movement::Gather { .. }, _)));
     let is_added = |value: ValueId| {
         let mut readers = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
         readers.any(|node| node.is("Add"))

@@ -327,6 +327,7 @@ fn range_by_numbers(scope: &Scope, dim: &Dim, wanted: &AxisRange) -> Option<Rang
     let AxisRange { start, step, len } = wanted;
     let begin = number_of(scope, dim, start)?;
     let mut lens = vec![len.clone()];
+    lens.extend(scope.upper_bound(len).map(Dim::constant));
     let mut at = 0;
     // Where there is a position, max(0, e) is e; and an end beyond another bound is clamped.
     while let Some(len) = lens.get(at).filter(|_| lens.len() < MOST_ENDS).cloned() {

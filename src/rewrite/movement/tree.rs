@@ -220,8 +220,9 @@ pub(super) fn producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
     (!node.is("Identity")).then_some(id)
 }
 
-/// The most terms and the most symbols of a dim. Sizes of detections have dozens of terms, and proofs about them take longer than all other work.
-const MOST_TERMS: usize = 4;
+/// The most terms and the most symbols of a dim; min(k, n) has five terms. Sizes of detections have dozens of terms, and proofs about them take longer
+/// than all other work.
+const MOST_TERMS: usize = 8;
 const MOST_SYMBOLS: usize = 3;
 
 fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
@@ -234,8 +235,7 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     // A layout asks nothing about its dims, and other movements nothing about those of axes that they keep.
     let is_layout = traits.moves == Some(Movement::Layout);
     let from = node.input(0).and_then(|data| place.shape(data)).unwrap_or_default();
-    let is_kept = |(axis, dim): (usize, &Dim)| from.len() == dims.len() && from.get(axis) == Some(dim);
-    if !is_layout && dims.iter().enumerate().any(|at| is_symbolic(at.1) && is_long(at.1) && !is_kept(at)) {
+    if !is_layout && dims.iter().any(|dim| is_symbolic(dim) && is_long(dim) && !from.contains(dim)) {
         return Err(Undecided::Symbolic);
     }
     if is_layout {

@@ -84,28 +84,6 @@ pub(in crate::rewrite) fn cut_elements(place: &Place<'_>) -> Option<Vec<Progress
     (!found.is_empty() && found.len() == cuts.named).then_some(found)
 }
 
-/// Whether two cuts of one axis take the same elements, whatever the symbols are.
-pub(in crate::rewrite) fn same_cut(scope: &Scope, a: Option<&Cut>, b: Option<&Cut>) -> bool {
-    let (a, b) = match (a, b) {
-        (None, None) => return true,
-        (Some(a), Some(b)) => (a, b),
-        _ => return false,
-    };
-    let known = a.range.begin != Bound::Unknown && a.range.end != Bound::Unknown && a.range.step.is_some();
-    if known && a.range == b.range {
-        return true;
-    }
-    let Some(((start, len), (other_start, other_len))) = a.exact.as_ref().zip(b.exact.as_ref()) else { return false };
-    let equal = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
-    let same_step = a.range.step == b.range.step || scope.le(len, &Dim::constant(1)).is_yes();
-    equal(len, other_len) && (len.is_const(0) || (same_step && equal(start, other_start)))
-}
-
-/// The cuts as ranges.
-pub(in crate::rewrite) fn ranges_of(axes: &[Option<Cut>]) -> Vec<Option<Range>> {
-    axes.iter().map(|cut| cut.as_ref().map(|cut| cut.range.clone())).collect()
-}
-
 /// The range of numbers that takes the `len` elements `start + k·step` of an axis of `dim`; `Some(None)` is all of the axis. The
 /// range is a guess until the core, laid over the axis, finds the same elements.
 pub(in crate::rewrite) fn range_of(

@@ -1,7 +1,7 @@
 //! Slices of what is computed element by element.
 
 use super::cuts::cuts_of;
-use super::{is_common, moved};
+use super::is_common;
 use crate::ir::{Definition, Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Operands, Variation, traits_of};
 use crate::rewrite::limits::NODES;
@@ -92,7 +92,7 @@ fn before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     ensure(varies == (most == Variation::Rounding), miss!(LATE_RULES, "approximated"))?;
     ensure(place.producer_with(value, |own| own.fused_with_next).is_none(), miss!("not-fused").of(value))?;
     let mut edit = place.begin()?.removing(place.id);
-    let slice = moved(place, &mut edit, place.id, value, rank, &Some).ok_or(miss!("pointwise"))?;
+    let slice = NewNode::like(place.root()?).reading(0, value);
     let mut part = edit.new_value(value, "sliced");
     edit.insert.push(slice.output(part));
     while let Some(Link { id, mut node, slots, .. }) = chain.pop() {

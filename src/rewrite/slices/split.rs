@@ -1,66 +1,32 @@
-//! Splits and the slices they stand for.
+//! Slices of one tensor that one Split replaces.
 
-use super::cuts::{cuts_of, part};
+use super::cuts::cuts_of;
 use super::{fewest_parts, siblings};
 use crate::ir::{Edit, NewNode, NodeId, ValueId};
 use crate::rewrite::build::Build;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
-use crate::slicing::Range;
 
-pub(in crate::rewrite) const RULES: &[Rule] = &[
-    Rule {
-        name: "slices-to-split",
-        law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
-        sentence: "Replaces Slices of one tensor that do not overlap by one Split.",
-        premises: &[
-            ("known-places", "the dim of the axis, starts and ends are constants"),
-            ("one-axis", "each Slice slices only this axis, with step 1, and selects at least one element"),
-            ("no-overlap", "no two Slices overlap"),
-            ("two-or-more", "x has at least two such Slices"),
-            (
-                "three-of-sizes",
-                "if x holds dims, it has at least three such Slices, because runtimes do not infer the elements of Split outputs",
-            ),
-            ("not-squeezed", "no Slice of one element is followed by a Squeeze, because a Gather replaces both"),
-        ],
-        exact: true,
-        operators: &["Slice"],
-        apply: slices_to_split,
-    },
-    Rule {
-        name: "split-to-slice",
-        law: "part i of Split(x) = x[begin of i : end of i]",
-        sentence: "Replaces a Split with a single used output by a Slice.",
-        premises: &[
-            ("one-read", "exactly one output of the Split has a consumer"),
-            ("known-places", "constants can express start and end of this output"),
-        ],
-        exact: true,
-        operators: &["Split"],
-        apply: split_to_slice,
-    },
-];
-
-/// A Split of which one result is read is a slice.
-fn split_to_slice(place: &Place<'_>) -> Result<Edit, Miss> {
-    let node = place.root()?;
-    let data = node.input(0).ok_or(Miss::ROOT)?;
-    let mut read = node.outputs().iter().flatten().copied().filter(|&value| !place.model.is_unused(value));
-    let (Some(value), None) = (read.next(), read.next()) else { return Err(miss!("one-read")) };
-    let (axis, cut) = part(place, node, value).ok_or(miss!("known-places"))?;
-    let mut edit = place.begin()?.removing(place.id);
-    let slice = match cut {
-        None => NewNode::new("Identity", [Some(data)]),
-        Some(cut) => {
-            let rank = place.shape(data).ok_or(miss!("known-places").of(data))?.len();
-            let ranges: Vec<Option<Range>> = (0..rank).map(|at| (at == axis).then(|| cut.range.clone())).collect();
-            place.build(&mut edit, data).slice_of_ranges(data, &ranges).ok_or(Miss::EXPRESSIBLE)?
-        }
-    };
-    Ok(edit.inserting(slice.named(node.name.clone()).output(value)))
-}
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
+    name: "slices-to-split",
+    law: "x[0 : a], x[a : b], …, x[z :] = Split(x)",
+    sentence: "Replaces Slices of one tensor that do not overlap by one Split.",
+    premises: &[
+        ("known-places", "the dim of the axis, starts and ends are constants"),
+        ("one-axis", "each Slice slices only this axis, with step 1, and selects at least one element"),
+        ("no-overlap", "no two Slices overlap"),
+        ("two-or-more", "x has at least two such Slices"),
+        (
+            "three-of-sizes",
+            "if x holds dims, it has at least three such Slices, because runtimes do not infer the elements of Split outputs",
+        ),
+        ("not-squeezed", "no Slice of one element is followed by a Squeeze, because a Gather replaces both"),
+    ],
+    exact: true,
+    operators: &["Slice"],
+    apply: slices_to_split,
+}];
 
 /// A piece of an axis that some slices of a value take.
 struct Piece {

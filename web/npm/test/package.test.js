@@ -198,7 +198,7 @@ test("the program", () => {
   assert.match(run("inspect", model).stdout, /pytorch/);
   assert.equal(run("diff", output, output).stdout, "");
   assert.equal(JSON.parse(run(model, output, "--report", "json").stdout).after.nodes, FOLDED);
-  assert.equal(JSON.parse(run("explain", model, "--rule", "slice-slice", "--report=json").stdout).rule, "slice-slice");
+  assert.equal(JSON.parse(run("explain", model, "--rule", "movement", "--report=json").stdout).rule, "movement");
   assert.match(run("show", model, "--dot", "--around", "layer_norm_4", "--depth", "1").stdout, /^digraph/);
   assert.equal(JSON.parse(run("inspect", model, "--json").stdout).nodes, 104);
   assert.equal(run(model, "--exactly").status, 2);

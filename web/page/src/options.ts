@@ -28,7 +28,7 @@ export const FLAGS: readonly Flag[] = [
     flag: "shapes", kind: "choice", label: "Shapes to write", help: "Which inferred shapes the result states.",
     choices: [["", "auto"], ["all", "all"], ["lean", "lean: not larger than before"], ["keep", "keep: no new ones"], ["none", "none"]],
   },
-  { flag: "skip", kind: "list", label: "Rules to skip", help: "Rewrite rules or passes that are not used.", placeholder: "slice-slice" },
+  { flag: "skip", kind: "list", label: "Rules to skip", help: "Rewrite rules or passes that are not used.", placeholder: "movement" },
   { flag: "assume", kind: "list", label: "Relations between dims", help: "A relation that always holds.", placeholder: "past + seq <= 2048" },
   { flag: "trust-input-names", kind: "switch", label: "Trust input labels", help: "Reads a label such as past + 1 as the expression that it spells." },
   { flag: "trust-declared-shapes", kind: "switch", label: "Trust declared shapes", help: "Takes declared shapes of inner tensors as facts." },
