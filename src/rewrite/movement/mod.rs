@@ -67,7 +67,7 @@ const MOST_INDICES: usize = 128;
 
 /// The number of nodes that may replace an assignment beyond its own: it copies the data, then writes element by element, and holds the position of each element.
 /// Few consumers have kernels for it.
-const ASSIGNMENT_NODES: usize = 3;
+const ASSIGNMENT_NODES: usize = 4;
 
 /// The most trees of which each is part of the next that are tried after the largest one.
 const MOST_SMALL_TREES: usize = 3;
