@@ -175,14 +175,16 @@ fn moved_into(
     let mut trees: Vec<Tree> = Tree::of_root(&above, producer).into_iter().collect();
     trees.extend(trees_above(&above, producer).unwrap_or_default());
     let (largest, rest) = trees.split_last().ok_or(miss!("one-source").of(data))?;
-    let mut miss = miss!("one-source").of(data);
+    let mut miss = None;
     for tree in std::iter::once(largest).chain(rest.iter().take(MOST_SMALL_TREES)) {
         match (Into { place, product, data, tree }).edit(&tree.removed(&above)) {
             Ok(edit) => return Ok(edit),
-            Err(other) => miss = other,
+            Err(other) => {
+                miss.get_or_insert(other);
+            }
         }
     }
-    Err(miss)
+    Err(miss.unwrap_or(miss!("one-source")))
 }
 
 /// The movement of a tree, which the weights of a product may take instead.
