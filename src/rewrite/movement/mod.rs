@@ -34,7 +34,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     premises: &[
         ("decided", "for all sizes, the index function of each node is known, and the index functions can be composed"),
         ("no-sizes", "x does not hold dims, because the pass size-chain plans vectors of dims"),
-        ("shorter", "the composed index function can be written with fewer nodes than the edit removes"),
+        (
+            "shorter",
+            "the composed index function can be written with fewer nodes than the edit removes, where a ScatterND or ScatterElements counts as five nodes",
+        ),
         (
             "of-its-kind",
             "no new Transpose has a higher rank than a removed one. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
@@ -65,8 +68,8 @@ const LOWERED_RANK: usize = 5;
 const FEWEST_IN_ROW: i64 = 8;
 const MOST_INDICES: usize = 128;
 
-/// The number of nodes that may replace an assignment beyond its own: it copies the data, then writes element by element, and holds the position of each element.
-/// Few consumers have kernels for it.
+/// The number of nodes that may replace an assignment in addition to one: an assignment copies the data, writes element by element, and holds the
+/// position of each element. Few consumers have kernels for it.
 const ASSIGNMENT_NODES: usize = 4;
 
 /// The most trees of which each is part of the next that are tried after the largest one.
@@ -150,9 +153,8 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
     Some(programs)
 }
 
-/// Returns `true` if the tree is a root and a node above it that may be passed by: both keep all elements in order; or both have one operator, or the node above
-/// is an assignment, and all
-/// readers of the node above are movement nodes, each of which may pass by it.
+/// Returns `true` if the tree is a root and a node above it that may be passed by: both keep all elements in order; or both have one operator, or
+/// the node above is an assignment, and all readers of the node above are movement nodes, each of which may pass by it.
 fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
     let ([inner], [root, above]) = (tree.inner.as_slice(), tree.nodes.as_slice()) else { return false };
     let traits = |id: NodeId| place.model.node(id).map_or(&Traits::NONE, |node| traits_of(place.model, node));
