@@ -19,8 +19,9 @@ pub(super) fn of_batch(place: &Place<'_>) -> Result<Edit, Miss> {
     let (_, tuples) = shape.split_last().ok_or(Miss::ROOT)?;
     let (_, concat) = place.producer(indices, "Concat").ok_or(miss!("counted").of(indices))?;
     ensure(place.read(concat).axis(shape.len()) == Some(tuples.len()), miss!("counted").of(indices))?;
+    let count_of = |value: ValueId| Counting::of(place.model, place.facts, place.opset.version(), value);
     let is_batch = |(axis, column): (usize, &Option<ValueId>)| {
-        let count = Counting::of(place.model, place.facts, place.opset.version(), (*column)?)?;
+        let count = count_of((*column)?)?;
         let (size, dim) = (tuples.get(axis)?, dims.get(axis)?);
         let own = if size.is_const(1) { &[][..] } else { &[axis][..] };
         let counts = count.moving().as_slice() == own
@@ -31,6 +32,8 @@ pub(super) fn of_batch(place: &Place<'_>) -> Result<Edit, Miss> {
     let batch = concat.inputs().iter().enumerate().take_while(|&column| is_batch(column) == Some(true)).count();
     ensure(batch > 0, miss!("counted").of(indices))?;
     let others: Vec<ValueId> = concat.inputs().iter().skip(batch).copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
+    // A lookup at counted positions moves elements to known places.
+    ensure(others.iter().any(|&value| count_of(value).is_none()), miss!("others").of(indices))?;
     let is_single = tuples.iter().take(batch).all(|size| size.is_const(1));
     let mut edit = place.begin()?;
     if let ([index], true) = (others.as_slice(), is_single) {
@@ -45,11 +48,10 @@ pub(super) fn of_batch(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     ensure(place.opset.version() >= 12, miss!("batch-axes"))?;
     let index = match others.as_slice() {
-        [] => return Err(miss!("others").of(indices)),
         [index] => *index,
-        _ => {
+        others => {
             let value = edit.new_value(indices, "rest");
-            edit.insert.push(Build::concat(others, tuples.len()).output(value));
+            edit.insert.push(Build::concat(others.iter().copied(), tuples.len()).output(value));
             value
         }
     };

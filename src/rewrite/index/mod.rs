@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
                 "counted",
                 "the indices of each leading axis are proved to count all of its positions, along the same axis of the indices",
             ),
-            ("others", "other indices remain"),
+            ("others", "other indices remain that are not counted"),
             (
                 "batch-axes",
                 "the operator set is 12 or newer, in which a GatherND has batch axes (batch_dims); or the leading axes have size 1, and one other index remains",

@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("no-sizes", "the result is not a vector of dims, because the pass size-chain plans these vectors"),
         (
             "shorter",
-            "the composed index function can be written with fewer nodes than the edit removes; or with as many, of which fewer copy elements, or which select fewer axes, or which read an operand of a Concat instead of the Concat",
+            "the composed index function can be written with fewer nodes than the edit removes, where a ScatterND or ScatterElements counts as five nodes; or with as many, of which fewer copy elements, or which select fewer axes, or which read an operand of a Concat instead of the Concat",
         ),
         (
             "of-its-kind",
@@ -81,9 +81,9 @@ const MOST_INDICES: usize = 128;
 /// The highest rank of a Transpose that replaces others of a lower rank. Unfolding images has this rank.
 const MOST_RANK: usize = 6;
 
-/// The number of nodes that may replace an assignment beyond its own: it copies the data, then writes element by element, and holds the position of each element.
-/// Few consumers have kernels for it.
-const ASSIGNMENT_NODES: usize = 3;
+/// The number of nodes that may replace an assignment in addition to one: an assignment copies the data, writes element by element, and holds the
+/// position of each element. Few consumers have kernels for it.
+const ASSIGNMENT_NODES: usize = 4;
 
 fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
@@ -225,8 +225,7 @@ fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
 fn is_same_kind(place: &Place<'_>, tree: &Tree, edit: &Edit) -> bool {
     let [written] = edit.insert.as_slice() else { return false };
     let is_written_layout = operator("", &written.op_type).is_some_and(|operator| is_layout(&operator.traits));
-    let is_passed =
-        |node: &Node| is_assignment(place, node) || node.is("Concat") && written.op_type != "Concat";
+    let is_passed = |node: &Node| is_assignment(place, node) || node.is("Concat") && written.op_type != "Concat";
     let mut nodes = tree.nodes.iter().filter_map(|&id| place.model.node(id)).filter(|node| !is_passed(node));
     nodes.all(|node| node.op_type == written.op_type || is_written_layout && is_layout(traits_of(place.model, node)))
 }

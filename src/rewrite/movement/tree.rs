@@ -110,14 +110,15 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The number of nodes that disappear with these nodes although they are not part of the tree: they compute positions that a lookup or an assignment reads.
+    /// The number of nodes outside of the tree that disappear with these nodes: they compute positions for a removed lookup or assignment.
     pub fn freed(&self, place: &Place<'_>, removed: &[NodeId]) -> usize {
         let mut gone = removed.to_vec();
         let by_positions =
             removed.iter().filter_map(|&id| place.model.node(id).filter(|node| is_by_positions(place, node)));
         let mut open: Vec<ValueId> = by_positions.filter_map(|node| node.input(1)).collect();
         while let Some(value) = open.pop().filter(|_| gone.len() < NODES) {
-            let producer = place.producer_with(value, |_| true).filter(|(id, _)| !gone.contains(id));
+            let is_kept = self.leaves.contains(&value);
+            let producer = place.producer_with(value, |_| !is_kept).filter(|(id, _)| !gone.contains(id));
             let Some((id, node)) = producer else { continue };
             if node.outputs().iter().flatten().all(|&output| place.model.is_read_only_by(output, &gone)) {
                 gone.push(id);
@@ -162,15 +163,16 @@ pub(super) fn is_assignment(place: &Place<'_>, node: &Node) -> bool {
         && ["ScatterND", "ScatterElements", "Scatter"].iter().any(|operator| node.is(operator))
 }
 
-/// The smallest trees with a root, and the largest one at the end. The root alone is one only if it may be a copy, selects elements, or reads or writes
-/// positions that other nodes compute. A node whose positions are not known, or that does not compose, is not part of any. The error is the first
+/// The smallest trees with a root, and the largest one at the end. The root alone is one only if it may be a copy, selects elements, or if other nodes
+/// compute the positions that it reads or writes. A node whose positions are not known, or that does not compose, is not part of any. The error is the first
 /// question that was not decided.
 ///
 /// # Errors
 /// No tree has two nodes, and the root alone is none.
 pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, Undecided> {
     // An operator that computes elements in general may be a copy here, as a Resize to the size of its input; and a selection may select all.
-    let is_alone = matches!(traits_of(place.model, node).moves, None | Some(Movement::Selection)) || is_by_positions(place, node);
+    let is_alone =
+        matches!(traits_of(place.model, node).moves, None | Some(Movement::Selection)) || is_by_positions(place, node);
     if !is_alone && !has_movement_above(place, node) {
         return Err(Undecided::NoMovement);
     }
@@ -247,8 +249,8 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
         }
     }
     let moved = index_map_of(place.model, place.facts, id, slot, place.opset.version())?;
-    // A lookup at run-time positions that may be out of range is kept: where one position is left, the composed map does not read the indices, and would not
-    // fail.
+    // Keeps a lookup at run-time positions that may be out of range: if only one position remains, the composed map does not read the indices,
+    // and would not fail.
     match traits.fails {
         Failure::Unless(is_inside)
             if moved.slots.contains(&1) && !place.view(id).is_some_and(|view| is_inside(&view)) =>

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::tree::{Tree, trees_above};
 use super::ADDED_FOR_LITTLE;
+use super::tree::{Tree, trees_above};
 use crate::dim::{Dim, Operation, Scope};
 use crate::index_map::{Binding, Element, IndexMap, Selected};
 use crate::ir::{Attribute, Edit, Fact, Facts, NamedAttribute, NewNode, Node, NodeId, ValueId};
@@ -175,14 +175,16 @@ fn moved_into(
     let mut trees: Vec<Tree> = Tree::of_root(&above, producer).into_iter().collect();
     trees.extend(trees_above(&above, producer).unwrap_or_default());
     let (largest, rest) = trees.split_last().ok_or(miss!("one-source").of(data))?;
-    let mut miss = miss!("one-source").of(data);
+    let mut miss = None;
     for tree in std::iter::once(largest).chain(rest) {
         match (Into { place, product, data, tree }).edit(&tree.removed(&above)) {
             Ok(edit) => return Ok(edit),
-            Err(other) => miss = other,
+            Err(other) => {
+                miss.get_or_insert(other);
+            }
         }
     }
-    Err(miss)
+    Err(miss.unwrap_or(miss!("one-source")))
 }
 
 /// The movement of a tree, which the weights of a product may take instead.
