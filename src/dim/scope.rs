@@ -33,9 +33,9 @@ pub struct Scope {
     table: RefCell<Table>,
     /// The intervals of atoms, which follow from the bounds of symbols alone.
     intervals: Memo<Atom, Interval>,
-    /// What was found under the present assumptions, and the assignments that keep the relations.
+    /// The findings under the present assumptions, and the assignments that keep the relations.
     found: Findings,
-    /// The findings of earlier calls of [`Scope::supposing`], by what was assumed.
+    /// The findings of earlier calls of [`Scope::supposing`], by their assumptions.
     supposed: RefCell<FxHashMap<Supposed, Findings>>,
     pub(super) attempts: RefCell<Attempts>,
     /// Floors and maxima made before, so that equal ones are one and are compared by looking at where they are.

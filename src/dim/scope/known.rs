@@ -113,7 +113,7 @@ impl Scope {
         found
     }
 
-    /// The assumptions on which findings rest now, beside what is known.
+    /// The assumptions of present findings, in addition to the given relations.
     fn supposed_now(&self, table: &Table) -> Supposed {
         (table.relations.iter().skip(table.given).cloned().collect(), self.trusts())
     }

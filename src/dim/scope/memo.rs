@@ -63,7 +63,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
     }
 }
 
-/// What was found under assumptions: lower bounds, which expressions are proved to be at least 0, the largest of several dims, whether the first of
+/// Findings under assumptions: lower bounds, which expressions are proved to be at least 0, the largest of several dims, whether the first of
 /// two dims equals the second or is at most that, and quotients.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
@@ -102,7 +102,7 @@ impl Findings {
         self.quotients.restore(taken.quotients);
     }
 
-    /// Forgets what more knowledge may change. What is proved stays proved.
+    /// Removes the findings that more knowledge may change. A proof of `a ≥ 0` remains valid.
     pub(super) fn forget_searches(&self) {
         self.lows.forget();
         self.proofs.known.borrow_mut().retain(|_, proved| *proved);

@@ -134,3 +134,26 @@ fn what_is_supposed_is_forgotten() {
     assert_eq!(scope.bounds(&b), (Some(0), None));
     assert_eq!(scope.bounds(&inner), (Some(0), Some(9)));
 }
+
+#[test]
+fn findings_of_a_supposition_are_kept_until_more_is_known() {
+    let scope = Scope::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
+    let is_less =
+        || scope.supposing(&[scope.sub(&b, &a)], || (scope.le(&a, &c), scope.quotient(&scope.mul(&a, &c), &c)));
+    let first = is_less();
+    assert_eq!(first, (Answer::Unknown, Some(a.clone())));
+    assert_eq!(is_less(), first);
+    // Other suppositions have other findings.
+    assert_eq!(scope.supposing(&[scope.sub(&c, &a)], || scope.le(&a, &c)), Answer::Yes);
+    assert_eq!((is_less(), scope.le(&a, &c)), (first, Answer::Unknown));
+    scope.assume_le(&b, &c);
+    assert_eq!(is_less().0, Answer::Yes);
+    assert_eq!(scope.le(&a, &c), Answer::Unknown);
+    // Nor are the findings of relations kept that were assumed meanwhile.
+    let within = scope.supposing(&[scope.sub(&a, &c)], || {
+        scope.assume_le(&a, &b);
+        scope.le(&a, &b)
+    });
+    assert_eq!((within, scope.supposing(&[scope.sub(&a, &c)], || scope.le(&a, &b))), (Answer::Yes, Answer::Unknown));
+}

@@ -141,6 +141,18 @@ impl Draft {
         Detached { steps: self.steps.split_off(at.steps), ready: self.ready.split_off(at.steps), entries, cost }
     }
 
+    /// Removes everything behind a checkpoint.
+    pub fn undo(&mut self, at: Checkpoint) {
+        while self.trail.len() > at.entries
+            && let Some(entry) = self.trail.pop()
+        {
+            self.set(entry.key, entry.hidden);
+        }
+        self.cost = at.cost;
+        self.steps.truncate(at.steps);
+        self.ready.truncate(at.steps);
+    }
+
     /// Attaches again what was cut off at the state the draft is in.
     pub fn attach(&mut self, detached: Detached) {
         self.steps.extend(detached.steps);
@@ -188,5 +200,9 @@ mod tests {
         assert_eq!((draft.cost(), draft.ready(1)), (1, Some(3)));
         assert_eq!(draft.get(Key::Row(two)), Some(second));
         assert_eq!(draft.rows().next().map(|(row, _)| row), Some(one));
+
+        draft.undo(checkpoint);
+        assert_eq!((draft.cost(), draft.ready(1)), (0, None));
+        assert_eq!((draft.get(Key::Row(one)), draft.get(Key::Row(two))), (Some(first), None));
     }
 }

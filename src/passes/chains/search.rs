@@ -231,11 +231,10 @@ impl<'a> Search<'a> {
             left -= 1;
             let found = attempt(self, one);
             self.effort = effort.saturating_sub(share.saturating_sub(self.effort));
-            let trial = self.draft.cut(checkpoint);
-            if let Some(operand) = found
-                && best.as_ref().is_none_or(|(best, _)| trial.cost() < best.cost())
-            {
-                best = Some((trial, operand));
+            let added = self.draft.cost() - base;
+            match found.filter(|_| best.as_ref().is_none_or(|(best, _)| added < best.cost())) {
+                Some(operand) => best = Some((self.draft.cut(checkpoint), operand)),
+                None => self.draft.undo(checkpoint),
             }
         }
         self.limit = outer;
