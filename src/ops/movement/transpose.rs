@@ -13,7 +13,7 @@
 //! Refused: a `perm` that is no permutation, a rank other than 4, a block size below 1, dims that do not divide.
 
 use super::maps::{MapResult, copied};
-use super::moves;
+use super::moves::{self, permutation};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{BlockMode, IndexMap};
 use crate::ir::{Data, Fact};
@@ -35,20 +35,6 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, eval_space_to_depth)
         .with(Traits::movement(Movement::Selection).index_map(map_space_to_depth).some_types()),
 ];
-
-/// The permutation, which is one of `rank` axes.
-pub(super) fn permutation(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
-    let Some(perm) = site.attr_ints("perm")? else { return Ok((0..rank).rev().collect()) };
-    if perm.len() != rank {
-        return Err(Refusal::invalid(format!(
-            "attribute 'perm' has {} elements, but the data has rank {rank}",
-            perm.len()
-        )));
-    }
-    let axes: Option<Vec<usize>> = perm.iter().map(|&axis| usize::try_from(axis).ok()).collect();
-    axes.filter(|axes| (0..rank).all(|axis| axes.contains(&axis)))
-        .ok_or_else(|| Refusal::invalid(format!("attribute 'perm' is {perm:?}, which is not a permutation")))
-}
 
 fn infer_transpose(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
