@@ -218,56 +218,6 @@ def inserted(mutant):
 inserted.mutants = ("any axis may go",)
 
 
-def surviving(source, target, mutant=None):
-    """`surviving` of moves.rs: which axis of the operand each axis of the result is."""
-    found = []
-    for axis, dim in enumerate(target):
-        own = None
-        for candidate, size in enumerate(source):
-            # Either follows from the other where no dim is 0, so that only both together can be missed.
-            before = product(source[:candidate]) == product(target[:axis])
-            behind = product(source[candidate + 1 :]) == product(target[axis + 1 :])
-            if dim != ONE and size == dim and (before and behind or mutant == "whatever is before and behind"):
-                own = candidate
-                break
-        found.append(own)
-    return found
-
-
-@exhaustive(
-    "slice-of-reshape",
-    "Reshape(x)[r] = Reshape(x[r]) along an axis as long as one of x, with as many elements before it and behind it",
-    at="src/ops/movement/moves.rs: surviving",
-    bound="ranks up to 3, every range of one or two axes, sizes 0 to 3",
-)
-def sliced(mutant):
-    dims = [ZERO, ONE, TWO, THREE, A, SIX]
-    ranges = [slice(1, None), slice(0, 1), slice(None, None, -1), slice(0, 0)]
-    for source in shapes(range(1, 4), dims):
-        for target in shapes(range(1, 4), dims):
-            if product(source) != product(target) and product(target) != ZERO and product(source) != ZERO:
-                continue
-            axes = surviving(source, target, mutant)
-            cuttable = [axis for axis, own in enumerate(axes) if own is not None]
-            for cut in [*[[axis] for axis in cuttable], *[list(pair) for pair in itertools.combinations(cuttable, 2)]]:
-                for sizes in [(0, 0, 1), (1, 0, 1), (2, 0, 1)]:
-                    own, goal = shape(source, sizes), shape(target, sizes)
-                    if count(own) != count(goal):
-                        continue
-                    for taken in ranges:
-                        before, after = [slice(None)] * len(own), [slice(None)] * len(goal)
-                        for axis in cut:
-                            before[axes[axis]], after[axis] = taken, taken
-                        tensor = numbered(own)
-                        expected = tensor.reshape(goal)[tuple(after)]
-                        part = tensor[tuple(before)]
-                        holds = part.size == expected.size and same(part.reshape(expected.shape), expected)
-                        yield f"{shown(source)} to {shown(target)}, axes {cut} by {taken} at a = {sizes[0]}", holds
-
-
-sliced.mutants = ("whatever is before and behind",)
-
-
 @exhaustive(
     "slice-of-transpose",
     "Transpose(x, p)[r] = Transpose(x[r∘p⁻¹], p): axis i of the transposed data is axis p[i] of x",

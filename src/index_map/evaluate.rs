@@ -2,6 +2,7 @@
 
 use super::form::{Atom, Axis, Core, Fill, Form, Index, IndexMap, Read};
 use crate::dim::{Dim, Symbol};
+use crate::tensor::StridedView;
 
 /// Where an element of a result comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +40,32 @@ impl IndexMap {
     /// The origin of the element of the result at a flat position, as [`evaluate`](IndexMap::evaluate).
     pub fn evaluate_at(&self, binding: &Binding, position: i64) -> Option<Element> {
         binding.element(&self.core, position)
+    }
+}
+
+impl IndexMap {
+    /// The elements of the result as a view of the only source, in row-major order; the dims of the view are the digits of the map. `None` if a
+    /// size is no number, or if the elements are not at constant strides.
+    pub fn view(&self) -> Option<StridedView> {
+        if self.core.is_empty() {
+            return StridedView::new(&[0], &[1], 0).ok();
+        }
+        let Form::Read(read) = &self.core.form else { return None };
+        let size = |dim: &Dim| usize::try_from(dim.as_const()?).ok();
+        let dims = self.core.digits.iter().map(size).collect::<Option<Vec<_>>>()?;
+        let mut strides = vec![0i64; dims.len()];
+        let (mut offset, mut inner) = (0i64, 1i64);
+        for Axis { size, at } in read.axes.iter().rev() {
+            offset = offset.checked_add(at.offset.as_const()?.checked_mul(inner)?)?;
+            for term in &at.terms {
+                let Atom::Digit(digit) = term.atom else { return None };
+                let stride = strides.get_mut(digit)?;
+                *stride = stride.checked_add(term.coefficient.as_const()?.checked_mul(inner)?)?;
+            }
+            inner = inner.checked_mul(size.as_const()?)?;
+        }
+        let strides = strides.into_iter().map(|stride| isize::try_from(stride).ok()).collect::<Option<Vec<_>>>()?;
+        StridedView::new(&dims, &strides, isize::try_from(offset).ok()?).ok()
     }
 }
 

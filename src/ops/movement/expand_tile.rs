@@ -11,7 +11,7 @@
 //! Refused: dims that do not broadcast, negative sizes and repeats, another number of repeats than axes.
 
 use super::cells::elements_of;
-use super::maps::MapResult;
+use super::maps::{MapResult, copied};
 use super::moves;
 use super::{of_rank, sizes, whole};
 use crate::dim::Dim;
@@ -20,7 +20,7 @@ use crate::ir::{Data, Fact, Scalar};
 use crate::ops::broadcast::{broadcast_dims, broadcast_static};
 use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
-use crate::tensor::{StridedView, Tensor, gather, strides_of};
+use crate::tensor::{StridedView, Tensor};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Expand", &[8, 13], infer_expand, eval_expand).with(
@@ -159,30 +159,16 @@ fn eval_tile(cx: &mut EvalCx<'_>) -> EvalResult {
     } else {
         cx.ints(1)?
     };
-    let repeats = sizes(&repeats)?;
-    cx.claim(data.dtype(), &tiled_shape(data.shape(), &repeats)?)?;
-    Ok(vec![Data::Tensor(tiled(data, &repeats)?)])
-}
-
-fn tiled_shape(shape: &[usize], repeats: &[usize]) -> Result<Vec<usize>, Decline> {
-    if shape.len() != repeats.len() {
+    if repeats.len() != data.rank() {
         return Err(Decline::invalid(format!(
             "'repeats' has {} elements, but the input has rank {}",
             repeats.len(),
-            shape.len()
+            data.rank()
         )));
     }
-    let dims = shape.iter().zip(repeats).map(|(&dim, &repeats)| dim.checked_mul(repeats));
-    dims.collect::<Option<_>>().ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))
-}
-
-/// Each axis becomes two: the repeats, which stand still in the data, and the axis itself.
-fn tiled(data: &Tensor, repeats: &[usize]) -> Result<Tensor, Decline> {
-    let shape = tiled_shape(data.shape(), repeats)?;
-    let strides = strides_of(data.shape()).unwrap_or_default();
-    let doubled: Vec<usize> = repeats.iter().zip(data.shape()).flat_map(|(&repeats, &dim)| [repeats, dim]).collect();
-    let strides: Vec<isize> = strides.iter().flat_map(|&stride| [0, stride]).collect();
-    Ok(gather(data, &StridedView::new(&doubled, &strides, 0)?)?.reshape(&shape)?)
+    sizes(&repeats)?;
+    let repeats: Vec<Dim> = repeats.into_iter().map(Dim::constant).collect();
+    copied(cx, |scope, dims| IndexMap::tile(scope, dims, &repeats))
 }
 
 #[cfg(test)]

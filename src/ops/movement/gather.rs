@@ -93,8 +93,14 @@ pub fn gather_along(tensor: &Tensor, axis: usize, positions: &[usize]) -> Option
     moved(&[tensor], &rows).ok()
 }
 
+/// Rows of `run` consecutive elements, by their numbers.
+pub(super) fn gather_runs(data: &Tensor, run: usize, rows: &[usize], shape: &[usize]) -> Result<Tensor, Decline> {
+    let number = data.len().checked_div(run).unwrap_or(0);
+    gather_rows(&data.reshape(&[number, run])?, 0, rows, shape)
+}
+
 /// The rows of an axis at these places.
-fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) -> Result<Tensor, Decline> {
+pub(super) fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) -> Result<Tensor, Decline> {
     let len = count(shape)?;
     if len == 0 {
         return Ok(Tensor::zeros(data.dtype(), shape)?);
@@ -235,15 +241,10 @@ fn eval_gather_nd(cx: &mut EvalCx<'_>) -> EvalResult {
     claim(cx, data.dtype(), &shape)?;
     let starts = tuple_places(data.shape(), indices.shape(), batch, &index_values(indices)?)?;
     let run = count(rest)?;
+    let rows = if run == 1 { starts } else { starts.iter().map(|at| at.checked_div(run).unwrap_or(0)).collect() };
     let result = moved(&[data], &|operands| {
         let [data] = operands else { return Err(Decline::invalid("the operands have different element types")) };
-        let mut builder = Builder::new(data, count(&shape)?)?;
-        if run == 1 {
-            builder.pick(data, 0, &starts)?;
-        } else {
-            starts.iter().try_for_each(|&start| builder.append(data, start, run))?;
-        }
-        builder.finish(&shape)
+        gather_runs(data, run, &rows, &shape)
     })?;
     Ok(vec![Data::Tensor(result)])
 }

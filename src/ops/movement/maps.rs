@@ -2,10 +2,11 @@
 
 use super::lookup::{Reduction, batch_dims, element_starts, gather_axis, reduction, scatter_axis, tuple_places};
 use super::{positions, sizes};
-use crate::dim::Dim;
+use crate::dim::{Dim, Scope};
 use crate::index_map::{IndexMap, MOST_ENTRIES, Undecided};
-use crate::ops::axis_in;
+use crate::ir::Data;
 use crate::ops::traits::{Moved, NodeFacts};
+use crate::ops::{Decline, EvalCx, EvalResult, axis_in};
 
 /// A map, or why it is not known.
 pub(in crate::ops) type MapResult = Result<Moved, Undecided>;
@@ -13,6 +14,29 @@ pub(in crate::ops) type MapResult = Result<Moved, Undecided>;
 /// Equal elements in equal order: Reshape, Squeeze, Unsqueeze, Flatten, Identity.
 pub(in crate::ops) fn layout(view: &NodeFacts<'_>, output: usize) -> MapResult {
     Ok(Moved::of_first(IndexMap::reshape(view.scope(), view.dims(0)?, view.result_dims(output)?)))
+}
+
+/// Evaluates a movement of the first operand whose map has constant strides.
+pub(super) fn copied(
+    cx: &EvalCx<'_>,
+    map_of: impl FnOnce(&Scope, &[Dim]) -> Result<IndexMap, Undecided>,
+) -> EvalResult {
+    let (data, scope) = (cx.tensor(0)?, Scope::new());
+    let outside = || Decline::OverBudget("the result exceeds the address space".into());
+    let dims = data.shape().iter().map(|&size| i64::try_from(size).map(Dim::constant));
+    let dims = dims.collect::<Result<Vec<Dim>, _>>().map_err(|_| outside())?;
+    let map = map_of(&scope, &dims).map_err(|reason| match reason {
+        Undecided::Divides(by, dim) => {
+            Decline::invalid(format!("the dim {} is not a multiple of {}", scope.format(&dim), scope.format(&by)))
+        }
+        limit => Decline::unsupported(limit.to_string()),
+    })?;
+    let shape: Option<Vec<usize>> = map.result().iter().map(|dim| usize::try_from(dim.as_const()?).ok()).collect();
+    let (shape, view) = shape.zip(map.view()).ok_or_else(outside)?;
+    if view.is_empty() {
+        cx.claim(data.dtype(), &shape)?;
+    }
+    Ok(vec![Data::Tensor(cx.gathered(data, &view)?.reshape(&shape)?)])
 }
 
 /// The integers of a constant operand.

@@ -1,11 +1,10 @@
 //! What movements say of positions and of operands that repeat, and when a look-up cannot fail.
 
-use super::transpose::permutation;
 use crate::dim::Dim;
 use crate::ir::{Attribute, Fact, ValueId};
-use crate::ops::axis_in;
 use crate::ops::slice_cuts::slice_cuts;
 use crate::ops::traits::{Counting, NodeFacts, Repetition, broadcast_narrow};
+use crate::ops::{Refusal, Site, axis_in};
 use crate::slicing::Bound;
 use crate::tensor::Tensor;
 
@@ -36,6 +35,20 @@ pub(super) fn expanded_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 }
 
 // ---- Transpose ----
+
+/// The permutation, which is one of `rank` axes.
+pub(super) fn permutation(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
+    let Some(perm) = site.attr_ints("perm")? else { return Ok((0..rank).rev().collect()) };
+    if perm.len() != rank {
+        return Err(Refusal::invalid(format!(
+            "attribute 'perm' has {} elements, but the data has rank {rank}",
+            perm.len()
+        )));
+    }
+    let axes: Option<Vec<usize>> = perm.iter().map(|&axis| usize::try_from(axis).ok()).collect();
+    axes.filter(|axes| (0..rank).all(|axis| axes.contains(&axis)))
+        .ok_or_else(|| Refusal::invalid(format!("attribute 'perm' is {perm:?}, which is not a permutation")))
+}
 
 /// The items of the axes of the operand, in the order of the result's axes.
 fn permuted<T: Clone>(view: &NodeFacts<'_>, items: &[T]) -> Option<Vec<T>> {

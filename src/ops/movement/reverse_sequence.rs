@@ -9,7 +9,8 @@
 //!
 //! Refused: a rank below 2, other axes, lengths outside `0 ..= steps`, another number of lengths than batch entries.
 
-use super::cells::{Builder, moved};
+use super::cells::moved;
+use super::gather::gather_runs;
 use super::maps::{MapResult, constant_ints};
 use super::{claim, count};
 use crate::dim::Dim;
@@ -79,21 +80,19 @@ fn reversed(data: &Tensor, lengths: &[i64], time_first: bool) -> Result<Tensor, 
     let lengths = lengths.iter().map(fits).collect::<Option<Vec<usize>>>();
     let lengths = lengths
         .ok_or_else(|| Decline::invalid(format!("an element of 'sequence_lens' is not between 0 and {steps}")))?;
-    let mut builder = Builder::new(data, count(shape)?)?;
     if data.is_empty() {
-        return builder.finish(shape);
+        return Ok(data.clone());
     }
-    let run = count(rest)?;
+    let mut rows = Vec::with_capacity(first.saturating_mul(second));
     for row in 0..first {
         for column in 0..second {
             let (step, entry) = if time_first { (row, column) } else { (column, row) };
             let length = lengths.get(entry).copied().unwrap_or(0);
             let source = if step < length { length - 1 - step } else { step };
-            let place = if time_first { source * second + column } else { row * second + source };
-            builder.append(data, place * run, run)?;
+            rows.push(if time_first { source * second + column } else { row * second + source });
         }
     }
-    builder.finish(shape)
+    gather_runs(data, count(rest)?, &rows, shape)
 }
 
 #[cfg(test)]

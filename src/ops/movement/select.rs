@@ -13,11 +13,12 @@
 //! Not evaluated: a condition that is true beyond the axis. Disputed and left alone: NonZero of a scalar (the text gives `[0, N]`, ONNX
 //! Runtime `[1, N]`), Unique with NaNs or complex numbers, and slices of an empty tensor.
 
-use super::cells::{Builder, moved};
+use super::cells::moved;
+use super::gather::{gather_rows, gather_runs};
 use super::maps;
 use super::moves;
 use super::order::sort_keys;
-use super::{around, claim, count, dim_between, dim_up_to};
+use super::{around, claim, dim_between, dim_up_to};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Fact};
 use crate::ops::traits::{Failure, Movement, Traits};
@@ -191,26 +192,10 @@ fn compressed(data: &Tensor, condition: &[bool], axis: Option<usize>) -> Result<
 
 /// The slices of an axis, or the elements of the flattened data, at these places.
 fn picked(data: &Tensor, places: &[usize], axis: Option<usize>) -> Result<Tensor, Decline> {
-    let (outer, dim, inner) = match axis {
-        Some(axis) => around(data.shape(), axis)?,
-        None => (1, data.len(), 1),
-    };
+    let Some(axis) = axis else { return gather_runs(data, 1, places, &[places.len()]) };
     let mut shape = data.shape().to_vec();
-    match axis {
-        Some(axis) => shape.get_mut(axis).into_iter().for_each(|dim| *dim = places.len()),
-        None => shape = vec![places.len()],
-    }
-    let len = count(&shape)?;
-    let mut builder = Builder::new(data, len)?;
-    for block in 0..if len == 0 { 0 } else { outer } {
-        let base = block * dim;
-        if inner == 1 {
-            builder.pick(data, base, places)?;
-        } else {
-            places.iter().try_for_each(|&place| builder.append(data, (base + place) * inner, inner))?;
-        }
-    }
-    builder.finish(&shape)
+    shape.get_mut(axis).into_iter().for_each(|dim| *dim = places.len());
+    gather_rows(data, axis, places, &shape)
 }
 
 fn infer_unique(cx: &mut InferCx<'_>) -> InferResult {

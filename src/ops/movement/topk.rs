@@ -14,7 +14,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::around;
-use super::cells::{Builder, elements_of, moved};
+use super::cells::{elements_of, moved};
+use super::gather::gather_runs;
 use super::order::{float_key, sort_keys};
 use crate::dim::{Dim, Scope};
 use crate::ir::{Data, Fact, Scalar};
@@ -99,9 +100,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         found.ok_or_else(|| Decline::unsupported("the operand contains NaN, which has no order"))?;
     let values = moved(&[data], &|operands| {
         let [data] = operands else { return Err(Decline::invalid("the operands have different element types")) };
-        let mut builder = Builder::new(data, len)?;
-        builder.pick(data, 0, &places)?;
-        builder.finish(&shape)
+        gather_runs(data, 1, &places, &shape)
     })?;
     Ok(vec![Data::Tensor(values), Data::Tensor(Tensor::from_vec(&shape, indices)?)])
 }

@@ -12,14 +12,14 @@
 //!
 //! Refused: a `perm` that is no permutation, a rank other than 4, a block size below 1, dims that do not divide.
 
-use super::maps::MapResult;
-use super::moves;
+use super::maps::{MapResult, copied};
+use super::moves::{self, permutation};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{BlockMode, IndexMap};
 use crate::ir::{Data, Fact};
 use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::{StridedView, Tensor, gather};
+use crate::tensor::StridedView;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, eval_transpose).with(
@@ -35,24 +35,6 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, eval_space_to_depth)
         .with(Traits::movement(Movement::Selection).index_map(map_space_to_depth).some_types()),
 ];
-
-/// The permutation, which is one of `rank` axes.
-pub(super) fn permutation(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
-    let Some(perm) = site.attr_ints("perm")? else { return Ok((0..rank).rev().collect()) };
-    if perm.len() != rank {
-        return Err(Refusal::invalid(format!(
-            "attribute 'perm' has {} elements, but the data has rank {rank}",
-            perm.len()
-        )));
-    }
-    let axes: Option<Vec<usize>> = perm.iter().map(|&axis| usize::try_from(axis).ok()).collect();
-    axes.filter(|axes| (0..rank).all(|axis| axes.contains(&axis)))
-        .ok_or_else(|| Refusal::invalid(format!("attribute 'perm' is {perm:?}, which is not a permutation")))
-}
-
-fn transposed(data: &Tensor, permutation: &[usize]) -> Result<Tensor, Decline> {
-    Ok(gather(data, &StridedView::of(data).permute(permutation)?)?)
-}
 
 fn infer_transpose(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
@@ -144,50 +126,21 @@ fn map_space_to_depth(view: &NodeFacts<'_>, _: usize) -> MapResult {
 
 fn eval_depth_to_space(cx: &mut EvalCx<'_>) -> EvalResult {
     let (size, mode) = block(cx, 11)?;
-    let data = cx.tensor(0)?;
-    let (block, [batch, depth, height, width]) = measures(data, size)?;
-    let fails = || Decline::invalid(format!("the number of channels ({depth}) is not a multiple of {block}·{block}"));
-    let area = block.checked_mul(block).ok_or_else(fails)?;
-    let rest = depth / area;
-    if rest.checked_mul(area) != Some(depth) {
-        return Err(fails());
-    }
-    let (from, order) = match mode {
-        BlockMode::DepthColumnRow => ([batch, block, block, rest, height, width], [0, 3, 4, 1, 5, 2]),
-        BlockMode::ColumnRowDepth => ([batch, rest, block, block, height, width], [0, 1, 4, 2, 5, 3]),
-    };
-    cx.claim(data.dtype(), data.shape())?;
-    let moved = transposed(&data.reshape(&from)?, &order)?;
-    let scaled = |dim: usize| dim.checked_mul(block).ok_or_else(fails);
-    Ok(vec![Data::Tensor(moved.reshape(&[batch, rest, scaled(height)?, scaled(width)?])?)])
+    require_images(cx)?;
+    copied(cx, |scope, dims| IndexMap::depth_to_space(scope, dims, size, mode))
 }
 
 fn eval_space_to_depth(cx: &mut EvalCx<'_>) -> EvalResult {
     let (size, mode) = block(cx, 28)?;
-    let data = cx.tensor(0)?;
-    let (block, [batch, depth, height, width]) = measures(data, size)?;
-    if height % block != 0 || width % block != 0 {
-        return Err(Decline::invalid(format!(
-            "the height {height} or the width {width} is not a multiple of attribute 'blocksize' ({block}, {block})"
-        )));
-    }
-    let (rows, columns) = (height / block, width / block);
-    let order = match mode {
-        BlockMode::DepthColumnRow => [0, 3, 5, 1, 2, 4],
-        BlockMode::ColumnRowDepth => [0, 1, 3, 5, 2, 4],
-    };
-    cx.claim(data.dtype(), data.shape())?;
-    let moved = transposed(&data.reshape(&[batch, depth, rows, block, columns, block])?, &order)?;
-    let deep = block.checked_mul(block).and_then(|area| area.checked_mul(depth));
-    let deep = deep.ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))?;
-    Ok(vec![Data::Tensor(moved.reshape(&[batch, deep, rows, columns])?)])
+    require_images(cx)?;
+    copied(cx, |scope, dims| IndexMap::space_to_depth(scope, dims, size, mode))
 }
 
-/// The block size and the four dims.
-fn measures(data: &Tensor, block: i64) -> Result<(usize, [usize; 4]), Decline> {
-    let block = usize::try_from(block).map_err(|_| Decline::invalid("attribute 'blocksize' is too large"))?;
-    let dims = data.shape().try_into();
-    Ok((block, dims.map_err(|_| Decline::invalid(format!("the rank of the input is {} instead of 4", data.rank())))?))
+fn require_images(cx: &EvalCx<'_>) -> Result<(), Decline> {
+    match cx.tensor(0)?.rank() {
+        4 => Ok(()),
+        rank => Err(Decline::invalid(format!("the rank of the input is {rank} instead of 4"))),
+    }
 }
 
 #[cfg(test)]
@@ -196,7 +149,7 @@ mod tests {
 
     use super::super::testing::*;
     use super::*;
-    use crate::tensor::DType;
+    use crate::tensor::{DType, Tensor};
 
     #[test]
     fn axes_change_places() {
