@@ -1,7 +1,6 @@
 //! Index maps of lookups and assignments whose indices are affine in the positions, as those that exporters compute with Range, Expand and Concat.
 
 use super::lookup::{batch_dims, gather_axis};
-use super::maps::MapResult;
 use crate::dim::{Dim, Scope};
 use crate::index_map::{Affine, AxisRange, IndexMap, Selected, Undecided};
 use crate::ir::{MAX_ELEMENTS, ValueId};
@@ -51,7 +50,7 @@ fn own(axis: usize) -> Affine {
 }
 
 /// A Gather by affine indices.
-pub(super) fn gather(view: &NodeFacts<'_>) -> MapResult {
+pub(super) fn gather(view: &NodeFacts<'_>) -> Result<Moved, Undecided> {
     let (scope, data, shape) = (view.scope(), view.dims(0)?, view.dims(1)?);
     let axis = gather_axis(&view.known_site()?, data.len())?;
     let indices = view.input(1).ok_or(Undecided::Operands)?;
@@ -68,7 +67,7 @@ pub(super) fn gather(view: &NodeFacts<'_>) -> MapResult {
 }
 
 /// A GatherND whose columns are affine.
-pub(super) fn gather_nd(view: &NodeFacts<'_>) -> MapResult {
+pub(super) fn gather_nd(view: &NodeFacts<'_>) -> Result<Moved, Undecided> {
     let (scope, data) = (view.scope(), view.dims(0)?);
     let batch = batch_dims(&view.known_site()?)?;
     let columns = columns_of(view, 1).ok_or(Undecided::RunTime)?;
@@ -117,7 +116,7 @@ pub(crate) fn written_block(view: &NodeFacts<'_>) -> Option<Vec<AxisRange>> {
 }
 
 /// A ScatterND that replaces the elements of a block.
-pub(super) fn scatter_nd(view: &NodeFacts<'_>) -> MapResult {
+pub(super) fn scatter_nd(view: &NodeFacts<'_>) -> Result<Moved, Undecided> {
     let (scope, data, updates) = (view.scope(), view.dims(0)?, view.dims(2)?);
     let ranges = written_block(view).ok_or(Undecided::RunTime)?;
     let lens: Vec<Dim> = ranges.iter().map(|range| range.len.clone()).collect();
