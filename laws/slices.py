@@ -175,7 +175,7 @@ def _(s, d, own, other, p, n):
 @law(
     "equal-cuts",
     "two progressions of one length, one start and one step take the same; of one element the step says nothing, of none the start neither",
-    at="src/rewrite/slices/cuts.rs: same_cut",
+    at="src/index_map/equal.rs: equals",
 )
 def _(s, n, start, other, step, by, k):
     s.give(0 <= k, k < n)

@@ -313,7 +313,7 @@ impl Forms {
                     }
                     let is_fast =
                         indices.len() <= MOST_INDICES || result.is_some_and(|result| moves_rows(&result, *axis, shape));
-                    let may_grow = self.cuts || self.gathers && self.transposes == 0;
+                    let may_grow = self.cuts || self.gathers && (self.transposes == 0 || self.indices == 0);
                     ensure(may_grow && is_fast, miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
                     let mut turned = results.filter(|&value| turns_weights(place, value));

@@ -47,7 +47,7 @@ fn run(model: &Model, size: usize) -> Tensor {
     results.unwrap().first().and_then(Data::tensor).unwrap().clone()
 }
 
-/// The operators that are left, after checking that the result is the same.
+/// Returns the remaining operators, after checking that the results are equal.
 fn folded(slices: &[Slice<'_>], opset: i64) -> Vec<String> {
     let model = chain(slices, opset);
     let mut document = OnnxModel::of(model.clone());
@@ -90,7 +90,7 @@ fn slices_of_slices_become_one() {
         assert_eq!(folded(pair, 13), ["Slice"], "{pair:?}");
     }
     assert_eq!(folded(&[(&[-1], &[i64::MIN], &[0], &[-1]), (&[-1], &[i64::MIN], &[0], &[-1])], 13), ["Identity"]);
-    // Of how many rows the last two are left depends on how many there are.
+    // The number of rows decides which of the last two rows the second Slice selects.
     assert_eq!(folded(&[(&[0], &[4], &[0], &[1]), (&[-2], &[9], &[0], &[1])], 13), ["Slice", "Slice"]);
 }
 

@@ -234,7 +234,7 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     let traits = traits_of(place.model, node);
     let is_symbolic = |dim: &Dim| dim.as_const().is_none();
     let is_long = |dim: &Dim| dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS;
-    // A layout asks nothing about its dims, and other movements nothing about those of axes that they keep.
+    // The map of a layout does not depend on its dims, and other maps do not depend on the dims of kept axes.
     let is_layout = traits.moves == Some(Movement::Layout);
     let from = node.input(0).and_then(|data| place.shape(data)).unwrap_or_default();
     if !is_layout && dims.iter().any(|dim| is_symbolic(dim) && is_long(dim) && !from.contains(dim)) {
