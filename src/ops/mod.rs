@@ -5,6 +5,7 @@
 //! `engine/interpret`. What several families compute with is in `shared`.
 
 mod attention;
+mod contents;
 mod control;
 mod conv;
 mod elementwise;
@@ -36,7 +37,7 @@ mod testing;
 mod text;
 pub mod traits;
 
-use engine::{contents, context, declared, event, interpret, outcome, registry, walk};
+use engine::{context, declared, event, interpret, outcome, registry, walk};
 use movement::pieces;
 use shared::{broadcast, join, lane, vector, window};
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! that evaluates one ([`interpret`]), what an operator is given ([`context`]), what it answers with ([`outcome`]), and what ONNX
 //! Runtime loads of them ([`loads`]).
 
-pub(super) mod contents;
 pub(super) mod context;
 mod custom;
 pub(super) mod declared;

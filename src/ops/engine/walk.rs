@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use super::contents::state_contents;
 use super::custom;
 use super::declared::{claimed_size, declared_fact, initializer_fact, input_labels, label_size, with_default};
 use super::event::{Event, EventKind};
@@ -13,6 +12,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{
     Content, Data, DeclaredType, Fact, Facts, Function, GraphId, Model, NamedAttribute, Node, NodeId, Scalar, ValueId,
 };
+use crate::ops::contents::state_contents;
 use crate::ops::interpret::bindings_of;
 use crate::ops::registry::{self, Imported, Operator};
 use crate::ops::{Budget, InferCx, Refusal, Site, Status};

@@ -23,7 +23,7 @@
 //! | [`col2im`] | Col2Im |
 //!
 //! Each operator that only moves elements has one kernel, written for elements of whole bytes; [`cells`] runs it on every element type. The
-//! elements of small tensors that are known in part follow the operators' index maps ([`maps`], `engine/contents`).
+//! elements of small tensors that are known in part follow the operators' index maps ([`maps`], `contents`).
 
 mod cells;
 pub(in crate::ops) mod col2im;

@@ -5,9 +5,9 @@
 
 use std::cell::Cell;
 
-use super::context::Site;
 use crate::index_map::{Binding, Element};
 use crate::ir::{Fact, Facts, MAX_ELEMENTS, Scalar};
+use crate::ops::Site;
 use crate::ops::traits::{Movement, NodeFacts, Place, Traits};
 
 /// The most positions that are tried for elements at unknown positions.
