@@ -6,6 +6,7 @@
 //! At each movement node the rule composes the maps of the movement nodes above it, the largest tree first, and writes the composed map with fewer
 //! nodes than the edit removes. A single node is never composed.
 
+mod cost;
 mod spell;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ pub(super) mod weights;
 
 use smallvec::SmallVec;
 
+use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
 use self::spell::{Spelling, shapes_of};
 use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
 use super::index::uniform;
@@ -38,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("no-sizes", "the result is not a vector of dims, because the pass size-chain plans these vectors"),
         (
             "shorter",
-            "the composed index function can be written with fewer nodes than the edit removes, where a ScatterND or ScatterElements counts as five nodes; or with as many, of which fewer copy elements, or which select fewer axes, or which read an operand of a Concat instead of the Concat",
+            "the composed index function can be written with fewer nodes than the edit removes, where a ScatterND or ScatterElements counts as five nodes; or with as many, of which fewer copy elements, or which select fewer axes, or which read an operand of a Concat instead of the Concat, or which are the same operators in an order that copies fewer elements",
         ),
         (
             "of-its-kind",
@@ -113,7 +115,7 @@ fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
 /// The edit that writes a tree with fewer nodes, or with as many better ones.
 fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
     let removed = tree.removed(place);
-    let before = Forms::of(place, tree);
+    let before = Forms::of(place, tree, &removed);
     let mut miss = miss!("shorter");
     let assignments = removed.iter().filter(|&&id| writes_elements(place, id)).count().saturating_mul(ASSIGNMENT_NODES);
     let freed = tree.freed(place, &removed).saturating_add(assignments);
@@ -140,32 +142,10 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
     let is_better = lowers && before.are_lower(&programs)
         || is_passed && is_same_kind(place, tree, &edit)
         || named.is_some_and(|named| selects_fewer_axes(&programs, named))
-        || copying_nodes(&programs) < copies;
+        || copying_nodes(&programs) < copies
+        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, tree, &removed, &programs);
     ensure(is_better, miss)?;
     Ok(edit)
-}
-
-/// The number of axes that a root without other nodes names, if a Slice may name fewer. A Split with one result that is read names all.
-fn named_axes(place: &Place<'_>, tree: &Tree) -> Option<usize> {
-    let (&[root], [(result, _)]) = (tree.nodes.as_slice(), tree.results.as_slice()) else { return None };
-    let node = place.model.node(root)?;
-    match node.op_type.as_str() {
-        "Slice" => place.read(node).slice_axes().map(|axes| axes.len()),
-        "Split" => place.shape(*result).map(|dims| dims.len().saturating_add(1)),
-        _ => None,
-    }
-}
-
-/// Returns `true` if the only node that is written is a Slice of fewer axes than `named`.
-fn selects_fewer_axes(programs: &Programs, named: usize) -> bool {
-    let [Program { steps, .. }] = programs.as_slice() else { return false };
-    matches!(steps.as_slice(), [Step::Movement(Movement::Slice(ranges), _)] if ranges.iter().flatten().count() < named)
-}
-
-/// The number of written nodes that are not layouts.
-fn copying_nodes(programs: &Programs) -> usize {
-    let copies = |step: &&Step| !matches!(step, Step::Movement(Movement::Reshape(_), _));
-    programs.iter().flat_map(|program| &program.steps).filter(copies).count()
 }
 
 /// Returns `true` if a node is an assignment that is better written without one. A Where assigns one number by a mask, which takes one node.
@@ -243,7 +223,7 @@ struct Forms {
     gathers: bool,
     /// The indices of all Gathers by constants.
     indices: usize,
-    /// `true` if the tree selects, joins or repeats elements.
+    /// `true` if a node selects, joins or repeats elements, and is removed if the tree has a Transpose: a Gather of single rows is no better than a Transpose.
     cuts: bool,
     steps_backwards: bool,
     blocks: bool,
@@ -255,7 +235,7 @@ struct Forms {
 }
 
 impl Forms {
-    fn of(place: &Place<'_>, tree: &Tree) -> Forms {
+    fn of(place: &Place<'_>, tree: &Tree, removed: &[NodeId]) -> Forms {
         let nodes = || tree.nodes.iter().filter_map(|&id| Some((id, place.model.node(id)?)));
         let is_any = |operators: &[&str]| nodes().any(|(_, node)| operators.iter().any(|operator| node.is(operator)));
         let squeezes_range = |node: &Node| {
@@ -264,6 +244,7 @@ impl Forms {
             let axes = sizes.and_then(|_| place.read(node).ones()).unwrap_or_default();
             axes.iter().filter_map(|&axis| sizes?.get(axis)).any(|size| size.as_const().is_none())
         };
+        let is_cut = |node: &Node| ["Slice", "Split", "Concat", "Tile"].iter().any(|operator| node.is(operator));
         let rank = |value: ValueId| place.shape(value).map_or(0, <[_]>::len);
         let transposes = nodes().filter(|(_, node)| node.is("Transpose")).count();
         let ranked = nodes().filter(|(_, node)| transposes == 0 || node.is("Transpose"));
@@ -274,7 +255,7 @@ impl Forms {
                 let indices = node.input(1).and_then(|indices| place.constant(indices));
                 sum.saturating_add(indices.map_or(0, Tensor::len))
             }),
-            cuts: is_any(&["Slice", "Split", "Concat", "Tile"]),
+            cuts: nodes().any(|(id, node)| (transposes == 0 || removed.contains(&id)) && is_cut(node)),
             steps_backwards: nodes().any(|(id, node)| node.is("Slice") && steps_backwards(place, id)),
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
             rank: ranks.max().unwrap_or(0),
