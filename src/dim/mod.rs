@@ -46,6 +46,7 @@ mod meet;
 mod monomial;
 mod parse;
 mod parts;
+mod piecewise;
 mod prove;
 mod quotient;
 mod refute;

@@ -8,9 +8,10 @@
 //! - `B·max(mᵢ) = minᵢ B·mᵢ` for `B ≤ 0`, `B·max(mᵢ) ≥ B·mᵢ` for `B ≥ 0`, and `max(mᵢ) = mᵢ` in the case that `mᵢ` is
 //!   the largest;
 //! - `a − b + 1 ≤ b·⌊a/b⌋ ≤ a` for `b > 0`, after which `p` is bounded by the ceiling of a bound of `b·p`;
-//! - a given relation `r ≥ 0` may be subtracted any number of times.
+//! - a given relation `r ≥ 0` may be subtracted any number of times;
+//! - piecewise linear expressions in one symbol are decided at their breakpoints (`piecewise.rs`).
 //!
-//! No law picks numbers for the symbols, and every step is bounded by the prover's fuel. The questions of one attempt, a rule at
+//! No other law picks numbers for the symbols, and every step is bounded by the prover's fuel. The questions of one attempt, a rule at
 //! one node or inference of one node, are bounded together ([`Scope::attempt`]): after the last step only interval arithmetic answers.
 
 mod relations;
@@ -83,7 +84,8 @@ impl Scope {
             return known;
         }
         // Most questions are about what does not hold.
-        let proved = !is_refuted(&slack) && prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0);
+        let proved = !is_refuted(&slack)
+            && (prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0) || self.is_nonnegative_by_pieces(&slack));
         if proved || !prover.is_cut {
             self.remember_proof(&slack, proved);
         }

@@ -317,7 +317,8 @@ fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> 
         if size.as_symbol().is_some() {
             continue;
         }
-        // max(0, e) is at least 1 only if e is; min(a, b) only if both are; c·a of a number c only if a is; ⌊a / c⌋ only if a is at least c.
+        // max(0, e) is at least 1 only if e is; min(a, b) only if both are; c·a of a number c only if a is; ⌊a / c⌋ only if a is at least c;
+        // and clamped differences of one symbol from some value of it on.
         for (operation, left, right) in scope.parts(&size) {
             let is_zero = |dim: &Dim| dim.as_const().is_some_and(|value| value <= 0);
             let is_positive = |dim: &Dim| dim.as_const().is_some_and(|value| value > 0);
@@ -332,6 +333,7 @@ fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> 
             };
             positive.extend(found.into_iter().filter(|dim| dim.as_const().is_none()));
         }
+        positive.extend(scope.present_from(&size).map(|from| plus(scope, &from, &one())));
     }
     if positive.is_empty() {
         return false;

@@ -184,7 +184,7 @@ fn several_models_are_folded() {
     }
     let done = run(&folder, &["more/o*.onnx", "--out-dir", "out2", "--report", "json"]);
     let line: serde_json::Value = serde_json::from_slice(&done.stdout).expect("a line of JSON");
-    assert_eq!((line["schema"].as_str(), line["model"].as_str()), (Some("1.2"), Some("more/o.onnx")));
+    assert_eq!((line["schema"].as_str(), line["model"].as_str()), (Some("1.3"), Some("more/o.onnx")));
     assert_eq!(line["files"][0]["path"].as_str(), Some("out2/o.onnx"));
 }
 
@@ -363,7 +363,7 @@ fn what_is_wrong_is_said() {
         "m.onnx --inputs sizes",
         "m.onnx --unused-output y z",
         "m.onnx --unused-output Z",
-        "m.onnx --skip slice-slise",
+        "m.onnx --skip slices-to-splt",
         "m.onnx --max-growth abc",
         "m.onnx --max-growth -5",
         "m.onnx --fold-size-threshold 5Q",

@@ -6,7 +6,7 @@ use super::movement::{AxisRange, Movement, is_same};
 use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::construct::BlockMode;
-use crate::index_map::form::{Form, Index, IndexMap, Shape, is_equal, one, over};
+use crate::index_map::form::{Form, Index, IndexMap, Shape, is_at_most, is_equal, one, over};
 use crate::index_map::refine::{Refined, merged};
 
 /// A read whose axes are those of the source, and whose digits are split at the axes of the result.
@@ -71,7 +71,7 @@ impl Aligned {
         let mut weight = one();
         for digit in self.ranges.get(axis)?.clone().rev() {
             let size = self.digits.get(digit)?;
-            if size.is_const(1) {
+            if size.is_const(1) || size.as_const().is_none() && is_at_most(scope, size, &one()) {
                 continue;
             }
             let term = index.terms.iter().find(|term| term.atom == crate::index_map::form::Atom::Digit(digit))?;

@@ -27,7 +27,7 @@ use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::index_map::{Allowed, Movement, Operand, Program, Shape, Step, Undecided};
 use crate::ir::{Edit, Node, NodeId, ValueId};
-use crate::ops::traits::{MOVED, Traits, traits_of};
+use crate::ops::traits::{Failure, MOVED, Traits, traits_of};
 use crate::ops::{self, operator};
 use crate::tensor::{DType, Tensor};
 
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "fails-alike",
-            "if the edit removes a Squeeze of an axis with one position, which a Slice selects from an axis of symbolic size, it writes a Gather of this position, which fails for the same sizes",
+            "if a removed node fails for some sizes, the edit writes a Gather, which fails for the same sizes. Such a node is a Gather of a constant position of an axis with symbolic size, or a Squeeze of the only position that a Slice selects from such an axis",
         ),
         (
             "no-convolution",
@@ -230,8 +230,8 @@ struct Forms {
     /// The highest rank of a Transpose, or of its values if there is none.
     rank: usize,
     transposes: usize,
-    /// `true` if a Squeeze fails for sizes for which a Slice selects nothing.
-    squeezes_range: bool,
+    /// `true` if a removed node fails for some sizes: a Squeeze, if a Slice selects nothing; a Gather, if a constant index is out of range.
+    may_fail: bool,
 }
 
 impl Forms {
@@ -243,6 +243,14 @@ impl Forms {
             let sizes = range.and_then(|(_, slice)| place.shape(slice.input(0)?));
             let axes = sizes.and_then(|_| place.read(node).ones()).unwrap_or_default();
             axes.iter().filter_map(|&axis| sizes?.get(axis)).any(|size| size.as_const().is_none())
+        };
+        // The bounds of a size may follow from the lookup itself.
+        let is_open_lookup = |node: &Node| {
+            let sizes = node.input(0).and_then(|data| place.shape(data)).unwrap_or_default();
+            let axis = node.is("Gather").then(|| place.read(node).axis(sizes.len())).flatten();
+            let read = axis.map_or(sizes, |axis| sizes.get(axis..=axis).unwrap_or_default());
+            matches!(traits_of(place.model, node).fails, Failure::Unless(_))
+                && read.iter().any(|size| size.as_const().is_none())
         };
         let is_cut = |node: &Node| ["Slice", "Split", "Concat", "Tile"].iter().any(|operator| node.is(operator));
         let rank = |value: ValueId| place.shape(value).map_or(0, <[_]>::len);
@@ -260,7 +268,7 @@ impl Forms {
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
             rank: ranks.max().unwrap_or(0),
             transposes,
-            squeezes_range: nodes().any(|(_, node)| squeezes_range(node)),
+            may_fail: nodes().any(|(id, node)| removed.contains(&id) && (squeezes_range(node) || is_open_lookup(node))),
         }
     }
 
@@ -319,10 +327,12 @@ impl Forms {
         if is_embedding(place, &programs) {
             programs = apart_from_sum(place, tree, allowed).ok_or(miss!("no-embedding"))?;
         }
-        let selects_one =
-            |step: &Step| matches!(step, Step::Movement(Movement::Gather { shape, .. }, _) if shape.is_empty());
+        if self.may_fail {
+            programs.iter_mut().flat_map(|program| &mut program.steps).for_each(look_up);
+        }
+        let is_lookup = |step: &Step| matches!(step, Step::Movement(Movement::Gather { .. }, _));
         let mut steps = programs.iter().flat_map(|program| &program.steps);
-        ensure(!self.squeezes_range || steps.any(selects_one), miss!("fails-alike"))?;
+        ensure(!self.may_fail || steps.any(is_lookup), miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();
         ensure(nodes <= 1 || !has_sibling(place, tree), miss!("no-sibling"))?;
         self.permit(place, tree, &programs)?;
@@ -340,6 +350,20 @@ impl Forms {
             _ => false,
         };
         programs.iter().flat_map(|program| &program.steps).all(is_lower)
+    }
+}
+
+/// Replaces a Slice of constant positions of one axis by a Gather, which fails if the axis does not have these positions.
+fn look_up(step: &mut Step) {
+    let Step::Movement(Movement::Slice(ranges), _) = step else { return };
+    let mut named = ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
+    let (Some((axis, range)), None) = (named.next(), named.next()) else { return };
+    let (Some(start), Some(len)) = (range.start.as_const(), range.len.as_const()) else { return };
+    let at = |k: i64| start.checked_add(range.step.checked_mul(k)?);
+    let is_short = usize::try_from(len).is_ok_and(|len| len <= MOST_INDICES);
+    let Some(indices) = is_short.then(|| (0..len).map(at).collect::<Option<Vec<i64>>>()).flatten() else { return };
+    if let Step::Movement(movement, _) = step {
+        *movement = Movement::Gather { axis, shape: vec![len], indices };
     }
 }
 

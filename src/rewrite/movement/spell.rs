@@ -325,7 +325,15 @@ const MOST_ENDS: usize = 8;
 /// proved to select `len` positions: then it begins at `start` wherever there is a position, for no bound is clamped there.
 fn range_by_numbers(scope: &Scope, dim: &Dim, wanted: &AxisRange) -> Option<Range> {
     let AxisRange { start, step, len } = wanted;
-    let begin = number_of(scope, dim, start)?;
+    // Where there is a position, max(0, e) is e, or clamped to 0 as e is.
+    let begin = number_of(scope, dim, start).or_else(|| {
+        let mut parts = scope.parts(start).into_iter().filter(|(operation, ..)| *operation == Operation::Max);
+        parts.find_map(|(_, left, right)| match (left.is_const(0), right.is_const(0)) {
+            (true, _) => number_of(scope, dim, &right),
+            (_, true) => number_of(scope, dim, &left),
+            _ => None,
+        })
+    })?;
     let mut lens = vec![len.clone()];
     lens.extend(scope.upper_bound(len).map(Dim::constant));
     let mut at = 0;

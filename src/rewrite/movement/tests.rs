@@ -102,5 +102,5 @@ fn axes_that_stay_whole_are_not_named() {
     let folded = document.model();
     let slice = folded.graph(folded.main()).nodes().find_map(|node| folded.node(node)).unwrap();
     let operand = |i: usize| folded.value(slice.input(i).unwrap()).tensor().unwrap().to_i64s().unwrap();
-    assert_eq!([operand(1), operand(2), operand(3), operand(4)], [vec![1], vec![4], vec![1], vec![2]]);
+    assert_eq!([operand(1), operand(2), operand(3), operand(4)], [vec![1], vec![5], vec![1], vec![2]]);
 }

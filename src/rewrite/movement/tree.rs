@@ -223,8 +223,9 @@ pub(super) fn producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
 }
 
 /// The most terms and the most symbols of a dim; min(k, n) has five terms. Sizes of detections have dozens of terms, and proofs about them take longer
-/// than all other work.
+/// than all other work. Proofs about one symbol are short.
 const MOST_TERMS: usize = 8;
+const MOST_TERMS_IN_ONE_SYMBOL: usize = 32;
 const MOST_SYMBOLS: usize = 3;
 
 fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
@@ -233,7 +234,10 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     let dims = place.shape(output).ok_or(Undecided::Operands)?;
     let traits = traits_of(place.model, node);
     let is_symbolic = |dim: &Dim| dim.as_const().is_none();
-    let is_long = |dim: &Dim| dim.term_count() > MOST_TERMS || dim.symbols().len() > MOST_SYMBOLS;
+    let is_long = |dim: &Dim| match dim.symbols().len() {
+        0 | 1 => dim.term_count() > MOST_TERMS_IN_ONE_SYMBOL,
+        symbols => dim.term_count() > MOST_TERMS || symbols > MOST_SYMBOLS,
+    };
     // The map of a layout does not depend on its dims, and other maps do not depend on the dims of kept axes.
     let is_layout = traits.moves == Some(Movement::Layout);
     let from = node.input(0).and_then(|data| place.shape(data)).unwrap_or_default();
@@ -243,8 +247,8 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     if is_layout {
         let data = node.input(0).and_then(|data| place.shape(data)).ok_or(Undecided::Operands)?;
         let (from, to) = (place.scope().product(data), place.scope().product(dims));
-        // Equal expressions: a fact may follow from the node itself, as that an axis which a Squeeze removes has size 1.
-        if from != to {
+        // Equal expressions: a fact may follow from the node itself, as that an axis which a Squeeze removes has size 1. A Squeeze of an empty axis fails.
+        if from != to || node.is("Squeeze") && to.is_const(0) {
             return Err(Undecided::Equal(from, to));
         }
     }
