@@ -143,7 +143,9 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
         || is_passed && is_same_kind(place, tree, &edit)
         || named.is_some_and(|named| selects_fewer_axes(&programs, named))
         || copying_nodes(&programs) < copies
-        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, tree, &removed, &programs);
+        || has_equal_operators(place, &removed, &edit)
+            && !tree.leaves.iter().any(|&leaf| is_selected_from(place, tree, leaf))
+            && copies_fewer_elements(place, tree, &removed, &programs);
     ensure(is_better, miss)?;
     Ok(edit)
 }
@@ -189,16 +191,19 @@ fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
 
 /// Returns `true` if a Slice or Gather outside of the tree selects from the data of one inside.
 fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
-    let selects = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Slice") || node.is("Gather"));
-    let mut data = tree.nodes.iter().filter(|&&id| selects(id)).filter_map(|&id| place.model.node(id)?.input(0));
-    data.any(|data| {
-        !place.model.has_more_readers(data, READERS)
-            && place
-                .model
-                .users(data)
-                .into_iter()
-                .any(|(id, slot)| slot == 0 && !tree.nodes.contains(&id) && selects(id))
-    })
+    let mut inside = tree.nodes.iter().filter_map(|&id| place.model.node(id)).filter(|node| selects(node));
+    inside.any(|node| node.input(0).is_some_and(|data| is_selected_from(place, tree, data)))
+}
+
+/// Returns `true` if a Slice or Gather outside of the tree selects from a value.
+fn is_selected_from(place: &Place<'_>, tree: &Tree, data: ValueId) -> bool {
+    let is_outside = |id: NodeId| !tree.nodes.contains(&id) && place.model.node(id).is_some_and(selects);
+    !place.model.has_more_readers(data, READERS)
+        && place.model.users(data).into_iter().any(|(id, slot)| slot == 0 && is_outside(id))
+}
+
+fn selects(node: &Node) -> bool {
+    node.is("Slice") || node.is("Gather")
 }
 
 /// Returns `true` if an edit writes one node of the kind of all nodes of the tree but a Concat or an assignment.
