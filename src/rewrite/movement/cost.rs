@@ -1,4 +1,4 @@
-//! Comparison of programs that have as many nodes as the nodes that they replace.
+//! Comparison of programs with the nodes that they replace, at an equal number of nodes.
 
 use super::Programs;
 use super::spell::shapes_of;
@@ -40,7 +40,7 @@ pub(super) fn has_equal_operators(place: &Place<'_>, removed: &[NodeId], edit: &
     before == after
 }
 
-/// Returns `true` if the programs copy at most as many elements as the removed nodes for all sizes, and for some sizes fewer.
+/// Returns `true` if the programs copy fewer elements than the removed nodes for some sizes, and never more.
 pub(super) fn copies_fewer_elements(place: &Place<'_>, tree: &Tree, removed: &[NodeId], programs: &Programs) -> bool {
     let scope = place.scope();
     let copied = removed.iter().filter(|&&id| !super::is_layout_node(place, id));

@@ -40,11 +40,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("no-sizes", "the result is not a vector of dims, because the pass size-chain plans these vectors"),
         (
             "shorter",
-            "the composed index function can be written with fewer nodes than the edit removes, where a ScatterND or ScatterElements counts as five nodes; or with as many, of which fewer copy elements, or which select fewer axes, or which read an operand of a Concat instead of the Concat, or which are the same operators in an order that copies fewer elements",
+            "the composed index function can be written with fewer nodes than the edit removes, if a ScatterND or ScatterElements counts as five nodes. An equal number of nodes suffices if fewer nodes copy elements, a Slice names fewer axes, a node reads an operand of a Concat instead of the Concat, or the same operators in another order copy fewer elements",
         ),
         (
             "of-its-kind",
-            "no new Transpose has a higher rank than a removed one; unless it has at most 6 axes, and replaces two, or moves contiguous rows of at least 8 elements where none was. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
+            "no new Transpose has a higher rank than a removed one. A Transpose of at most 6 axes may have a higher rank if it replaces two, or if it replaces none and moves contiguous rows of at least 8 elements. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
         ),
         (
             "no-sibling",
