@@ -11,7 +11,7 @@ use crate::ops::Site;
 use crate::ops::traits::{Movement, NodeFacts, Place, Traits};
 
 /// The most positions that are tried for elements at unknown positions.
-const MOST_TRIED: usize = 65_536;
+const MOST_TRIED: usize = 4_096;
 
 /// The elements of a small tensor of static shape, unknown ones included; `None` for other tensors.
 pub(in crate::ops) fn elements_of(fact: &Fact) -> Option<Vec<Scalar>> {

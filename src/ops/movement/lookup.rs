@@ -113,7 +113,7 @@ pub(super) fn tuple_places(
     Ok(places)
 }
 
-/// How an update meets what stands in its place.
+/// The operation that combines an update with the element at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reduction {
     None,

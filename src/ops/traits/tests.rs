@@ -1,6 +1,7 @@
 //! Every declared trait of every operator is compared with what the operator infers and evaluates, on random operands. Each check is
 //! then shown to fail on a trait that is wrong.
 
+mod contents;
 mod inferred;
 mod macs;
 mod maps;

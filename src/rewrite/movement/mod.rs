@@ -7,6 +7,7 @@
 //! nodes than the edit removes. A single node is never composed.
 
 mod cost;
+mod failures;
 mod spell;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ pub(super) mod weights;
 use smallvec::SmallVec;
 
 use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
+use self::failures::{look_up, positions_looked_up, positions_written};
 use self::spell::{Spelling, shapes_of};
 use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
 use super::index::uniform;
@@ -27,7 +29,7 @@ use super::rule::{Rule, miss};
 use crate::dim::Dim;
 use crate::index_map::{Allowed, Movement, Operand, Program, Shape, Step, Undecided};
 use crate::ir::{Edit, Node, NodeId, ValueId};
-use crate::ops::traits::{Failure, MOVED, Traits, traits_of};
+use crate::ops::traits::{MOVED, Traits, traits_of};
 use crate::ops::{self, operator};
 use crate::tensor::{DType, Tensor};
 
@@ -44,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "of-its-kind",
-            "no new Transpose has a higher rank than a removed one. A Transpose of at most 6 axes may have a higher rank if it replaces two, or if it replaces none and moves contiguous rows of at least 8 elements. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
+            "no new Transpose has a higher rank than a removed one, unless it has at most 6 axes, and replaces two Transposes, or none and moves contiguous rows of at least 8 elements. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
         ),
         (
             "no-sibling",
@@ -60,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "fails-alike",
-            "if a removed node fails for some sizes, the edit writes a Gather, which fails for the same sizes. Such a node is a Gather of a constant position of an axis with symbolic size, or a Squeeze of the only position that a Slice selects from such an axis",
+            "if the edit removes a Gather of constant positions of an axis with symbolic size, or a Squeeze of the only position that a Slice selects from this axis, it writes a Gather of the same positions, which fails for the same sizes",
         ),
         (
             "no-convolution",
@@ -143,9 +145,7 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
         || is_passed && is_same_kind(place, tree, &edit)
         || named.is_some_and(|named| selects_fewer_axes(&programs, named))
         || copying_nodes(&programs) < copies
-        || has_equal_operators(place, &removed, &edit)
-            && !tree.leaves.iter().any(|&leaf| is_selected_from(place, tree, leaf))
-            && copies_fewer_elements(place, tree, &removed, &programs);
+        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, tree, &removed, &programs);
     ensure(is_better, miss)?;
     Ok(edit)
 }
@@ -191,19 +191,16 @@ fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
 
 /// Returns `true` if a Slice or Gather outside of the tree selects from the data of one inside.
 fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
-    let mut inside = tree.nodes.iter().filter_map(|&id| place.model.node(id)).filter(|node| selects(node));
-    inside.any(|node| node.input(0).is_some_and(|data| is_selected_from(place, tree, data)))
-}
-
-/// Returns `true` if a Slice or Gather outside of the tree selects from a value.
-fn is_selected_from(place: &Place<'_>, tree: &Tree, data: ValueId) -> bool {
-    let is_outside = |id: NodeId| !tree.nodes.contains(&id) && place.model.node(id).is_some_and(selects);
-    !place.model.has_more_readers(data, READERS)
-        && place.model.users(data).into_iter().any(|(id, slot)| slot == 0 && is_outside(id))
-}
-
-fn selects(node: &Node) -> bool {
-    node.is("Slice") || node.is("Gather")
+    let selects = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Slice") || node.is("Gather"));
+    let mut data = tree.nodes.iter().filter(|&&id| selects(id)).filter_map(|&id| place.model.node(id)?.input(0));
+    data.any(|data| {
+        !place.model.has_more_readers(data, READERS)
+            && place
+                .model
+                .users(data)
+                .into_iter()
+                .any(|(id, slot)| slot == 0 && !tree.nodes.contains(&id) && selects(id))
+    })
 }
 
 /// Returns `true` if an edit writes one node of the kind of all nodes of the tree but a Concat or an assignment.
@@ -235,28 +232,14 @@ struct Forms {
     /// The highest rank of a Transpose, or of its values if there is none.
     rank: usize,
     transposes: usize,
-    /// `true` if a removed node fails for some sizes: a Squeeze, if a Slice selects nothing; a Gather, if a constant index is out of range.
-    may_fail: bool,
+    /// The number of positions that removed nodes look up on axes that may be too short.
+    open_positions: usize,
 }
 
 impl Forms {
     fn of(place: &Place<'_>, tree: &Tree, removed: &[NodeId]) -> Forms {
         let nodes = || tree.nodes.iter().filter_map(|&id| Some((id, place.model.node(id)?)));
         let is_any = |operators: &[&str]| nodes().any(|(_, node)| operators.iter().any(|operator| node.is(operator)));
-        let squeezes_range = |node: &Node| {
-            let range = node.is("Squeeze").then(|| place.producer(node.input(0)?, "Slice")).flatten();
-            let sizes = range.and_then(|(_, slice)| place.shape(slice.input(0)?));
-            let axes = sizes.and_then(|_| place.read(node).ones()).unwrap_or_default();
-            axes.iter().filter_map(|&axis| sizes?.get(axis)).any(|size| size.as_const().is_none())
-        };
-        // The bounds of a size may follow from the lookup itself.
-        let is_open_lookup = |node: &Node| {
-            let sizes = node.input(0).and_then(|data| place.shape(data)).unwrap_or_default();
-            let axis = node.is("Gather").then(|| place.read(node).axis(sizes.len())).flatten();
-            let read = axis.map_or(sizes, |axis| sizes.get(axis..=axis).unwrap_or_default());
-            matches!(traits_of(place.model, node).fails, Failure::Unless(_))
-                && read.iter().any(|size| size.as_const().is_none())
-        };
         let is_cut = |node: &Node| ["Slice", "Split", "Concat", "Tile"].iter().any(|operator| node.is(operator));
         let rank = |value: ValueId| place.shape(value).map_or(0, <[_]>::len);
         let transposes = nodes().filter(|(_, node)| node.is("Transpose")).count();
@@ -273,7 +256,7 @@ impl Forms {
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
             rank: ranks.max().unwrap_or(0),
             transposes,
-            may_fail: nodes().any(|(id, node)| removed.contains(&id) && (squeezes_range(node) || is_open_lookup(node))),
+            open_positions: positions_looked_up(place, removed),
         }
     }
 
@@ -329,15 +312,17 @@ impl Forms {
     ) -> Result<(Edit, Programs), Miss> {
         let allowed = self.allowed(place, nodes, gather);
         let mut programs = written(place, tree, allowed).ok_or(miss!("shorter"))?;
+        let keep_failures = |programs: &mut Programs| {
+            let steps = programs.iter_mut().flat_map(|program| &mut program.steps);
+            steps.filter(|_| self.open_positions > 0).for_each(look_up);
+        };
+        keep_failures(&mut programs);
         if is_embedding(place, &programs) {
             programs = apart_from_sum(place, tree, allowed).ok_or(miss!("no-embedding"))?;
+            keep_failures(&mut programs);
         }
-        if self.may_fail {
-            programs.iter_mut().flat_map(|program| &mut program.steps).for_each(look_up);
-        }
-        let is_lookup = |step: &Step| matches!(step, Step::Movement(Movement::Gather { .. }, _));
-        let mut steps = programs.iter().flat_map(|program| &program.steps);
-        ensure(!self.may_fail || steps.any(is_lookup), miss!("fails-alike"))?;
+        let fails_alike = self.open_positions == 0 || positions_written(place, tree, &programs) >= self.open_positions;
+        ensure(fails_alike, miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();
         ensure(nodes <= 1 || !has_sibling(place, tree), miss!("no-sibling"))?;
         self.permit(place, tree, &programs)?;
@@ -355,20 +340,6 @@ impl Forms {
             _ => false,
         };
         programs.iter().flat_map(|program| &program.steps).all(is_lower)
-    }
-}
-
-/// Replaces a Slice of constant positions of one axis by a Gather, which fails if the axis does not have these positions.
-fn look_up(step: &mut Step) {
-    let Step::Movement(Movement::Slice(ranges), _) = step else { return };
-    let mut named = ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
-    let (Some((axis, range)), None) = (named.next(), named.next()) else { return };
-    let (Some(start), Some(len)) = (range.start.as_const(), range.len.as_const()) else { return };
-    let at = |k: i64| start.checked_add(range.step.checked_mul(k)?);
-    let is_short = usize::try_from(len).is_ok_and(|len| len <= MOST_INDICES);
-    let Some(indices) = is_short.then(|| (0..len).map(at).collect::<Option<Vec<i64>>>()).flatten() else { return };
-    if let Step::Movement(movement, _) = step {
-        *movement = Movement::Gather { axis, shape: vec![len], indices };
     }
 }
 

@@ -1,7 +1,7 @@
 //! Slices before functions, and several selections from one tensor as one Split. The rule [`movement`](super::movement) composes Slices with other
 //! data movement; a rule here needs to know more than one path of nodes, or moves a Slice over nodes that compute.
 //!
-//! Each edit leaves as many nodes or fewer, and a Slice that moves makes the operators after it work on less, so the rules terminate.
+//! No edit adds nodes, and a moved Slice makes the operators after it compute fewer elements, so the rules terminate.
 
 pub(super) mod apart;
 pub(super) mod cuts;

@@ -1,0 +1,109 @@
+//! Failures of removed nodes, which the written nodes must have, too.
+//!
+//! Law: a lookup of `k` different constant positions of an axis fails for the sizes without the last of these positions. The result reads some of the positions. If
+//! the written Gathers look up `k` different positions, these are the same positions, and fail for the same sizes.
+
+use std::collections::BTreeSet;
+
+use super::spell::shapes_of;
+use super::tree::Tree;
+use super::{MOST_INDICES, Programs};
+use crate::dim::Dim;
+use crate::index_map::{Movement, Operand, Step};
+use crate::ir::{Node, NodeId};
+use crate::ops::columns_of;
+use crate::ops::traits::{Counting, Failure, traits_of};
+use crate::rewrite::place::Place;
+
+/// The number of positions that the removed nodes look up on axes that may not have these positions. `usize::MAX` if the positions are not constants.
+pub(super) fn positions_looked_up(place: &Place<'_>, removed: &[NodeId]) -> usize {
+    removed.iter().map(|&id| open_positions(place, id)).fold(0, usize::saturating_add)
+}
+
+fn open_positions(place: &Place<'_>, id: NodeId) -> usize {
+    let Some(node) = place.model.node(id) else { return 0 };
+    if squeezes_range(place, node) {
+        return 1;
+    }
+    let is_lookup = matches!(traits_of(place.model, node).fails, Failure::Unless(_));
+    if !is_lookup || is_inside(place, id, node) == Some(true) {
+        return 0;
+    }
+    let indices = node.input(1).and_then(|indices| place.constant(indices)).filter(|_| node.is("Gather"));
+    indices.and_then(|indices| indices.to_i64s()).map_or(usize::MAX, |indices| number_of_different(&indices))
+}
+
+fn number_of_different(indices: &[i64]) -> usize {
+    indices.iter().collect::<BTreeSet<_>>().len()
+}
+
+/// Returns `true` if a node is a Squeeze of an axis whose only position a Slice selects from an axis of symbolic size.
+fn squeezes_range(place: &Place<'_>, node: &Node) -> bool {
+    let range = node.is("Squeeze").then(|| place.producer(node.input(0)?, "Slice")).flatten();
+    let sizes = range.and_then(|(_, slice)| place.shape(slice.input(0)?));
+    let axes = sizes.and_then(|_| place.read(node).ones()).unwrap_or_default();
+    axes.iter().filter_map(|&axis| sizes?.get(axis)).any(|size| size.as_const().is_none())
+}
+
+/// Returns `true` if all indices of a lookup are in range, without a bound of a size that follows from the lookup itself.
+fn is_inside(place: &Place<'_>, id: NodeId, node: &Node) -> Option<bool> {
+    let scope = place.scope();
+    let sizes = place.shape(node.input(0)?)?;
+    let is_below = |size: &Dim, count: &Counting| {
+        let (low, high) = count.bounds(scope)?;
+        Some(low.as_const()? >= 0 && scope.sub(size, &high).as_const()? >= 1)
+    };
+    if let Some(axis) = place.read(node).axis(sizes.len()).filter(|_| !node.is("GatherND")) {
+        let size = sizes.get(axis)?;
+        let count = || Counting::of(place.model, place.facts, place.opset.version(), node.input(1)?);
+        return Some(size.as_const().is_some() || is_below(size, &count()?)?);
+    }
+    let batch = usize::try_from(node.int("batch_dims", 0)?).ok()?;
+    let width = usize::try_from(place.shape(node.input(1)?)?.last()?.as_const()?).ok()?;
+    let named = sizes.get(batch..batch.checked_add(width)?)?;
+    if named.iter().all(|size| size.as_const().is_some()) {
+        return Some(true);
+    }
+    let columns = columns_of(&place.view(id)?, 1)?;
+    Some(
+        named
+            .iter()
+            .zip(&columns)
+            .all(|(size, (count, _))| size.as_const().is_some() || is_below(size, count) == Some(true)),
+    )
+}
+
+/// The number of different positions that the programs look up on axes of symbolic size.
+pub(super) fn positions_written(place: &Place<'_>, tree: &Tree, programs: &Programs) -> usize {
+    let of_program = |program: &crate::index_map::Program| {
+        let shapes = shapes_of(place, tree, program);
+        let size = |operand: &Operand, axis: usize| match operand {
+            Operand::Source(source) => place.shape(*tree.leaves.get(*source)?)?.get(axis).cloned(),
+            Operand::Step(at) => shapes.get(*at)?.as_ref()?.get(axis).cloned(),
+            Operand::Part(..) => None,
+        };
+        let looked_up = program.steps.iter().filter_map(|step| match step {
+            Step::Movement(Movement::Gather { axis, indices, .. }, operands) => {
+                let size = size(operands.first()?, *axis)?;
+                size.as_const().is_none().then(|| number_of_different(indices))
+            }
+            _ => None,
+        });
+        looked_up.fold(0, usize::saturating_add)
+    };
+    programs.iter().map(of_program).fold(0, usize::saturating_add)
+}
+
+/// Replaces a Slice of constant positions of one axis by a Gather, which fails if the axis does not have these positions.
+pub(super) fn look_up(step: &mut Step) {
+    let Step::Movement(Movement::Slice(ranges), _) = step else { return };
+    let mut named = ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
+    let (Some((axis, range)), None) = (named.next(), named.next()) else { return };
+    let (Some(start), Some(len)) = (range.start.as_const(), range.len.as_const()) else { return };
+    let at = |k: i64| start.checked_add(range.step.checked_mul(k)?);
+    let is_short = usize::try_from(len).is_ok_and(|len| len <= MOST_INDICES);
+    let Some(indices) = is_short.then(|| (0..len).map(at).collect::<Option<Vec<i64>>>()).flatten() else { return };
+    if let Step::Movement(movement, _) = step {
+        *movement = Movement::Gather { axis, shape: vec![len], indices };
+    }
+}
