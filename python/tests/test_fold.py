@@ -150,7 +150,7 @@ def test_explain_and_show(chain):
     assert onnx.parser.parse_model(osf.show(chain, folded=True)).graph.node[1].op_type == "Relu"
     assert "slices-to-split" in osf.rules() and "slices-to-split" == osf.rules("slices-to-split").name
     with pytest.raises(osf.UsageError, match="slices-to-split"):
-        osf.rules("slice-nothin")
+        osf.rules("slices-to-splt")
 
 
 def test_progress_is_told_and_may_raise(bert):

@@ -54,7 +54,7 @@ pub use movement::concat_split::concat;
 pub(crate) use movement::concat_split::concat_later;
 pub(crate) use movement::gather::gather_along;
 pub(crate) use movement::positions::{columns_of, written_block};
-pub use needs::{broadcast_choices, equal_counts};
+pub use needs::{broadcast_choices, equal_sizes};
 pub use node_view::{NodeView, Number};
 pub use opset::Opset;
 pub use outcome::{Budget, Decline, EvalResult, InferResult, Refusal};

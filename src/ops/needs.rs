@@ -19,7 +19,9 @@
 //!
 //! Relations between products of sizes are left to trials, since the prover would be slow with them:
 //!
-//! * a view and its operand have equal element counts: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_counts`]);
+//! * a view and its operand have equal element counts: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_sizes`]);
+//! * operands of a Concat that are not empty have equal dims except along its axis: `x[::2]` next to `x[1::2]` needs an even dim
+//!   ([`equal_sizes`]);
 //! * two dims that are broadcast are equal, or one of them is 1 ([`broadcast_choices`]).
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -133,30 +135,45 @@ fn broadcast_pairs(view: &NodeFacts<'_>) -> Vec<(Dim, Dim)> {
     pairs
 }
 
-/// Returns expressions that are 0 in every run that gives a result: differences between the element counts of views and their operands.
-pub fn equal_counts(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Dim> {
+/// Returns expressions that are 0 in every run that gives a result and in which no operand of a Concat is empty: differences between sizes
+/// that a node requires to be equal.
+pub fn equal_sizes(model: &Model, facts: &Facts, computed: &[NodeId]) -> Vec<Dim> {
     const LARGEST: usize = 64;
     let scope = facts.scope();
     let opset = model.opset(model.main(), "").unwrap_or(0);
     let (mut found, mut relations) = (Vec::new(), Relations::default());
     for view in computed.iter().filter_map(|&id| NodeFacts::of(model, facts, id, opset)) {
-        let shapes = view.shape(0).zip(view.result_shape()).filter(|_| view.traits().moves == Some(Movement::Layout));
-        let Some((from, to)) = shapes else { continue };
-        let is_other = |dim: &Dim, others: &[Dim]| !dim.is_const(1) && !others.contains(dim);
-        if !from.iter().any(|dim| is_other(dim, to)) && !to.iter().any(|dim| is_other(dim, from)) {
-            continue;
-        }
-        let [from, to] = [from, to].map(|dims| scope.product(dims));
-        if from.term_count().max(to.term_count()) > LARGEST {
-            continue;
-        }
-        let difference = scope.sub(&from, &to).without_content();
-        let is_new = difference.as_const().is_none() && !found.contains(&difference) && !scope.eq(&from, &to).is_yes();
-        if is_new && relations.take(&difference) {
-            found.push(difference);
+        let equal = match view.traits().moves {
+            Some(Movement::Layout) => equal_counts(scope, &view).into_iter().collect(),
+            Some(Movement::Join) => equal_dims(&view),
+            _ => continue,
+        };
+        for (a, b) in equal.into_iter().filter(|(a, b)| a.term_count().max(b.term_count()) <= LARGEST) {
+            let difference = scope.sub(&a, &b).without_content();
+            let is_new = difference.as_const().is_none() && !found.contains(&difference) && !scope.eq(&a, &b).is_yes();
+            if is_new && relations.take(&difference) {
+                found.push(difference);
+            }
         }
     }
     found
+}
+
+/// Returns the element counts of a view and of its operand, unless their dims other than 1 are the same.
+fn equal_counts(scope: &Scope, view: &NodeFacts<'_>) -> Option<(Dim, Dim)> {
+    let (from, to) = view.shape(0).zip(view.result_shape())?;
+    let is_other = |dim: &Dim, others: &[Dim]| !dim.is_const(1) && !others.contains(dim);
+    let differ = from.iter().any(|dim| is_other(dim, to)) || to.iter().any(|dim| is_other(dim, from));
+    differ.then(|| (scope.product(from), scope.product(to)))
+}
+
+/// Returns pairs of different dims that a Concat requires to be equal: each operand's dims next to the first operand's, except along the axis.
+fn equal_dims(view: &NodeFacts<'_>) -> Vec<(Dim, Dim)> {
+    let Some((first, axis)) = view.shape(0).zip(view.axis(1)) else { return Vec::new() };
+    let others = (1..view.node.inputs().len().min(MOST_OPERANDS)).filter_map(|slot| view.shape(slot));
+    let pairs = others.flat_map(|shape| first.iter().zip(shape).enumerate());
+    let unequal = pairs.filter(|(at, (a, b))| *at != axis && a != b);
+    unequal.map(|(_, (a, b))| (a.clone(), b.clone())).collect()
 }
 
 /// Returns expressions that are 0 in every run that gives a result: `(a − 1)·(b − 1)·(a − b)` for dims `a` and `b` that are broadcast, since

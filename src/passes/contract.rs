@@ -16,7 +16,7 @@ use super::dead;
 use super::spelling::shorter;
 use crate::dim::{Dim, Scope, Symbol, is_numbered};
 use crate::ir::{DimClaim, Facts, Model, ValueId};
-use crate::ops::{broadcast_choices, equal_counts};
+use crate::ops::{broadcast_choices, equal_sizes};
 
 /// The decision about a declared dim of an output.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) struct Contract {
     replaced: Vec<String>,
     /// `None` if some input or output is always empty.
     filled: Option<Scope>,
-    /// Expressions that are 0 there: differences between the element counts of views and their operands.
+    /// Expressions that are 0 there: differences between sizes that nodes require to be equal.
     pub(super) zeros: Vec<Dim>,
 }
 
@@ -58,7 +58,7 @@ impl Contract {
             filled.assume_le(&Dim::constant(1), dim);
         }
         let computed = dead::live_nodes(model);
-        let all = equal_counts(model, facts, &computed).into_iter().chain(zeros.iter().cloned());
+        let all = equal_sizes(model, facts, &computed).into_iter().chain(zeros.iter().cloned());
         let mut zeros: Vec<Dim> = Vec::new();
         for zero in all.map(|zero| shorter(&filled, &zero).without_content()) {
             if zero.as_const().is_none() && !zeros.contains(&zero) {

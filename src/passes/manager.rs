@@ -24,7 +24,7 @@ use super::{annotate, believed, claims, dead, opaque, opset, remembered};
 use crate::clock::Instant;
 use crate::dim::{Dim, Scope};
 use crate::ir::{Model, NodeId, ValueId};
-use crate::ops::{Budget, Walk, equal_counts};
+use crate::ops::{Budget, Walk, equal_sizes};
 
 /// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
 ///
@@ -273,7 +273,7 @@ fn compare_claims(folding: &mut Folding<'_>) -> Result<(), RunError> {
     if !folding.options.trust_declared_shapes {
         folding.notes.extend(claims::contradictions(folding.model, &folding.walk.facts, true));
     }
-    folding.zeros = equal_counts(folding.model, &folding.walk.facts, &dead::live_nodes(folding.model));
+    folding.zeros = equal_sizes(folding.model, &folding.walk.facts, &dead::live_nodes(folding.model));
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use onnx_slice_fold::ir::{DeclaredType, DimClaim, Model, text};
 use onnx_slice_fold::ops::EventKind;
 use onnx_slice_fold::{OnnxModel, Options, Report};
 
-use crate::support::{folded_unrun, shape};
+use crate::support::{folded_unrun, operators, shape};
 
 fn inferred(source: &str) -> (Model, Report) {
     folded_unrun(source, &Options::new().fold(false))
@@ -532,6 +532,25 @@ fn an_output_keeps_what_the_file_declares() {
         outputs(source, &with),
         ["seq + 3,4", "seq + 3,width", "1,4", "min(1, seq) + 3,4", "two,4", "seq + 3,4"]
     );
+}
+
+/// A Concat of the even and the odd columns requires an even number of columns. The output keeps its declared size when the Concat is
+/// removed.
+#[test]
+fn sizes_that_a_concat_requires_to_be_equal_rename_no_output() {
+    let source = r#"<ir_version: 8, opset_import: ["" : 13]>
+        g (float[n, 1, h, w] x) => (float[n, 1, "((h + 1)//2)", "((w + 1)//2)"] y)
+        <int64[2] a = {0, 0}, int64[2] b = {1, 0}, int64[2] c = {0, 1}, int64[2] d = {1, 1},
+         int64[2] end = {9223372036854775807, 9223372036854775807}, int64[2] axes = {2, 3}, int64[2] two = {2, 2},
+         float[1,4,1,1] k = {1, 2, 3, 4}>
+        {
+            p = Slice (x, a, end, axes, two)  q = Slice (x, b, end, axes, two)
+            r = Slice (x, c, end, axes, two)  s = Slice (x, d, end, axes, two)
+            t = Concat <axis = 1> (p, q, r, s)  y = Conv (t, k)
+        }"#;
+    let model = folded_unrun(source, &Options::default()).0;
+    assert_eq!(operators(&model), ["Conv"]);
+    assert_eq!(shape(&model, "y"), "n,1,((h + 1)//2),((w + 1)//2)");
 }
 
 /// A table cut at its end adds as many rows as there are tokens, or none. The output keeps its label although a run may be empty.

@@ -255,7 +255,7 @@ impl Printer<'_> {
                 Attribute::Tensor(tensor, _) => {
                     told.push(self.data_comment(tensor));
                 }
-                value if !has_text(value) => told.push(format!("'{}' has no text form form", held.name)),
+                value if !has_text(value) => told.push(format!("'{}' has no text form", held.name)),
                 _ => {}
             }
         }

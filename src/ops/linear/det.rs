@@ -5,7 +5,7 @@
 //! | computes | `[*, M, M]` to `[*]` |
 //! | versions | 11; 22 adds bfloat16 |
 //! | accuracy | elimination with partial pivoting in binary64, rounded once |
-//! | refuses | matrices that are not square |
+//! | refuses | matrices that are not square; evaluation: more than 20 rows |
 #![allow(clippy::indexing_slicing, reason = "a matrix of n rows has n columns")]
 
 use crate::ir::Fact;
@@ -40,8 +40,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     cx.claim(x.dtype(), batch)?;
     cx.budget().take_work((x.len() as u64).saturating_mul(n as u64))?;
-    // By its definition it is a sum of so many products of an element of each row; elimination stays below that, too.
-    stays_finite((1..=n.min(20)).fold(1, usize::saturating_mul), &vec![x; n.min(MOST_ROWS)])?;
+    if n > MOST_ROWS {
+        return Err(Decline::unsupported(format!(
+            "a matrix has more than {MOST_ROWS} rows, so its determinant may overflow"
+        )));
+    }
+    // The determinant is a sum of n! products of one element per row; elimination computes no larger number.
+    stays_finite((1..=n).product(), &vec![x; n])?;
     in_lane!(x.dtype(), T => {
         if batch.contains(&0) {
             return Ok(vec![<T as Ring>::write(x.dtype(), batch, Vec::new())?.into()]);
@@ -59,8 +64,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// Powers beyond are of numbers up to 4.
-const MOST_ROWS: usize = 64;
+/// The most rows of a matrix that is evaluated: the factorial of a larger number does not fit into 64 bits.
+const MOST_ROWS: usize = 20;
 
 /// Gaussian elimination, in place: the product of the pivots, its sign changed with every exchange of rows.
 fn determinant(matrix: &mut [f64], n: usize) -> f64 {
@@ -100,6 +105,9 @@ mod tests {
         assert_eq!(det(&[3, 3], &[2.0, 0.0, 1.0, 1.0, 3.0, 2.0, 1.0, 1.0, 1.0]), [0.0]);
         assert_eq!(det(&[1, 0, 0], &[]), [1.0]);
         assert!(Single::new("Det", 11).values(&[1, 2], &[1.0f32, 2.0]).eval().is_err());
+        let diagonal = |n: usize| (0..n * n).map(|at| if at % (n + 1) == 0 { 1.0f32 } else { 0.0 }).collect::<Vec<_>>();
+        assert_eq!(det(&[20, 20], &diagonal(20)), [1.0]);
+        assert!(Single::new("Det", 11).values(&[21, 21], &diagonal(21)).eval().is_err());
         assert_eq!(Single::new("Det", 22).input(DType::Bfloat16, "B 3 3").infer(), ["bfloat16[B]"]);
         assert!(Single::new("Det", 22).input(DType::Float, "B 2 3").infer()[0].starts_with("invalid"));
     }
