@@ -9,17 +9,17 @@ use crate::dim::Scope;
 use crate::ir::Model;
 use crate::passes::{LastEdit, Options, RunError, run};
 
-/// How long the search may take.
+/// The time limit of the search.
 const MOST_TIME: Duration = Duration::from_secs(120);
 
 /// The edit at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit {
-    /// Which edit it is: with `--stop-after` of this number there is a difference.
+    /// The number of the edit: with `--stop-after` of this number, the output differs.
     pub number: usize,
-    /// With so many edits there is none: one less, unless the search ran out of time.
+    /// The largest number of edits with equal output: `number - 1`, unless the search ran out of time.
     pub equal_until: usize,
-    /// Rule or pass, and node.
+    /// The rule or pass, and the node.
     pub edit: Option<LastEdit>,
 }
 
@@ -42,10 +42,10 @@ impl fmt::Display for Culprit {
     }
 }
 
-/// The first edit after which the same inputs show a difference: none if it is there before any edit.
+/// Returns the first edit after which the same inputs show a difference; `None` if they differ before any edit.
 ///
 /// # Errors
-/// The passes failed on the way.
+/// A pass fails.
 pub fn culprit(original: &Model, options: &Options, trial: &Trial, edits: usize) -> Result<Option<Culprit>, RunError> {
     let tried = |limit: usize| {
         let mut model = original.clone();
@@ -58,8 +58,8 @@ pub fn culprit(original: &Model, options: &Options, trial: &Trial, edits: usize)
     first(edits, tried, || begin.elapsed() > MOST_TIME)
 }
 
-/// The least limit at which there is a difference, with the edit that is then the last; nothing if that is 0. Once it is late, what is known
-/// by then.
+/// Bisects for the smallest limit with a difference, and returns the last edit within it; `None` if that limit is 0.
+/// Stops early once `is_late`.
 fn first<E>(
     edits: usize,
     mut tried: impl FnMut(usize) -> Result<(bool, Option<LastEdit>), E>,
@@ -68,7 +68,7 @@ fn first<E>(
     if tried(0)?.0 {
         return Ok(None);
     }
-    // At `good` there is no difference, at `bad` there is.
+    // The outputs are equal after `good` edits and differ after `bad` edits.
     let (mut good, mut bad) = (0, edits.max(1));
     while bad - good > 1 && !is_late() {
         let middle = good + (bad - good) / 2;

@@ -1,7 +1,7 @@
-//! The sizes at which an assumption about sizes ends.
+//! The sizes at which an assumption about dims stops holding.
 //!
-//! Shapes are written under the assumption that sizes fit the types they are computed in (`dim/scope/assumed`). Each law behind one has a reach,
-//! so for a single size there is a last one that it holds for. Results must be equal there and behind it: nothing but shapes may rest on it.
+//! Shapes are written under the assumption that sizes fit the integer types they are computed in (`dim/scope/assumed`). Each assumed law has a reach:
+//! a symbol has a last size within it. Results must be equal at that size and the next one, because only shapes may rest on the law.
 
 use std::rc::Rc;
 
@@ -9,12 +9,12 @@ use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::Model;
 use crate::passes::{Options, run};
 
-/// So many borders are tried.
+/// The most border sizes that are tried.
 const MOST: usize = 8;
-/// No size that is tried is larger.
+/// The largest size that is tried.
 const LARGEST: i64 = 1 << 40;
 
-/// The last size for which each law that inference uses holds, and the one after it, by name.
+/// Returns the last size for which each assumed law of one symbol holds, and the next size, by symbol name.
 pub fn borders(original: &Model, options: &Options) -> Vec<(String, i64)> {
     let scope = Rc::new(Scope::new());
     let untouched = options.clone().stop_after(0);
@@ -36,7 +36,7 @@ pub fn borders(original: &Model, options: &Options) -> Vec<(String, i64)> {
     found
 }
 
-/// The last size for which an expression of one size is at most `reach`, if it grows beyond that.
+/// Returns the last size for which an expression of one symbol is at most `reach`; `None` if it is not in 1..[`LARGEST`].
 fn last_within(operand: &Dim, reach: i64) -> Option<i64> {
     let is_within = |size: i64| operand.evaluate(&|_| Some(size)).is_some_and(|value| value <= reach);
     if !is_within(1) || is_within(LARGEST) {

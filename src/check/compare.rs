@@ -1,13 +1,13 @@
-//! Tells two results apart: bit for bit, or up to rounding.
+//! Compares two results: bit for bit, or up to rounding.
 
 use crate::ir::Data;
 use crate::tensor::{DType, Tensor};
 
-/// How many elements are shown of a value.
+/// The most elements that a message shows of a value.
 const SHOWN: usize = 4;
 
-/// How two values differ, or nothing. A NaN equals a NaN. What is not exact may be off by rounding, measured by the largest number
-/// of the tensor.
+/// Describes how two values differ; `None` if they are equal. NaN equals NaN. Without `exact`, floats may differ by rounding, relative to the largest
+/// number of the tensor.
 pub fn difference(a: &Data, b: &Data, exact: bool) -> Option<String> {
     match (a, b) {
         (Data::Tensor(a), Data::Tensor(b)) => of_tensors(a, b, exact),
@@ -44,7 +44,7 @@ fn of_tensors(a: &Tensor, b: &Tensor, exact: bool) -> Option<String> {
     shown(&x, &y, |a, b| a.is_nan() && b.is_nan() || a == b || (a - b).abs() <= bound * (a.abs() + largest))
 }
 
-/// What rounding may make of a chain of operations, as a share of the largest number.
+/// Returns the tolerance for rounding in a chain of operations, relative to the largest number.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::Double => 1e-9,
@@ -54,7 +54,7 @@ fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// Both values where they first differ.
+/// Describes both values from their first differing element on.
 fn shown<T: Copy + std::fmt::Debug>(a: &[T], b: &[T], equal: impl Fn(T, T) -> bool) -> Option<String> {
     let differing: Vec<usize> =
         a.iter().zip(b).enumerate().filter(|(_, (a, b))| !equal(**a, **b)).map(|(at, _)| at).collect();

@@ -1,4 +1,4 @@
-//! Runs a main graph within limits, and compares the shapes that are stated with those that come out.
+//! Runs a main graph within limits, and compares declared shapes with computed ones.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::ir::{Data, DeclaredType, DimClaim, Model, ValueId};
 use crate::ops::{Budget, Decline, evaluate_observed};
 use crate::slicing::SliceRule;
 
-/// What a run may cost, and how it reads disputed slices.
+/// The limits of a run, and the rule for disputed slices.
 pub struct Limits {
     pub bytes: usize,
     pub work: u64,
@@ -16,17 +16,17 @@ pub struct Limits {
     pub rule: SliceRule,
 }
 
-/// What a run gave.
+/// The results of a run.
 pub struct Ran {
     pub outputs: Vec<Data>,
-    /// A stated shape that is not the one that came out.
+    /// The first declared shape that differs from the computed one.
     pub wrong_shape: Option<String>,
 }
 
-/// Runs the main graph of a model. With `original`, each shape that the model states, and the original did not state already, is compared.
+/// Runs the main graph of a model. With `original`, compares each declared shape that `original` does not already declare.
 ///
 /// # Errors
-/// What keeps it from running.
+/// The reason why the graph cannot run.
 pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &Limits) -> Result<Ran, Decline> {
     let main = model.main();
     let budget = Budget::new(limits.bytes, limits.bytes, limits.work, limits.work);
@@ -58,7 +58,7 @@ pub fn evaluate(model: &Model, case: &Case, original: Option<&Model>, limits: &L
     Ok(Ran { outputs, wrong_shape })
 }
 
-/// What the original declares of the results of its nodes, by name: what was false in the file is no fault of folding.
+/// Returns the declared types of the original's node outputs, by name. A false declaration in the file is no fault of folding.
 fn declared_names(model: &Model) -> BTreeMap<String, DeclaredType> {
     let graph = model.graph(model.main());
     let nodes = graph.nodes().filter_map(|id| model.node(id));
@@ -68,16 +68,16 @@ fn declared_names(model: &Model) -> BTreeMap<String, DeclaredType> {
         .collect()
 }
 
-/// What is stated of sizes, and what the names in it have turned out to be.
+/// Declared shapes, and the known sizes of the names in them.
 struct Statements {
     known: BTreeMap<String, i64>,
-    /// How many sizes of inputs are 0.
+    /// The number of input symbols of size 0.
     zeros: usize,
     already: Option<BTreeMap<String, DeclaredType>>,
 }
 
 impl Statements {
-    /// What is stated falsely of a value. A name that is no symbol of the inputs stands for the first size it is met at.
+    /// Describes a false declared shape of a value. A name that is no input symbol gets the first size it is met at.
     fn wrong(&mut self, model: &Model, value: ValueId, data: &Data) -> Option<String> {
         let place = model.value(value);
         let declared = place.declared.as_ref()?;
@@ -100,8 +100,7 @@ impl Statements {
         let wrong = stated.len() != shape.len() || stated.iter().map(|dim| &dim.claim).zip(&shape).any(false_size);
         let alike = stated.len() == shape.len();
         if alike && self.zeros > 1 && shape.contains(&0) && stated.iter().any(|dim| self.is_zero(&dim.claim)) {
-            // Which dim of an empty tensor is the 0 is not promised where independent sizes are 0 at once: a 0 in the target of a Reshape
-            // may copy another.
+            // If independent symbols are 0 at once, the position of the 0 in a shape is not guaranteed: a 0 in a Reshape target may copy another dim.
             return None;
         }
         let stated: Vec<String> = stated.iter().map(|dim| dim.claim.to_string()).collect();

@@ -1,11 +1,11 @@
-//! Sizes and inputs that are made to tell two models apart.
+//! Draws sizes and inputs that are likely to expose differences between two models.
 //!
-//! Sizes: ordinary ones, then 0, 1, primes, the lengths of constants' axes, and what the options allow at the ends. Where the original runs
-//! with none of them, as one that takes images or sound does not, those of images, sentences and sound; and where several sizes depend on
-//! each other, many that are drawn. Integers are small, so that they serve as indices, or near a number in the model, if it runs with those.
-//! Floats are ordinary, or near a number in the model; −0 is among them, and, where results must be equal bit for bit, NaN, infinities,
-//! subnormals and the largest numbers.
-//! Every other case gives inputs that have a default, and branches and loops what decides them otherwise.
+//! Sizes: ordinary ones, then 0, 1, primes, the axis lengths of constants, and the bounds in the options. If the original runs with none of them,
+//! sizes typical of images, sentences and sound follow. If several sizes depend on each other, many combinations are drawn.
+//! Integers are small, so that they serve as indices, or near a number in the model if the model runs with those.
+//! Floats are ordinary, or near a number in the model, and include −0. If results must be equal bit for bit, NaN, infinities, subnormals and the
+//! largest numbers are included.
+//! Every second case overrides inputs that have a default. Boolean inputs are all true, all false or mixed, so that conditions take both values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,25 +17,27 @@ use crate::ops::{input_labels, label_relations};
 use crate::passes::{Assumption, Options, is_possible};
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
-/// Elements all inputs may have together.
+/// The most elements of all inputs together.
 const MOST_ELEMENTS: usize = 1 << 25;
-/// Sizes that are tried of each symbol, beside those the options name.
+/// The sizes that are tried for each symbol, in addition to those in the options.
 const SIZES: [i64; 10] = [2, 3, 1, 0, 5, 7, 4, 8, 16, 13];
-/// Of symbols that are no leading axis, where ordinary ones do not run.
+/// The sizes for symbols of other than leading axes, if ordinary ones do not run.
 const LARGER: [i64; 9] = [16, 32, 64, 24, 128, 224, 256, 512, 1024];
-/// The attempts at a case, in order: ordinary sizes, [`LARGER`] ones for all axes but leading ones, the same varied, sizes of any kind.
+/// The number of attempts with ordinary sizes. Attempts with [`LARGER`] sizes for all but leading axes, with varied larger sizes and with any sizes
+/// follow.
 const ORDINARY: usize = 6;
 const AS_THEY_ARE: usize = ORDINARY + LARGER.len();
 const VARIED: usize = AS_THEY_ARE + LARGER.len();
-/// How many sizes and inputs there are for a case, so that the original runs with one of them.
+/// The number of attempts at a case, so that the original runs with one of them.
 const ATTEMPTS: usize = VARIED + 40;
-/// How often sizes are drawn until they fit together.
+/// The most draws of sizes until the assumptions allow them.
 const DRAWS: usize = 40;
-/// Constants of up to this many elements have numbers near which a model's functions may turn; so many are taken, if they are no larger.
+/// Constants of at most this many elements contain numbers near which a model's functions may change. At most [`MOST_CONSTANTS`] numbers up to
+/// [`LARGEST`] are used.
 const SMALL: usize = 16;
 const MOST_CONSTANTS: usize = 64;
 const LARGEST: f64 = 1e4;
-/// Lengths of axes above this are no sizes that are tried.
+/// The largest axis length of a constant that is tried as a size.
 const MOST_LENGTH: i64 = 128;
 const EXTREMES: [f64; 9] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-40, -1e-45, 3e38, -3e38, 1e30];
 
@@ -56,18 +58,17 @@ pub struct Draw<'a> {
     symbols: BTreeMap<String, Vec<i64>>,
     /// The labels that parse as expressions in others. Every second attempt evaluates these expressions.
     related: Vec<String>,
-    /// The symbols that are the first axis of an input: batches, mostly, which need not be large.
+    /// The symbols of leading axes of inputs: mostly batch sizes, which need not be large.
     leading: BTreeSet<String>,
-    /// Numbers in the original, near which its functions may turn: bounds, thresholds.
+    /// Numbers in the original near which its functions may change: bounds and thresholds.
     constants: Vec<f64>,
     integers: Vec<i64>,
-    /// Sizes at which something may end: the lengths of constants' axes, as of a table of what is looked up by position, and the numbers in
-    /// what is assumed.
+    /// Sizes at which results may change: the axis lengths of constants, such as position tables, and the numbers in the assumptions.
     ends: Vec<i64>,
     exact: bool,
 }
 
-/// What both models are given.
+/// The inputs of one comparison.
 #[derive(Clone, Debug)]
 pub struct Case {
     sizes: BTreeMap<String, i64>,
@@ -76,23 +77,23 @@ pub struct Case {
 }
 
 impl Case {
-    /// Values for the inputs by name, which come from `source`, and what the names in declared shapes are then.
+    /// Creates a case from input values by name, which come from `source`, and the sizes of the names in declared shapes.
     pub fn given(source: &str, sizes: BTreeMap<String, usize>, values: BTreeMap<String, Data>) -> Self {
         let sizes = sizes.into_iter().filter_map(|(name, size)| Some((name, i64::try_from(size).ok()?))).collect();
         Case { sizes, inputs: values, kind: format!("values of {source}") }
     }
 
-    /// An input, by name.
+    /// Returns the value of an input.
     pub fn input(&self, name: &str) -> Option<&Data> {
         self.inputs.get(name)
     }
 
-    /// What the symbols are.
+    /// Returns the size of each symbol.
     pub fn sizes(&self) -> &BTreeMap<String, i64> {
         &self.sizes
     }
 
-    /// The case in a few words.
+    /// Describes the case in a few words.
     pub fn told(&self, model: &Model) -> String {
         let mut sizes: Vec<String> = self.sizes.iter().map(|(name, size)| format!("{name} = {size}")).collect();
         for &value in model.graph(model.main()).inputs() {
@@ -107,7 +108,7 @@ impl Case {
     }
 }
 
-/// A sequence of numbers that look random and are always the same.
+/// A pseudorandom number generator with a fixed sequence per seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -123,7 +124,7 @@ impl Numbers {
         usize::try_from(self.next() % count).unwrap_or(0)
     }
 
-    /// Between −2 and 2, in steps that floats of 16 bits have, so that all types are given the same.
+    /// Returns a number between −2 and 2 that float16 represents exactly, so that all types get the same numbers.
     fn real(&mut self) -> f64 {
         let steps = u32::try_from(self.next() % 2049).unwrap_or(0);
         f64::from(steps) / 512.0 - 2.0
@@ -131,13 +132,15 @@ impl Numbers {
 }
 
 impl<'a> Draw<'a> {
+    /// Prepares the sizes and numbers to draw from.
+    ///
     /// # Errors
-    /// An input for which nothing can be drawn.
+    /// No value can be drawn for an input, or no size for a symbol.
     pub fn new(original: &'a Model, folded: &Model, options: &'a Options) -> Result<Self, String> {
         let labels = input_labels(folded, folded.main());
         let related: Vec<String> = label_relations(&labels).into_iter().map(str::to_string).collect();
         let (mut inputs, mut names, mut leading) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
-        // What is assumed of sizes is written into the folded model's inputs.
+        // The inputs of the folded model declare the assumed sizes.
         for &value in folded.graph(folded.main()).inputs() {
             let place = folded.value(value);
             let Some(DeclaredType::Tensor { shape, .. }) = &place.declared else {
@@ -150,7 +153,7 @@ impl<'a> Draw<'a> {
                 None => vec![DimClaim::Value(2), DimClaim::Value(3)],
             };
             for (axis, dim) in dims.iter().enumerate() {
-                // A number is the size that it is, and a trusted expression the size that it computes.
+                // Numeric labels and trusted expressions are evaluated, not drawn.
                 let is_drawn = |text: &String| {
                     let is_number = || Scope::new().parse(text).is_some_and(|size| size.as_const().is_some());
                     !(options.trust_input_names && related.contains(text)) && (dim.name().is_some() || !is_number())
@@ -188,13 +191,13 @@ impl<'a> Draw<'a> {
         Ok(draw)
     }
 
-    /// Whether what is assumed allows the sizes of a case.
+    /// Returns `true` if the assumptions allow the sizes of a case.
     pub fn allows(&self, case: &Case) -> bool {
         let names = case.sizes.iter().filter(|(name, _)| is_word(name) || self.symbols.contains_key(*name));
         self.fits(&names.map(|(name, &size)| (name.clone(), size)).collect())
     }
 
-    /// Whether what is assumed allows these sizes.
+    /// Returns `true` if the assumptions allow these sizes.
     fn fits(&self, sizes: &BTreeMap<String, i64>) -> bool {
         if self.options.assumptions.is_empty() {
             return true;
@@ -204,24 +207,24 @@ impl<'a> Draw<'a> {
         is_possible(self.original, &assumptions, self.options.trust_input_names)
     }
 
-    /// How many attempts at a case there are.
+    /// Returns the number of attempts at a case.
     pub fn attempts(&self) -> usize {
         if self.symbols.is_empty() { ORDINARY } else { ATTEMPTS }
     }
 
-    /// Whether an attempt is one with ordinary sizes.
+    /// Returns `true` if an attempt uses ordinary sizes.
     pub fn is_ordinary(&self, attempt: usize) -> bool {
         attempt < ORDINARY
     }
 
-    /// One of the cases; another for each attempt.
+    /// Draws a case, a different one for each attempt.
     pub fn case(&self, number: usize, attempt: usize) -> Case {
         let mut numbers = Numbers((number as u64) << 8 | attempt as u64);
         let sizes = self.sizes(number, attempt, &mut numbers);
         self.of_sizes(number, attempt, sizes, &mut numbers)
     }
 
-    /// A case in which one size is given and the others are ordinary; `None` if that is not allowed, or an input would be too large.
+    /// Returns a case with one given size and ordinary other sizes; `None` if the assumptions exclude it or an input would be too large.
     pub fn case_at(&self, name: &str, size: i64) -> Option<Case> {
         let mut sizes = self.sizes(0, 0, &mut Numbers(0));
         sizes.insert(name.to_string(), size);
@@ -230,7 +233,7 @@ impl<'a> Draw<'a> {
         self.inputs.iter().all(is_given).then_some(case)
     }
 
-    /// A case with these sizes.
+    /// Draws a case with these sizes.
     pub fn case_of(&self, number: usize, sizes: BTreeMap<String, i64>) -> Case {
         let mut numbers = Numbers((number as u64) << 8 | ATTEMPTS as u64);
         self.of_sizes(number, ATTEMPTS, sizes, &mut numbers)
@@ -255,12 +258,12 @@ impl<'a> Draw<'a> {
                 is_wild,
                 number,
                 near: if is_near { &self.constants } else { &[] },
-                // Where integers are indices the model does not run with most of these.
+                // Models that use integers as indices fail with most of these.
                 near_whole: if is_near && attempt == 0 { &self.integers } else { &[] },
                 below: match attempt {
-                    // Indices behind the first rows, where the model runs with them.
+                    // Indices beyond the first rows, if the model runs with them.
                     0 if number % 4 == 2 => 3 + number,
-                    // Masks are 0 and 1. There is an odd number of larger sizes, so each is tried with both.
+                    // Masks are 0 and 1. `LARGER` has an odd length, so each of its sizes is tried with both bounds.
                     _ if attempt.is_multiple_of(2) => 3,
                     _ => 2,
                 },
@@ -272,7 +275,7 @@ impl<'a> Draw<'a> {
         Case { sizes, inputs, kind: kind.to_string() }
     }
 
-    /// First all symbols at one size, then each at 0 or 1 beside ordinary ones, then anything. Later attempts try larger sizes.
+    /// Draws sizes: the first cases give all symbols one size, later cases any size. Later attempts use ordinary, then larger, then any sizes.
     fn sizes(&self, number: usize, attempt: usize, numbers: &mut Numbers) -> BTreeMap<String, i64> {
         let plain = |at: usize| {
             self.symbols
@@ -315,7 +318,7 @@ impl<'a> Draw<'a> {
         sizes
     }
 
-    /// Leading axes at ordinary sizes and the others at this one, or, where they are varied, at it or somewhat above it.
+    /// Returns ordinary sizes for leading axes and `size` for the others; with `is_varied`, up to half more.
     fn larger(&self, size: i64, is_varied: bool, numbers: &mut Numbers) -> BTreeMap<String, i64> {
         let mut one = |name: &String, sizes: &[i64]| {
             if self.leading.contains(name) {
@@ -336,7 +339,7 @@ fn size(dim: &DimClaim, sizes: &BTreeMap<String, i64>) -> Option<usize> {
     }
 }
 
-/// What a dim is: a symbol, or an expression of symbols. Nothing if one of them is not known.
+/// Returns the size of a dim label: a symbol or an expression of symbols; `None` if a symbol is unknown.
 pub fn size_of(text: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
     if let Some(&size) = sizes.get(text) {
         return Some(size);
@@ -345,7 +348,7 @@ pub fn size_of(text: &str, sizes: &BTreeMap<String, i64>) -> Option<i64> {
     scope.parse(text)?.evaluate(&|symbol| sizes.get(&*scope.name(symbol)).copied())
 }
 
-/// The numbers near which a model's functions may turn: those in its small constants and attributes, in order.
+/// Returns the sorted numbers in small constants and attributes, near which the model's functions may change.
 fn constants(model: &Model) -> Vec<f64> {
     let mut found = Vec::new();
     let mut of_tensor = |tensor: &Tensor| {
@@ -375,7 +378,7 @@ fn constants(model: &Model) -> Vec<f64> {
     found
 }
 
-/// The same of integers: those in small constants, in order.
+/// Returns the sorted integers in small constants.
 fn integers(model: &Model) -> Vec<i64> {
     let mut found = BTreeSet::new();
     let mut of_tensor = |tensor: &Tensor| {
@@ -398,7 +401,7 @@ fn integers(model: &Model) -> Vec<i64> {
     found.into_iter().take(MOST_CONSTANTS).collect()
 }
 
-/// The numbers in what is assumed, for they are bounds.
+/// Returns the numbers in the assumptions, which are bounds.
 fn named_sizes(assumptions: &[Assumption]) -> impl Iterator<Item = i64> {
     let texts = assumptions.iter().map(|assumption| match assumption {
         Assumption::Dim(text) | Assumption::Relation(text) | Assumption::InputShape(text) => text,
@@ -407,7 +410,7 @@ fn named_sizes(assumptions: &[Assumption]) -> impl Iterator<Item = i64> {
     numbers.filter_map(|number| number.parse().ok())
 }
 
-/// The lengths that axes of constants have, as far as they are ordinary sizes, and the numbers in what is assumed.
+/// Returns the ordinary axis lengths of constants, and the numbers in the assumptions.
 fn ends(model: &Model, assumptions: &[Assumption]) -> Vec<i64> {
     let constants = model.graphs().flat_map(|graph| model.graph(graph).initializers());
     let lengths = constants.filter_map(|&value| model.value(value).tensor()).flat_map(|tensor| tensor.shape().to_vec());
@@ -417,19 +420,19 @@ fn ends(model: &Model, assumptions: &[Assumption]) -> Vec<i64> {
     ends.into_iter().collect()
 }
 
-/// Which numbers an input is made of.
+/// The kinds of numbers in an input.
 struct Kinds<'a> {
     is_wild: bool,
-    /// Which case it is.
+    /// The number of the case.
     number: usize,
-    /// Numbers in whose neighbourhood some are to be.
+    /// Numbers of the model. Some drawn numbers are near one of them.
     near: &'a [f64],
     near_whole: &'a [i64],
-    /// Small integers are below this.
+    /// The exclusive bound of small integers.
     below: usize,
 }
 
-/// Numbers of a type; nothing for types that models are not given.
+/// Draws a tensor; `None` for data types without a generator.
 fn tensor(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, numbers: &mut Numbers) -> Option<Tensor> {
     let &Kinds { is_wild, number, near, .. } = kinds;
     let mut real = || {
@@ -464,8 +467,7 @@ fn tensor(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, number
     made.ok()
 }
 
-/// Integers that may be indices, counts and the like: not all 0, and below 0 now and then; or what is near a number of the model, and the
-/// number itself above all.
+/// Draws integers that may be indices or counts: small ones, some of them −1, or near a number of the model and mostly that number itself.
 fn whole(dtype: DType, shape: &[usize], count: usize, kinds: &Kinds<'_>, numbers: &mut Numbers) -> Option<Tensor> {
     let low = if kinds.number % 4 == 3 && dtype.is_signed_integer() { -1 } else { 0 };
     let draw = |numbers: &mut Numbers| {

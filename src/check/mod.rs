@@ -1,14 +1,14 @@
-//! Whether a folded model gives what the original gives: both are run by this program's evaluator on inputs made to tell them apart.
+//! Checks that a folded model computes the same results as the original: runs both with this program's evaluator.
 //!
 //! | file | what it does |
 //! | --- | --- |
 //! | `inputs` | draws sizes and inputs |
-//! | `evaluate` | runs a main graph, and compares the shapes that are stated with those that come out |
-//! | `compare` | tells two results apart |
-//! | `bisect` | finds the first edit after which a difference is there |
+//! | `borders` | finds the sizes at which an assumption about dims stops holding |
+//! | `evaluate` | runs a main graph, and compares declared shapes with computed ones |
+//! | `compare` | compares two results |
+//! | `bisect` | finds the first edit after which the output differs |
 //!
-//! A comparison proves nothing for inputs that were not tried, and sees nothing where the evaluator declines: what was not compared is part
-//! of the answer.
+//! A check proves nothing about untried inputs, or about nodes that the evaluator declines. So the answer lists what was not compared.
 
 mod bisect;
 mod borders;
@@ -31,14 +31,14 @@ use borders::borders;
 use evaluate::{Limits, evaluate};
 use inputs::{Case, Draw};
 
-/// Bytes of results that a run may make.
+/// The most bytes of results of one run.
 const MOST_BYTES: usize = 1 << 30;
-/// Elementary operations a run may take.
+/// The most elementary operations of one run.
 const MOST_WORK: u64 = 1 << 33;
-/// How long checking may take, the search for the edit at fault not counted.
+/// The time limit of a check, without the search for the faulty edit.
 const MOST_TIME: Duration = Duration::from_secs(60);
 
-/// What both models are run on.
+/// The inputs on which both models run.
 #[derive(Clone, Debug, Default)]
 pub struct Trial {
     drawn: usize,
@@ -46,12 +46,12 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// So many inputs that are made to tell the models apart.
+    /// Creates a trial of `count` drawn inputs.
     pub fn drawn(count: usize) -> Self {
         Trial { drawn: count, given: Vec::new() }
     }
 
-    /// Also values by name, which come from `source`, and what the names in declared shapes are then.
+    /// Adds input values by name, which come from `source`, and the sizes of the names in declared shapes.
     #[must_use]
     pub fn also(mut self, source: &str, sizes: BTreeMap<String, usize>, values: BTreeMap<String, Data>) -> Self {
         self.given.push(Case::given(source, sizes, values));
@@ -59,34 +59,33 @@ impl Trial {
     }
 }
 
-/// What came of checking.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
-    /// How many inputs there were to be.
+    /// The number of requested comparisons.
     pub asked: usize,
-    /// On how many both models ran and agreed.
+    /// The number of inputs on which both models ran and agreed.
     pub agreed: usize,
-    /// At which sizes where assumptions about sizes end both agreed as well.
+    /// The border sizes of assumptions at which both models agreed.
     pub borders: Vec<String>,
-    /// Why others could not be compared, and how many times.
+    /// The reasons why other inputs were not compared, each with its count.
     pub unchecked: BTreeMap<String, usize>,
-    /// The first difference that was found.
+    /// The first difference.
     pub difference: Option<Difference>,
-    /// The first edit after which it is there; nothing if it is there before any edit.
+    /// The first edit after which the output differs; `None` if it differs before any edit.
     pub culprit: Option<Culprit>,
-    /// After how many runs of passes that changed something the model was compared as well, and how many there were; nothing if that was
-    /// not asked for.
+    /// The number of models compared after passes with edits, and the number of such passes; `None` if not requested.
     pub passes: Option<(usize, usize)>,
-    /// Seconds it took.
+    /// The duration in seconds.
     pub seconds: f64,
 }
 
 /// A difference between a model and its folded form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What was given: sizes, and what kind of numbers.
+    /// The sizes, and the kind of numbers.
     pub given: String,
-    /// What differs, with both values.
+    /// The output or shape that differs, with both values.
     pub what: String,
 }
 
@@ -121,12 +120,12 @@ impl fmt::Display for Checked {
     }
 }
 
-/// Compares a model with its folded form; limits and rules of comparison as the options for folding have it.
+/// Compares a model with its folded form, with the limits and comparison rules of the folding options.
 pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial) -> Checked {
     let begin = Instant::now();
     let asked = trial.drawn + trial.given.len();
     let mut checked = Checked { asked, ..Checked::default() };
-    // Large inputs take time that tells nothing where one node keeps all runs from ending.
+    // If a node prevents every run, large inputs only take time.
     if let Err(decline) = may_be_evaluated(original, original.main()) {
         checked.unchecked.insert(format!("the original: {decline}"), asked);
         return checked;
@@ -169,7 +168,7 @@ pub fn check(original: &Model, folded: &Model, options: &Options, trial: &Trial)
     checked
 }
 
-/// Runs both models at the sizes where assumptions about sizes end.
+/// Runs both models at the border sizes of assumptions.
 fn check_borders(
     borders: &[(String, i64)],
     draw: &Draw<'_>,
@@ -194,20 +193,19 @@ fn check_borders(
     }
 }
 
-/// Sizes with which the original ran.
+/// The sizes with which the original ran.
 #[derive(Default)]
 struct Ran {
-    /// The attempt at which the case before ran; 0 if that had ordinary sizes.
+    /// The attempt at which the previous case ran; 0 if its sizes were ordinary.
     attempt: usize,
     sizes: BTreeMap<String, i64>,
 }
 
-/// Runs both models on the inputs of a number, and on others in their place as long as the original does not run, or gives nothing but empty
-/// tensors although no size is 0: bounds that are inputs often leave nothing. The kind of sizes with which it ran `before` is tried first,
-/// and those sizes themselves in the end.
+/// Runs both models on the inputs of a case. Tries other inputs while the original does not run, or returns only empty tensors although no size is 0:
+/// inputs that are bounds often select nothing. Starts with the kind of sizes of the previous run (`before`), and ends with its exact sizes.
 ///
 /// # Errors
-/// Why they cannot be compared on any.
+/// The reason why no inputs can be compared.
 fn drawn(
     draw: &Draw<'_>,
     number: usize,
@@ -221,7 +219,7 @@ fn drawn(
     let cases = attempts.map(|attempt| (attempt, draw.case(number, attempt)));
     let again = (!before.sizes.is_empty()).then(|| (first, draw.case_of(number, before.sizes.clone())));
     for (attempt, case) in cases.chain(again) {
-        // Where it runs and gives nothing, larger sizes are no better.
+        // If the original returns only empty tensors, larger sizes do not help.
         if came.is_ok() && !draw.is_ordinary(attempt) {
             break;
         }
@@ -235,7 +233,7 @@ fn drawn(
             Err(reason) if came.is_err() => came = Err(reason),
             Err(_) => {}
         }
-        // Drawing takes time as well.
+        // Drawing takes time, too.
         if Instant::now() > until {
             break;
         }
@@ -243,19 +241,19 @@ fn drawn(
     came
 }
 
-/// What results of the original there were to compare.
+/// The results of the original that a comparison covered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     Elements,
-    /// All were empty, so that only shapes were compared.
+    /// Only empty tensors, so that only shapes were compared.
     Nothing,
 }
 
-/// Compares a model with what it is after each of these numbers of edits, as long as there is time. Answers with the first difference, the
-/// number of edits there, and how many were compared.
+/// Compares a model with its form after each of these numbers of edits, within the time limit. Returns the first difference with its number of edits,
+/// and the number of comparisons.
 ///
 /// # Errors
-/// The passes failed on the way.
+/// A pass fails.
 pub fn check_each(
     original: &Model,
     options: &Options,
@@ -281,7 +279,7 @@ pub fn check_each(
 /// Runs both models on one input.
 ///
 /// # Errors
-/// Why they cannot be compared on it.
+/// The reason why the results cannot be compared.
 fn compared(
     original: &Model,
     folded: &Model,

@@ -1,4 +1,4 @@
-//! Why a node that is left is left.
+//! Finds the reason why each remaining node is kept.
 
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, ValueId};
@@ -9,33 +9,33 @@ use super::Folded;
 use super::reach::{Kind, Reach, Reaches, integers, is_unknown};
 use super::supposition::thresholds;
 
-/// Expressions with more letters are cut.
+/// The most characters of a printed expression.
 const LONG: usize = 60;
 
-/// What sort of reason keeps a node.
+/// The kind of reason that keeps a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CauseKind {
-    /// It computes with the values of inputs: that is what the model is for.
+    /// The node computes with input values, as the model intends.
     Values,
-    /// It takes a part of such values, or puts them elsewhere.
+    /// The node selects or moves input values.
     Moves,
-    /// It computes numbers from sizes that are decided when the model runs.
+    /// The node computes integers from sizes that are known only at run time.
     Sizes,
-    /// Its operator, or one before it, is not known.
+    /// The operator of the node, or of one before it, is unknown.
     Operator,
-    /// It draws random numbers, or computes with some.
+    /// The node draws random numbers, or computes with some.
     Random,
-    /// It keeps constants quantized for the runtime.
+    /// The node keeps constants quantized for the runtime.
     Quantized,
-    /// It could have been computed, and was not.
+    /// The node could be evaluated, but was not.
     Declined,
-    /// It cannot work, or what it does is in dispute, or it computes the operands of such a node.
+    /// The node is invalid or disputed, or computes operands of such a node.
     Untouched,
 }
 
 impl CauseKind {
-    /// What sort it is, in a word.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             CauseKind::Values => "values",
@@ -49,7 +49,7 @@ impl CauseKind {
         }
     }
 
-    /// What sort it is, in a clause about nodes.
+    /// Returns a heading for nodes of this kind.
     pub fn title(self) -> &'static str {
         match self {
             CauseKind::Values => "Depend on input values",
@@ -64,25 +64,25 @@ impl CauseKind {
     }
 }
 
-/// Why a node is left.
+/// The reason why a node is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cause {
-    /// The node: its operator, its name or the name of a result.
+    /// The node: its operator, and its name or the name of a result.
     pub node: String,
-    /// Its operator, with the domain if it is not the default one.
+    /// The operator, with the domain unless it is the default one.
     pub operator: String,
-    /// Its first result.
+    /// The first result.
     pub result: String,
-    /// What sort of reason it is.
+    /// The kind of reason.
     pub kind: CauseKind,
-    /// The reason, in a clause.
+    /// The reason, as a clause.
     pub reason: String,
-    /// The way from the node to an input or an operator, a value or node each.
+    /// The path from the node to an input or an operator, one value or node per entry.
     pub chain: Vec<String>,
 }
 
-/// Why each node that is left is left, in an order to compute in, those of bodies after the node that holds them.
+/// Returns the reason for each remaining node in topological order, subgraphs after the graph that contains them.
 pub(super) fn causes(folded: &Folded<'_>, reaches: &Reaches) -> Vec<Cause> {
     let model = folded.model;
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn causes(folded: &Folded<'_>, reaches: &Reaches) -> Vec<Cause> {
     found
 }
 
-/// Why one node is left.
+/// Returns the reason why one node is kept.
 pub(super) fn cause(folded: &Folded<'_>, reaches: &Reaches, id: NodeId) -> Option<Cause> {
     let model = folded.model;
     let node = model.node(id)?;
@@ -145,7 +145,7 @@ fn reason(folded: &Folded<'_>, view: &View<'_>, id: NodeId, node: &Node) -> Reas
     }
 }
 
-/// A node whose results are the same in every run.
+/// Explains a node whose results are the same in every run.
 fn constant(view: &View<'_>, node: &Node) -> Reason {
     if ["DequantizeLinear", "QuantizeLinear", "DynamicQuantizeLinear"].iter().any(|name| node.is(name)) {
         let reason = "it keeps a constant quantized for the integer kernels of runtimes; --fold-dequantize folds it";
@@ -170,7 +170,7 @@ fn constant(view: &View<'_>, node: &Node) -> Reason {
     (CauseKind::Declined, reason.to_string(), None)
 }
 
-/// A node that computes with sizes alone.
+/// Explains a node that computes only with sizes.
 fn sizes(view: &View<'_>, node: &Node, results: &[ValueId], from: Option<ValueId>) -> Reason {
     let (mut told, mut limits): (Vec<String>, String) = (Vec::new(), String::new());
     for &value in results {
@@ -206,7 +206,7 @@ fn is(names: &[String]) -> String {
     }
 }
 
-/// A node that computes with values of the inputs.
+/// Explains a node that computes with input values.
 fn values(view: &View<'_>, id: NodeId, node: &Node, from: Option<ValueId>) -> Reason {
     let reach = |slot: usize| node.input(slot).map(|value| (value, view.reaches.get(value).kind));
     let name = |slot: usize| node.input(slot).map_or("", |value| view.name(value));
@@ -260,7 +260,7 @@ fn outputs(node: &Node) -> Vec<ValueId> {
     node.outputs().iter().flatten().copied().collect()
 }
 
-/// What a Slice takes, and when that would be all.
+/// Describes the elements that a Slice selects, and if they may be the whole axis.
 fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
     let data = node.input(0).map_or("", |value| view.name(value));
     let Some(cuts) = slice_cuts(view.model, view.facts, id) else {
@@ -306,7 +306,7 @@ fn slice(view: &View<'_>, id: NodeId, node: &Node) -> String {
     format!("it selects from '{data}': {}{limits}", told.join("; "))
 }
 
-/// A model with what is known of it, and how its things are called.
+/// A model with its facts, and the names of its values and dims.
 pub(super) struct View<'v> {
     pub model: &'v Model,
     pub facts: &'v Facts,
@@ -322,7 +322,7 @@ impl View<'_> {
         &self.model.value(value).name
     }
 
-    /// Prints a dim, cut if it is long. Integers that a runtime computes in a type are printed as such: `int32(n**2)`.
+    /// Prints a dim, truncated if it is long. Integers that a runtime computes in a type are printed as such: `int32(n**2)`.
     pub fn size(&self, dim: &Dim) -> String {
         self.with_types(self.scope().format_within(dim, LONG), dim)
     }
@@ -379,7 +379,7 @@ impl View<'_> {
         limits.iter().take(2).map(|limit| format!("; {limit}")).collect()
     }
 
-    /// What is at the end of the way from a value: an input, or what computes it.
+    /// Describes the last value of the path from a value: an input, or a computed value.
     pub fn root(&self, value: ValueId) -> String {
         let last = self.reaches.chain(value).last().copied().unwrap_or(value);
         match self.model.value(last).definition() {
@@ -393,7 +393,7 @@ impl View<'_> {
         value.map_or_else(|| "the inputs".to_string(), |value| self.root(value))
     }
 
-    /// What a value depends on, as a noun.
+    /// Describes the dependencies of a value, as a noun.
     pub fn depends(&self, value: ValueId) -> String {
         match self.reaches.get(value).kind {
             Kind::Constant => "constants only".to_string(),
@@ -404,7 +404,7 @@ impl View<'_> {
         }
     }
 
-    /// The way from a value to an input or operator: what computes each value.
+    /// Describes the path from a value to an input or operator: the producer of each value.
     pub fn chain(&self, value: ValueId) -> Vec<String> {
         const MOST: usize = 12;
         let chain = self.reaches.chain(value);
@@ -422,7 +422,7 @@ impl View<'_> {
         shown
     }
 
-    /// The shapes of the first operand and result, if they are known and differ.
+    /// Describes the shapes of the first operand and result, if they are known and differ.
     fn shapes(&self, node: &Node) -> String {
         let shape = |value: Option<ValueId>| {
             let dims = self.facts.get(value?).and_then(Fact::shape)?;
@@ -434,7 +434,7 @@ impl View<'_> {
         }
     }
 
-    /// Who reads these values.
+    /// Describes the consumers of these values.
     fn readers(&self, values: &[ValueId]) -> String {
         let mut readers: Vec<String> = Vec::new();
         for &value in values {
@@ -454,7 +454,7 @@ impl View<'_> {
         }
     }
 
-    /// The inputs' sizes that results or, if these tell none, operands depend on: `dim h of input 'x'`.
+    /// Returns the input dims that the results depend on, or the operands if the results have none: `dim h of input 'x'`.
     fn input_sizes(&self, results: &[ValueId], node: &Node) -> Vec<String> {
         let of = |values: &[ValueId]| {
             let mut names: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! The premise of a rule that fails at each remaining node.
+//! Finds the premise of a rule that fails at each remaining node.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::ir::{Fact, Model, Node};
 use crate::passes::{Attempt, NoRule, attempts, is_in_force, rule};
 use crate::rewrite::{About, GUARDS, Miss, Premise, Rule, SHARED};
 
-/// A name that no rule has, or no remaining node.
+/// The name of no rule, or of no remaining node.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum NoAttempt {
     /// No rule has the name.
@@ -25,11 +25,11 @@ pub enum NoAttempt {
 pub struct RuleExplanation {
     /// The rule.
     pub rule: &'static str,
-    /// How many edits the rule made during folding.
+    /// The number of edits of the rule during folding.
     pub edits: usize,
-    /// Whether the options let it edit the model.
+    /// `true` if the options let the rule edit the model.
     pub is_in_force: bool,
-    /// The nodes with the pattern of the rule, in an order to compute in.
+    /// The nodes with the pattern of the rule, in topological order.
     pub nodes: Vec<RuleAtNode>,
 }
 
@@ -47,11 +47,11 @@ pub struct RuleAtNode {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FailedPremise {
-    /// Its name in the record of the rule, or among the premises of every rule.
+    /// The premise's name in the record of the rule, or among the premises of every rule.
     pub name: &'static str,
     /// Its statement.
     pub statement: &'static str,
-    /// The operand or dim that it is about.
+    /// The operand or dim of the premise.
     pub about: Option<String>,
     /// The question that the prover could not answer: `n >= 7`.
     pub question: Option<String>,

@@ -1,19 +1,19 @@
-//! Why what is left is left: for each node that stays, and each size that nobody knows, the chain from there to an input, an operator or a
-//! size that only a run decides; and what would let more be done if it were known of the inputs.
+//! Explains why nodes remain and sizes are unknown: the chain to an input, an operator or a size that is known only at run time. Suggests assumptions
+//! about the inputs under which folding does more.
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `reach` | finds for each value what its elements depend on: sizes of inputs, their values, operators that are not known |
-//! | `cause` | says of a node that stays why it does |
-//! | `sizes` | says of a size that nobody knows where it comes from |
-//! | `supposition` | what could be known of the inputs, by the questions that the prover could not answer |
-//! | `search` | folds again under such suppositions, and keeps those that change something |
-//! | `place` | answers for one node, tensor or size |
+//! | `reach` | finds the dependencies of each value: sizes of inputs, their values, unknown operators |
+//! | `cause` | finds the reason why a node is kept |
+//! | `sizes` | finds the origin of an unknown size |
+//! | `supposition` | derives suppositions about the inputs from the questions that the prover could not answer |
+//! | `search` | folds again under such suppositions, and keeps those with an effect |
+//! | `place` | explains one node, tensor or dim |
 //! | `movement` | describes the index maps of nodes that move elements |
 //! | `misses` | names the premise of a rule that fails at each remaining node |
-//! | `text` | writes all of it down |
+//! | `text` | prints the explanation |
 //!
-//! Nothing here is guessed: a supposition is named only with what came of folding under it.
+//! Each supposition is reported with the measured result of folding under it.
 
 mod cause;
 mod misses;
@@ -46,58 +46,58 @@ use reach::Reaches;
 use search::Search;
 use supposition::Candidates;
 
-/// Why what is left of a model is left, and what would let more be done.
+/// The reasons why nodes remain, and the assumptions under which folding does more.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// Nodes before, and nodes left.
+    /// The number of nodes before and after folding.
     pub nodes: (usize, usize),
-    /// Results of nodes that are left, and how many of these have a size that the inputs' sizes do not tell.
+    /// The number of results of remaining nodes, and of those with a size that the input sizes do not determine.
     pub tensors: (usize, usize),
-    /// What would let more be done, each tried by folding again.
+    /// The assumptions with an effect, each tried by folding again.
     pub suggestions: Vec<Suggestion>,
-    /// How many times the model was folded again, and whether there was more to try.
+    /// The number of trial folds, and `true` if candidates remain untried.
     pub trials: (usize, bool),
-    /// Why each node that is left is left, in an order to compute in.
+    /// The reason for each remaining node, in topological order.
     pub causes: Vec<Cause>,
-    /// Where each size comes from that the inputs' sizes do not tell.
+    /// The origin of each size that the input sizes do not determine.
     pub sizes: Vec<OpenSize>,
-    /// What was asked about by name, and the answer: several lines.
+    /// The requested names, each with an answer of several lines.
     pub answers: Vec<(String, String)>,
     /// The index maps of the results of the named nodes.
     pub maps: Vec<MovementMap>,
 }
 
-/// What an explanation is made from.
+/// A folded model, with everything that an explanation needs.
 pub(crate) struct Folded<'f> {
-    /// The model as it was.
+    /// The model before folding.
     pub original: &'f Model,
-    /// The model as it is.
+    /// The model after folding.
     pub model: &'f Model,
-    /// What came of folding it, over a scope that noted its doubts.
+    /// The outcome of folding with a scope that recorded open questions.
     pub outcome: &'f Outcome,
-    /// The options it was folded under.
+    /// The folding options.
     pub options: &'f Options,
-    /// Bytes of the file it came from.
+    /// The size of the model file in bytes.
     pub bytes: usize,
-    /// How much work folding was, in the units of a [`Meter`].
+    /// The work of folding, in the units of a [`Meter`].
     pub work: u64,
 }
 
-/// A name that nothing in the model has.
+/// The error for a name that nothing in the model has.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the model has no node, tensor or dim named '{name}'{}", nearest.as_ref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
 pub struct NoPlace {
     /// The name.
     pub name: String,
-    /// The one that it was most likely meant to be.
+    /// The most similar existing name.
     pub nearest: Option<String>,
 }
 
-/// Explains what is left; `names` are asked about in particular. The model is folded again at most `trials` times.
+/// Explains the remaining nodes, and each of `names` in particular. Folds the model again at most `trials` times.
 ///
 /// # Errors
-/// Nothing has one of these names.
+/// A name does not exist in the model.
 pub(crate) fn explain(folded: &Folded<'_>, names: &[String], trials: usize) -> Result<Explanation, NoPlace> {
     let facts = &folded.outcome.facts;
     let reaches = Reaches::of(folded.model, facts);
@@ -105,7 +105,7 @@ pub(crate) fn explain(folded: &Folded<'_>, names: &[String], trials: usize) -> R
     let sizes = sizes::open_sizes(folded.model, facts, &reaches);
     let open = misses::open_questions(folded);
     let candidates = Candidates::new(folded.original, folded.model, facts, open);
-    // A name that is nowhere is told before anything is tried.
+    // Reports an unknown name before the search starts.
     for name in names {
         place::find(folded, &candidates, name)?;
     }
@@ -125,12 +125,12 @@ pub(crate) fn explain(folded: &Folded<'_>, names: &[String], trials: usize) -> R
     Ok(explanation)
 }
 
-/// Why each node that is left is left.
+/// Returns the reason for each remaining node.
 pub(crate) fn causes(folded: &Folded<'_>) -> Vec<Cause> {
     cause::causes(folded, &Reaches::of(folded.model, &folded.outcome.facts))
 }
 
-/// How many nodes are left that only compute with sizes.
+/// Returns the number of remaining nodes that only compute with sizes.
 pub(crate) fn size_nodes(model: &Model, facts: &Facts) -> usize {
     let reaches = Reaches::of(model, facts);
     let graphs = model.graphs().filter(|&graph| model.is_live(graph));
@@ -138,7 +138,7 @@ pub(crate) fn size_nodes(model: &Model, facts: &Facts) -> usize {
     nodes.filter(|node| reaches.is_about_sizes(node)).count()
 }
 
-/// Folds a model anew under more assumptions; nothing, if they cannot be made.
+/// Folds a model again under other options; `None` if folding fails.
 fn folded_under(original: &Model, options: &Options, bytes: usize, meter: &Meter) -> Option<(Model, Outcome)> {
     let mut model = original.clone();
     let outcome: Result<Outcome, RunError> =

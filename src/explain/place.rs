@@ -1,4 +1,4 @@
-//! Answers for one node, tensor or size, by its name.
+//! Explains one node, tensor or dim, by its name.
 
 use std::fmt::Write as _;
 
@@ -14,21 +14,21 @@ use crate::ir::{DeclaredType, DimClaim, Fact, Model, NodeId, ValueId};
 use crate::ops::EventKind;
 use crate::rewrite::meant;
 
-/// What has a name.
+/// The thing that a name denotes.
 pub(super) enum Place {
-    /// A size of the inputs.
+    /// A symbolic dim of the inputs.
     Size(Size),
-    /// A size that is written with this name, and a value that has it.
+    /// A dim that is written with this name, and a value with this dim.
     Written(ValueId, Option<Dim>),
-    /// A node that is left.
+    /// A remaining node.
     Node(NodeId),
-    /// A value that is left and no node computes.
+    /// A remaining value without a producer.
     Value(ValueId),
-    /// A node that is not left: what it was.
+    /// A removed node, with its description.
     Gone(String),
 }
 
-/// Finds what has a name: in the result first, then in the model as it was.
+/// Finds the thing with a name: first in the folded model, then in the original.
 pub(super) fn find(folded: &Folded<'_>, candidates: &Candidates, name: &str) -> Result<Place, NoPlace> {
     let scope = folded.outcome.facts.scope();
     if let Some(size) = candidates.size(scope, name) {
@@ -69,7 +69,7 @@ fn nodes(model: &Model) -> impl Iterator<Item = NodeId> + '_ {
     model.graphs().filter(|&graph| model.is_live(graph)).flat_map(|graph| model.graph(graph).nodes())
 }
 
-/// Inputs, initializers and results of nodes.
+/// Returns inputs, initializers and results of nodes.
 fn values(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
     let graphs = model.graphs().filter(|&graph| model.is_live(graph));
     let held = graphs.flat_map(|graph| model.graph(graph).inputs().iter().chain(model.graph(graph).initializers()));
@@ -81,7 +81,7 @@ fn node_named(model: &Model, name: &str) -> Option<NodeId> {
     nodes(model).find(|&id| model.node(id).is_some_and(|node| node.name == name && !name.is_empty()))
 }
 
-/// The first value in whose written shape a size has this name.
+/// Returns the first value with a dim of this name in its written shape.
 fn written(model: &Model, name: &str) -> Option<(ValueId, usize)> {
     values(model).find_map(|value| {
         let dims = model.value(value).declared.as_ref().and_then(DeclaredType::shape)?;
@@ -90,7 +90,7 @@ fn written(model: &Model, name: &str) -> Option<(ValueId, usize)> {
     })
 }
 
-/// What is said of each of these names.
+/// Returns the answer for each of these names.
 pub(super) fn answers(
     folded: &Folded<'_>,
     candidates: &Candidates,
@@ -221,7 +221,7 @@ fn of_value(view: &View<'_>, value: ValueId) -> String {
     format!("{what} '{}': {ty}\n", view.name(value))
 }
 
-/// What was done at a node that is not left.
+/// Lists the edits at a removed node.
 fn of_gone(folded: &Folded<'_>, name: &str, described: &str) -> String {
     let mut text = format!("{described} was removed\n");
     let quoted = format!("'{name}'");

@@ -1,4 +1,4 @@
-//! What the elements of each value depend on, followed from the inputs on.
+//! Computes the dependencies of each value's elements, from the inputs on.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -6,10 +6,10 @@ use crate::dim::{Dim, Symbol};
 use crate::ir::{Data, Definition, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::operator_of;
 
-/// What elements depend on: the last of these that counts.
+/// The kind of dependency of elements. The greatest kind counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Nothing: they are the same in every run.
+    /// None: the elements are the same in every run.
     Constant,
     /// Sizes of the inputs.
     Sizes,
@@ -17,28 +17,28 @@ pub(super) enum Kind {
     Random,
     /// Values of an input.
     Values,
-    /// An operator that nothing is known of.
+    /// An unknown operator.
     Opaque,
 }
 
-/// What the elements of a value depend on, and by which operand of its node.
+/// The dependency of a value's elements, and the operand of its node that carries it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     pub kind: Kind,
     pub via: Option<ValueId>,
 }
 
-/// What each value depends on, and where symbols come from.
+/// The dependency of each value, and the origin of symbols.
 pub(super) struct Reaches {
     values: Vec<Option<Reach>>,
-    /// The sizes of inputs.
+    /// The symbols of input sizes.
     pub inputs: FxHashSet<Symbol>,
-    /// The value in which a symbol that is no size of an input was seen first, and whether it is an element there and no size.
+    /// The value in which a symbol that is no input size occurs first, and `true` if it is an element there, not a dim.
     origins: FxHashMap<Symbol, (ValueId, bool)>,
 }
 
 impl Reaches {
-    /// Follows a model that was folded.
+    /// Analyzes a folded model.
     pub fn of(model: &Model, facts: &Facts) -> Self {
         let values = vec![None; model.value_count()];
         let mut reaches = Reaches { values, inputs: FxHashSet::default(), origins: FxHashMap::default() };
@@ -55,22 +55,22 @@ impl Reaches {
         reaches
     }
 
-    /// What a value depends on.
+    /// Returns the dependency of a value.
     pub fn get(&self, value: ValueId) -> Reach {
         self.values.get(value.index()).copied().flatten().unwrap_or(Reach { kind: Kind::Constant, via: None })
     }
 
-    /// The value in which a symbol was seen first, if it is no size of an input.
+    /// Returns the value in which a symbol occurs first, unless it is an input size.
     pub fn origin(&self, symbol: Symbol) -> Option<ValueId> {
         self.origins.get(&symbol).map(|(value, _)| *value)
     }
 
-    /// The symbols of a size that are no sizes of inputs.
+    /// Returns the symbols of a dim that are no input sizes.
     pub fn open<'s>(&'s self, dim: &Dim) -> impl Iterator<Item = Symbol> + 's {
         dim.symbols().into_iter().filter(|symbol| !self.inputs.contains(symbol))
     }
 
-    /// The way from a value to what it depends on: the value itself first.
+    /// Returns the path from a value to its dependency, the value itself first.
     pub fn chain(&self, value: ValueId) -> Vec<ValueId> {
         let mut chain = vec![value];
         let mut seen = FxHashSet::default();
@@ -82,7 +82,7 @@ impl Reaches {
         chain
     }
 
-    /// Whether a node computes with nothing but sizes.
+    /// Returns `true` if a node only computes with sizes.
     pub fn is_about_sizes(&self, node: &Node) -> bool {
         node.outputs().iter().flatten().map(|&value| self.get(value).kind).max() == Some(Kind::Sizes)
     }
@@ -105,7 +105,7 @@ impl Reaches {
         }
     }
 
-    // Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
+    // The verifier limits the nesting of graphs to 32, so the recursion is bounded.
     fn graph(&mut self, model: &Model, facts: &Facts, graph: GraphId) {
         for &value in model.graph(graph).initializers() {
             if matches!(model.value(value).definition(), Definition::Initializer(_)) {
@@ -155,13 +155,13 @@ impl Reaches {
         greatest
     }
 
-    /// What a result depends on, whose operands depend on `all`.
+    /// Returns the dependency of a result whose operands depend on `all`.
     fn of_result(&self, node: &Node, fact: &Fact, all: Reach) -> Reach {
         let via = node.inputs().iter().flatten().copied().next();
         let is_size = node.is("Shape") || node.is("Size");
         match &fact.content {
             Some(crate::ir::Content::Constant(Data::Tensor(_))) => Reach { kind: Kind::Constant, via: None },
-            // Numbers that are known as expressions depend on nothing but the symbols in them.
+            // Numbers with known expressions depend only on the symbols in them.
             Some(_) if fact.elements().is_some_and(|all| !all.contains(&Scalar::Unknown)) => {
                 self.of_dims(&integers(fact), all.via.or(via)).unwrap_or(all)
             }
@@ -170,7 +170,7 @@ impl Reaches {
         }
     }
 
-    /// What numbers depend on that are known as expressions: the symbols in them.
+    /// Returns the dependency of numbers with known expressions: that of their symbols.
     fn of_dims(&self, dims: &[Dim], via: Option<ValueId>) -> Option<Reach> {
         let mut reach = Reach { kind: Kind::Constant, via: None };
         for dim in dims {
@@ -179,7 +179,7 @@ impl Reaches {
             }
             for symbol in self.open(dim) {
                 let (value, is_element) = *self.origins.get(&symbol)?;
-                // A size is a size wherever it comes from; an element of an input is a value.
+                // A dim is a size whatever its origin; an element of an input is a value.
                 let kind = self.get(value).kind;
                 if is_element && kind > reach.kind {
                     reach = Reach { kind, via: Some(value) };
@@ -190,12 +190,12 @@ impl Reaches {
     }
 }
 
-/// Whether nobody says what a node computes: neither the program nor the model nor the user.
+/// Returns `true` if neither the program nor the model nor the user defines what a node computes.
 pub(super) fn is_unknown(model: &Model, node: &Node) -> bool {
     operator_of(model, node).is_none() && model.custom(node).is_none() && model.function_of(node).is_none()
 }
 
-/// The elements of a tensor that are known as expressions.
+/// Returns the elements of a tensor with known expressions.
 pub(super) fn integers(fact: &Fact) -> Vec<Dim> {
     let Some(crate::ir::Content::Elements(elements)) = &fact.content else { return Vec::new() };
     let dim = |element: &Scalar| match element {

@@ -1,7 +1,7 @@
-//! Folds again under suppositions, and keeps those under which more is done.
+//! Folds again under suppositions, and keeps those with an effect.
 //!
-//! First everything of one sort is supposed at once. Where that changes nothing, no part of it does, and one trial was enough. Where it does,
-//! what is supposed is made weaker as long as as much is done: what is told in the end is what was tried last, with what came of it.
+//! First, all suppositions of one sort are tried together. If they have no effect, no part of them has one, and one trial is enough. Otherwise, they
+//! are weakened as long as the effect is kept. A suggestion is the last trial, with its measured result.
 
 use std::collections::BTreeSet;
 
@@ -13,48 +13,48 @@ use crate::dim::{Meter, Symbol};
 use crate::ir::{Fact, Facts, Model, Type};
 use crate::passes::{Assumption, Options, is_always_empty};
 
-/// Trials end when they have taken this many times the work of folding. Work is counted, not timed, so that the same is told on every machine.
+/// Trials end at this multiple of the work of folding. Work is counted, not timed, so that every machine gives the same answer.
 const MOST_TIMES: u64 = 7;
 
-/// Something that could be known of the inputs, and what comes of it: the model was folded under it.
+/// A possible fact about the inputs, and the measured result of folding under it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Suggestion {
-    /// The flags that say it.
+    /// The flags for the command line.
     pub flags: String,
-    /// The same for [`Options::assumptions`](crate::Options::assumptions).
+    /// The assumptions for [`Options::assumptions`](crate::Options::assumptions).
     pub assumptions: Vec<Assumption>,
-    /// The runs that the result is for, as a condition: with others it may be wrong.
+    /// The condition on runs. For other runs, the folded model may be wrong.
     pub condition: String,
-    /// Nodes that are left under it.
+    /// The number of remaining nodes.
     pub nodes: usize,
-    /// Results with a size that the inputs' sizes do not tell.
+    /// The number of results with a size that the input sizes do not determine.
     pub open: usize,
-    /// Whether it makes a size a number.
+    /// `true` if it fixes a size to a number.
     pub(super) is_number: bool,
-    /// The nodes that are not left, by operator and first result.
+    /// The removed nodes, by operator and first result.
     pub(super) gone: BTreeSet<String>,
 }
 
-/// What is left of a model.
+/// The measure of a folded model.
 #[derive(Clone, Debug)]
 pub(super) struct Measure {
     pub nodes: usize,
-    /// Results that are tensors, or of unknown type.
+    /// The number of results that are tensors, or of unknown type.
     pub results: usize,
-    /// Of these, how many have a size that the inputs' sizes do not tell.
+    /// The number of these with a size that the input sizes do not determine.
     pub open: usize,
     /// The nodes, by operator and first result.
     left: FxHashSet<String>,
 }
 
-/// A node by operator and first result, which is how nodes of two results of folding are told to be the same.
+/// Returns the operator and the first result of a node. They identify a node across two folds.
 pub(super) fn key(model: &Model, node: &crate::ir::Node) -> String {
     let result = node.outputs().iter().flatten().next();
     format!("{} {}", node.operator(), result.map_or("", |&value| model.value(value).name.as_str()))
 }
 
-/// Nodes of a model, those of bodies included.
+/// Returns the number of nodes of a model, including subgraphs.
 pub(super) fn nodes_of(model: &Model) -> usize {
     model.graphs().filter(|&graph| model.is_live(graph)).map(|graph| model.graph(graph).node_count()).sum()
 }
@@ -96,29 +96,29 @@ impl Measure {
     }
 }
 
-/// Lower bounds are first tried this high: a question may hide behind another.
+/// The least value of the first lower bound that is tried: one question may hide another.
 const LEAST_LOW: i64 = 16;
-/// An upper bound that leaves less is none that anybody would give.
+/// The least upper bound that a user would plausibly give.
 const LEAST_HIGH: i64 = 32;
-/// An upper bound from here on hardly excludes inputs.
+/// The least upper bound that hardly excludes inputs.
 const WIDE: i64 = 4096;
-/// How often a lower bound is halved.
+/// The most halvings of a lower bound.
 const MOST_HALVES: usize = 5;
 
-/// Folds again, a limited number of times.
+/// Folds a model again a limited number of times.
 pub(super) struct Search<'f> {
     folded: &'f Folded<'f>,
     base: Measure,
     most: usize,
     made: usize,
-    /// How much work the trials were.
+    /// The work of all trials.
     work: u64,
-    /// Whether something was not tried because no trial was left.
+    /// `true` if a candidate was not tried because no trial remained.
     ended: bool,
     found: Vec<Suggestion>,
 }
 
-/// Suppositions with what came of them.
+/// Suppositions with their measured result.
 type Tried = (Vec<Supposition>, Measure);
 
 impl<'f> Search<'f> {
@@ -131,14 +131,14 @@ impl<'f> Search<'f> {
         &self.base
     }
 
-    /// How many trials were made, and whether there was more to try.
+    /// Returns the number of trials, and `true` if candidates remain untried.
     pub fn trials(&self) -> (usize, bool) {
         (self.made, self.ended)
     }
 
-    /// What was found, what saves most first.
+    /// Returns the suggestions, the most effective ones first.
     pub fn into_suggestions(mut self) -> Vec<Suggestion> {
-        // A number narrows more than a range, and is no suggestion where a range does as much.
+        // A number excludes more runs than a range. Drops numbers where a range does as much.
         let ranges: Vec<(usize, usize)> =
             self.found.iter().filter(|found| !found.is_number).map(|found| (found.nodes, found.open)).collect();
         self.found.retain(|found| {
@@ -148,7 +148,7 @@ impl<'f> Search<'f> {
         self.found
     }
 
-    /// Tries what could be known; of the sizes that are asked about by name more than of others.
+    /// Tries the candidates. With `names`, tries only suppositions about those sizes.
     pub fn all(&mut self, candidates: &Candidates, names: &[String]) {
         let scope = self.folded.outcome.facts.scope();
         let asked: Vec<&Size> = names.iter().filter_map(|name| candidates.size(scope, name)).collect();
@@ -162,7 +162,7 @@ impl<'f> Search<'f> {
         if asked.is_empty() {
             let labels = Some(&candidates.labels).filter(|labels| !labels.is_empty());
             sorts.extend(labels.map(|labels| vec![Supposition::Labels(labels.clone())]));
-            // Hardly any input exceeds a bound that keeps the sizes within the types that they are computed in.
+            // Hardly any input exceeds a bound that keeps sizes within the types they are computed in.
             sorts.push(candidates.sizes.iter().filter_map(|size| at_most(size, WIDE)).collect());
             sorts.push(of(&candidates.sizes.iter().collect::<Vec<_>>()));
             let relation = |text: &String| Supposition::Relation(text.clone());
@@ -175,18 +175,18 @@ impl<'f> Search<'f> {
         }
         self.sorts(sorts, candidates);
         if asked.is_empty() {
-            // What is left of the trials is for sizes that are numbers.
+            // Spends the remaining trials on fixed sizes.
             let others = candidates.sizes.iter().filter(|size| size.place.1 > 0).take(2);
             self.sorts(others.map(|size| vec![fixed(size)]).collect(), candidates);
         }
     }
 
-    /// Tries suppositions of several sorts, and then weaker ones of each that changes something.
+    /// Tries suppositions of several sorts, and weakens those with an effect.
     fn sorts(&mut self, sorts: Vec<Vec<Supposition>>, candidates: &Candidates) {
         for suppositions in sorts.into_iter().filter(|suppositions| !suppositions.is_empty()) {
             match self.measure(&suppositions) {
                 Some(measure) => self.settle((suppositions, measure), candidates),
-                // All of it at once may be impossible where one part alone is not.
+                // Suppositions may be impossible together, although one alone is possible.
                 None if !self.ended && suppositions.len() > 1 => {
                     for supposition in by_questions(&suppositions, candidates).into_iter().take(2) {
                         let alone = vec![supposition];
@@ -200,7 +200,7 @@ impl<'f> Search<'f> {
         }
     }
 
-    /// Keeps what changes something, as weak as it can be made.
+    /// Keeps suppositions with an effect, weakened as far as possible.
     fn settle(&mut self, tried: Tried, candidates: &Candidates) {
         if tried.1.is_better(&self.base) {
             let (suppositions, measure) = self.weakened(tried, candidates);
@@ -208,7 +208,7 @@ impl<'f> Search<'f> {
         }
     }
 
-    /// What is left if these suppositions hold; nothing if they cannot, or no trial is left.
+    /// Returns the measure under these suppositions; `None` if they are impossible or no trial remains.
     fn measure(&mut self, suppositions: &[Supposition]) -> Option<Measure> {
         let left = self.folded.work.saturating_mul(MOST_TIMES).saturating_sub(self.work);
         if self.made >= self.most || left == 0 {
@@ -216,7 +216,7 @@ impl<'f> Search<'f> {
             return None;
         }
         let options = self.under(suppositions);
-        // What cannot be supposed is told before anything is folded, and is no trial.
+        // Impossible suppositions fail before folding, and are no trial.
         let meter = Meter::limited(left);
         let tried = folded_under(self.folded.original, &options, self.folded.bytes, &meter);
         self.work = self.work.saturating_add(meter.done());
@@ -226,7 +226,7 @@ impl<'f> Search<'f> {
         }
         let (model, outcome) = tried?;
         self.made += 1;
-        // No run gives a result with elements.
+        // Under these suppositions, every run returns empty results.
         let (original, known) = (self.folded.model, &self.folded.outcome.facts);
         if is_always_empty(&model, &outcome.facts) && !is_always_empty(original, known) {
             return None;
@@ -250,11 +250,11 @@ impl<'f> Search<'f> {
         }
     }
 
-    /// The weakest suppositions found under which as much is done.
+    /// Returns the weakest suppositions found with the same effect.
     fn weakened(&mut self, mut tried: Tried, candidates: &Candidates) -> Tried {
         self.weaken(&mut tried, |suppositions| changed(suppositions, |range| range.multiple = None));
         self.weaken(&mut tried, |suppositions| changed(suppositions, |range| range.low = None));
-        // One size alone, those first of which most was asked.
+        // Tries one size alone, those with the most open questions first.
         let alone = if tried.0.len() > 1 { by_questions(&tried.0, candidates) } else { Vec::new() };
         let is_one = alone.into_iter().take(2).any(|supposition| self.weaken(&mut tried, |_| Some(vec![supposition])));
         if !is_one && tried.0.len() > 2 {
@@ -269,7 +269,7 @@ impl<'f> Search<'f> {
         for step in 0..3 {
             self.weaken(&mut tried, |suppositions| {
                 changed_of(suppositions, candidates, |range, size| {
-                    // The weakest bound first, and then the next.
+                    // Tries the weakest bound first, then the next one.
                     let higher = |high: i64| size.highs.range(high.saturating_add(1)..);
                     let above = |high: i64| if step == 0 { higher(high).next_back() } else { higher(high).next() };
                     let above = |high: i64| above(high).copied();
@@ -287,7 +287,7 @@ impl<'f> Search<'f> {
         tried
     }
 
-    /// Halves the way down to the least lower bounds under which as much is done: all of them together.
+    /// Bisects for the least lower bounds with the same effect, all of them together.
     fn lower(&mut self, tried: &mut Tried) {
         let lows = |suppositions: &[Supposition]| {
             let low = |supposition: &Supposition| match supposition {
@@ -309,7 +309,7 @@ impl<'f> Search<'f> {
         }
     }
 
-    /// Tries weaker suppositions, and takes them if as much is done.
+    /// Tries weaker suppositions, and keeps them if they have the same effect.
     fn weaken(&mut self, tried: &mut Tried, weaker: impl FnOnce(&[Supposition]) -> Option<Vec<Supposition>>) -> bool {
         let Some(suppositions) =
             weaker(&tried.0).filter(|suppositions| !suppositions.is_empty() && *suppositions != tried.0)
@@ -326,7 +326,7 @@ impl<'f> Search<'f> {
     }
 }
 
-/// Suppositions, those first about whose size most questions are open.
+/// Sorts suppositions by the number of open questions about their sizes, descending.
 fn by_questions(suppositions: &[Supposition], candidates: &Candidates) -> Vec<Supposition> {
     let asked = |supposition: &Supposition| match supposition {
         Supposition::Range(name, _) => {
@@ -340,7 +340,7 @@ fn by_questions(suppositions: &[Supposition], candidates: &Candidates) -> Vec<Su
     suppositions
 }
 
-/// All that could be known of sizes from below, and by division.
+/// Returns the strongest lower bound and multiple of each size.
 fn ranges<'s>(sizes: impl Iterator<Item = &'s Size>) -> Vec<Supposition> {
     let of = |size: &Size| {
         let multiple = Some(size.multiple).filter(|multiple| *multiple > 1);
@@ -350,19 +350,19 @@ fn ranges<'s>(sizes: impl Iterator<Item = &'s Size>) -> Vec<Supposition> {
     sizes.filter_map(of).collect()
 }
 
-/// The smallest candidate for an upper bound of a size, from `least` on.
+/// Returns the smallest candidate for an upper bound of a size, from `least` on.
 fn at_most(size: &Size, least: i64) -> Option<Supposition> {
     let high = Some(size.highs.range(least..).next().copied()?);
     Some(Supposition::Range(size.name.clone(), Range { low: None, high, multiple: None }))
 }
 
-/// A size that is a number: 1 for the first dim of an input, which usually counts samples, and a common one for others.
+/// Fixes a size: to 1 for the first dim of an input, usually the batch, and to a common size for others.
 fn fixed(size: &Size) -> Supposition {
     let number = if size.place.1 == 0 { 1 } else { 64 };
     Supposition::Size(size.name.clone(), number)
 }
 
-/// Suppositions with ranges that are changed by what is known of their sizes.
+/// Changes the ranges of suppositions by the candidates for their sizes.
 fn changed_of(
     suppositions: &[Supposition],
     candidates: &Candidates,
@@ -381,7 +381,7 @@ fn changed_of(
     Some(other.collect())
 }
 
-/// Suppositions with changed ranges; those of which nothing is left go. Nothing if nothing changed.
+/// Changes the ranges of suppositions, and drops empty ones. Returns `None` if nothing changes.
 fn changed(suppositions: &[Supposition], change: impl Fn(&mut Range)) -> Option<Vec<Supposition>> {
     let other: Vec<Supposition> = suppositions
         .iter()

@@ -1,4 +1,4 @@
-//! Where the sizes come from that the inputs' sizes do not tell.
+//! Finds the origin of sizes that the input sizes do not determine.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,23 +8,23 @@ use crate::dim::{Dim, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, Type, ValueId};
 use crate::tensor::DType;
 
-/// A size that the inputs' sizes do not tell, or a tensor of which not even the number of axes is known.
+/// A size that the input sizes do not determine, or a tensor of unknown rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenSize {
-    /// What it is called in the result; nothing if it is the number of axes that is not known.
+    /// The name in the result; `None` for an unknown rank.
     pub name: Option<String>,
-    /// The first value that has it.
+    /// The first value with the size.
     pub tensor: String,
-    /// How many results of nodes have it in their shapes.
+    /// The number of node results with the size in their shapes.
     pub tensors: usize,
-    /// Where it comes from, in a sentence without its end.
+    /// The origin, as a sentence without its end.
     pub reason: String,
-    /// The way from there to an input or an operator.
+    /// The path from the origin to an input or an operator.
     pub chain: Vec<String>,
 }
 
-/// The sizes that the inputs' sizes do not tell, those first that most results have.
+/// Returns the sizes that the input sizes do not determine, the most frequent ones first.
 pub(super) fn open_sizes(model: &Model, facts: &Facts, reaches: &Reaches) -> Vec<OpenSize> {
     let view = View { model, facts, reaches };
     let mut symbols: FxHashMap<Symbol, usize> = FxHashMap::default();
@@ -56,7 +56,7 @@ pub(super) fn open_sizes(model: &Model, facts: &Facts, reaches: &Reaches) -> Vec
 }
 
 impl View<'_> {
-    /// What is said of one size.
+    /// Explains one size.
     pub fn open_size(&self, symbol: Symbol, tensors: usize) -> OpenSize {
         if let (name @ Some(_), Some(limit)) = (self.computed(symbol), self.limit(symbol)) {
             let reason = format!("{limit}, and no assumption can exclude this");
@@ -85,7 +85,7 @@ impl View<'_> {
             && matches!(fact.and_then(|fact| fact.ty.as_ref()), None | Some(Type::Tensor(_)))
     }
 
-    /// The value of unknown shape that the shape of `value` is not known because of.
+    /// Returns the value of unknown shape that causes the unknown shape of `value`.
     fn first_shapeless(&self, value: ValueId) -> ValueId {
         let (mut at, mut seen) = (value, FxHashSet::default());
         while seen.insert(at) {
@@ -126,7 +126,7 @@ impl View<'_> {
         }
     }
 
-    /// Why a node's result has a size that is not known, and the operand that it depends on.
+    /// Explains an unknown size of a node's result, and returns the operand that it depends on.
     fn at_node(&self, id: NodeId, size: Option<&Dim>) -> (String, Option<ValueId>) {
         let described = self.model.describe(id);
         let Some(node) = self.model.node(id) else { return (described, None) };
@@ -139,7 +139,7 @@ impl View<'_> {
                 format!("{described}: its subgraphs return different sizes, or the number of iterations is unknown");
             return (reason, self.most(node));
         }
-        // Operands that say sizes are integers, and come behind what they are said of or are the only ones.
+        // Operands that determine sizes are integers, and follow the data or are the only operands.
         let says = |&(slot, value): &(usize, ValueId)| {
             (slot > 0 || node.inputs().len() == 1 || node.is("Range"))
                 && self.is_integer(value)
@@ -184,14 +184,14 @@ impl View<'_> {
         matches!(dtype, Some(DType::Int64 | DType::Int32 | DType::Bool))
     }
 
-    /// The operand that a size most likely depends on: of those that depend on most, an integer one.
+    /// Returns the operand that a size most likely depends on: of those with the greatest dependency, an integer one.
     fn most(&self, node: &Node) -> Option<ValueId> {
         let operands = node.inputs().iter().flatten().copied();
         operands.rev().max_by_key(|&value| (self.reaches.get(value).kind, self.is_integer(value)))
     }
 
-    /// Two sizes of operands on the axis of the result, counted from the last one, that would have to be equal: of operands that broadcast, or
-    /// that have as many axes as the result.
+    /// Returns two different dims of operands on the axis of the result, counted from the last axis, that must be equal. Considers operands that
+    /// broadcast, or that have the rank of the result.
     fn unequal(&self, node: &Node, size: Option<&Dim>) -> Option<(Dim, Dim)> {
         let size = size?;
         let shape = |value: ValueId| self.facts.get(value).and_then(Fact::shape);

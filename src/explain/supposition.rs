@@ -1,4 +1,4 @@
-//! What could be known of the inputs: suppositions, and which of them the prover's open questions are about.
+//! Suppositions about the inputs, and the prover's open questions that each could decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,16 +7,16 @@ use crate::ir::{DeclaredType, Fact, Facts, Model};
 use crate::ops::slice_cuts;
 use crate::passes::{Assumption, relations_in_labels};
 
-/// Open questions that are looked at.
+/// The most open questions that are considered.
 const MOST_DOUBTS: usize = 400;
-/// A supposition that asks for more is none that anybody would give.
+/// The largest lower bound that a user would plausibly give.
 const LARGEST_BOUND: i64 = 512;
-/// Multiples that models of images and streams ask for.
+/// The largest multiple of a size, as models of images and streams need it.
 const LARGEST_MULTIPLE: i64 = 64;
-/// Relations between sizes that are tried.
+/// The most relations between sizes that are tried.
 const MOST_RELATIONS: usize = 6;
 
-/// What is said of one size.
+/// The bounds of one size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub low: Option<i64>,
@@ -24,21 +24,21 @@ pub(super) struct Range {
     pub multiple: Option<i64>,
 }
 
-/// Something that could be known of the inputs.
+/// A possible fact about the inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Supposition {
-    /// A size, by the words of `--dim`, and what is said of it.
+    /// The range of a size, by its name in `--dim`.
     Range(String, Range),
-    /// A size that is a number.
+    /// A fixed size.
     Size(String, i64),
     /// A relation between sizes.
     Relation(String),
-    /// That labels of inputs are the expressions they read as, in relations.
+    /// The reading of input labels as expressions, as relations.
     Labels(Vec<String>),
 }
 
 impl Supposition {
-    /// As the library takes it.
+    /// Returns the assumptions for the library.
     pub fn assumptions(&self) -> Vec<Assumption> {
         match self {
             Supposition::Range(name, range) => vec![Assumption::Dim(format!("{name}={}", range.text()))],
@@ -48,7 +48,7 @@ impl Supposition {
         }
     }
 
-    /// As the command line takes it.
+    /// Returns the flag for the command line.
     pub fn flag(&self) -> String {
         match self {
             Supposition::Range(name, range) => format!("--dim {}", shell_word(&format!("{name}={}", range.text()))),
@@ -58,7 +58,7 @@ impl Supposition {
         }
     }
 
-    /// What it says, as a condition on runs.
+    /// Describes the condition on runs.
     pub fn condition(&self) -> String {
         match self {
             Supposition::Size(name, size) => format!("{name} is {size}"),
@@ -104,38 +104,38 @@ pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// A size of the inputs, and what could be known of it.
+/// A symbolic dim of the inputs, and the candidates for its bounds.
 #[derive(Clone, Debug)]
 pub(super) struct Size {
     pub symbol: Symbol,
-    /// What `--dim` calls it.
+    /// The name in `--dim`.
     pub name: String,
-    /// Where it stands first: the input and the axis.
+    /// The first input and axis with the dim.
     pub place: (String, usize),
-    /// How many open questions are about it.
+    /// The number of open questions about the dim.
     pub asked: usize,
-    /// Lower bounds that settle open questions.
+    /// Lower bounds that decide open questions.
     pub lows: BTreeSet<i64>,
-    /// Upper bounds likewise.
+    /// Upper bounds that decide open questions.
     pub highs: BTreeSet<i64>,
-    /// The number that it is divided by, all in all; 1 if by none.
+    /// The least common multiple of its divisors; 1 without any.
     pub multiple: i64,
 }
 
-/// What could be known of the inputs.
+/// The candidates for suppositions about the inputs.
 pub(super) struct Candidates {
     pub sizes: Vec<Size>,
-    /// Relations between sizes, those first that were asked about most often.
+    /// Relations between sizes, in the order of the questions.
     pub relations: Vec<String>,
-    /// Sizes that may be the same.
+    /// Sizes that may be equal.
     pub equalities: Vec<String>,
-    /// Labels of inputs that read as expressions, as relations.
+    /// Labels of inputs that parse as expressions, as relations.
     pub labels: Vec<String>,
 }
 
 impl Candidates {
-    /// The suppositions that could settle what is open after `model` was made from `original`. Each expression in `open` must be at
-    /// least 0 so that a rule fires at a remaining node.
+    /// Collects the suppositions that could decide the open questions of folding `original` to `model`. Each expression in `open` must be at least 0
+    /// so that a rule fires at a remaining node.
     pub fn new(original: &Model, model: &Model, facts: &Facts, open: Vec<Dim>) -> Self {
         let mut candidates = Candidates {
             sizes: sizes_of(original, facts),
@@ -150,18 +150,18 @@ impl Candidates {
         doubts.extend(scope.doubts().into_iter().take(MOST_DOUBTS).map(|(slack, _)| slack));
         for slack in &doubts {
             candidates.note(scope, slack, true);
-            // A question about several sizes may come down to one about one of them: which member of a maximum is the largest.
+            // A question about several sizes may reduce to one about a single size: which member of a maximum is the largest.
             comparisons(slack).iter().for_each(|difference| candidates.note(scope, difference, false));
         }
         candidates
     }
 
-    /// The size of this name or, for whoever has only the symbol's name, that.
+    /// Returns the size with this `--dim` name or symbol name.
     pub fn size(&self, scope: &Scope, name: &str) -> Option<&Size> {
         self.sizes.iter().find(|size| size.name == name || &*scope.name(size.symbol) == name)
     }
 
-    /// What sizes are divided by: of a nested division the product.
+    /// Collects the divisors of sizes; for a nested division, the product.
     fn multiples(&mut self, model: &Model, facts: &Facts, more: &[Dim]) {
         let values = model.graph(model.main()).nodes().filter_map(|id| model.node(id));
         let facts = values.flat_map(|node| node.outputs().iter().flatten()).filter_map(|&value| facts.get(value));
@@ -186,7 +186,7 @@ impl Candidates {
         }
     }
 
-    /// Takes down what would settle whether `slack` is at least 0: of one size, and if `relates` of several.
+    /// Records bounds that could decide whether `slack` is at least 0: of one size, and with `relates` of several.
     fn note(&mut self, scope: &Scope, slack: &Dim, relates: bool) {
         let symbols: Vec<Symbol> = slack.symbols().into_iter().collect();
         let known: Vec<usize> =
@@ -214,7 +214,7 @@ impl Candidates {
         }
     }
 
-    /// Only sizes with names of their own can stand in a relation.
+    /// Records a relation. Only sizes with declared names can occur in one.
     fn relation(&mut self, scope: &Scope, slack: &Dim) {
         let is_named = |symbol: Symbol| {
             let size = self.sizes.iter().find(|size| size.symbol == symbol);
@@ -237,7 +237,7 @@ impl Candidates {
                 }
             }
         }
-        // What holds only where sizes are nearly nothing is no supposition that anybody would give.
+        // No user would suppose a relation that only holds for tiny sizes.
         let holds = |even: i64, odd: i64| {
             let value = |symbol: Symbol| symbols.iter().position(|other| *other == symbol);
             slack
@@ -254,7 +254,7 @@ impl Candidates {
     }
 }
 
-/// Where what a Slice leaves out would have to be nothing, so that it takes all.
+/// Returns the differences that must be at least 0 so that a Slice selects the whole axis.
 fn remains(model: &Model, facts: &Facts) -> Vec<Dim> {
     let mut found = Vec::new();
     for id in model.graph(model.main()).nodes().filter(|&id| model.node(id).is_some_and(|node| node.is("Slice"))) {
@@ -269,7 +269,7 @@ fn remains(model: &Model, facts: &Facts) -> Vec<Dim> {
     found
 }
 
-/// The sizes of the inputs that are symbols.
+/// Returns the symbolic dims of the inputs.
 fn sizes_of(original: &Model, facts: &Facts) -> Vec<Size> {
     let mut sizes: Vec<Size> = Vec::new();
     for &value in original.graph(original.main()).inputs() {
@@ -289,20 +289,20 @@ fn sizes_of(original: &Model, facts: &Facts) -> Vec<Size> {
     sizes
 }
 
-/// The same from where on for the negated expression.
+/// Returns the lower threshold of the negated expression.
 fn slack_below(slack: &Dim, symbol: Symbol, multiple: i64) -> Option<i64> {
     let negated = |value: i64| slack.evaluate(&|other| (other == symbol).then_some(value))?.checked_neg();
     thresholds_of(&negated, multiple).0
 }
 
-/// From where on, and up to where, an expression in one symbol is at least 0 at multiples of `multiple`, if it is not so everywhere. Numbers
-/// are tried; what they tell is a candidate and no proof.
+/// Returns the lower and upper thresholds from and up to which an expression in one symbol is at least 0, at multiples of `multiple`. Samples
+/// numbers: a threshold is a candidate, not a proof.
 pub(super) fn thresholds(slack: &Dim, symbol: Symbol, multiple: i64) -> (Option<i64>, Option<i64>) {
     thresholds_of(&|value| slack.evaluate(&|other| (other == symbol).then_some(value)), multiple)
 }
 
 fn thresholds_of(value_at: &dyn Fn(i64) -> Option<i64>, multiple: i64) -> (Option<i64>, Option<i64>) {
-    // The last ones are primes, so that nothing holds at all of them that needs a multiple.
+    // The last ones are primes, so that no expression that needs a multiple holds at all of them.
     const SOME: [i64; 20] = [
         40,
         48,
@@ -327,7 +327,7 @@ fn thresholds_of(value_at: &dyn Fn(i64) -> Option<i64>, multiple: i64) -> (Optio
     ];
     let holds = |value: i64| Some(value_at(value.checked_mul(multiple)?)? >= 0);
     let samples: Vec<i64> = (0..=34).chain(SOME).collect();
-    // Beyond some size the expression exceeds 64 bits.
+    // Beyond some size, the expression exceeds 64 bits.
     let held: Vec<bool> = samples.iter().map_while(|&value| holds(value)).collect();
     let between = |at: usize, rises: bool| {
         let (mut from, mut to) = (*samples.get(at)?, *samples.get(at.checked_add(1)?)?);
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(found("1000 - 3*s", 1), (None, Some(333)));
         assert_eq!(found("floor((s - 22)/4)", 8), (Some(24), None));
         assert_eq!(found("s", 1), (None, None));
-        // Only for multiples: there is no bound from which on it holds for all, and below the first that breaks it there is only 0.
+        // The expression holds only for multiples of 2, so it has no lower bound, and its upper bound is 0.
         assert_eq!(found("2*floor(s/2) - s", 1), (None, Some(0)));
         assert_eq!(found("2*floor(s/2) - s", 2), (None, None));
     }

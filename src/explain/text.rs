@@ -1,15 +1,15 @@
-//! The explanation as text: what could go first, then what stays and why.
+//! Prints the explanation: first the assumptions that remove more nodes, then the remaining nodes with reasons.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
 
-/// Nodes that are shown of each sort.
+/// The most nodes that are shown of each kind.
 const SHOWN: usize = 4;
 
 impl Suggestion {
-    /// What it does, on one line.
+    /// Describes the effect on one line.
     pub(super) fn told(&self, of: &Explanation) -> String {
         let mut told = format!("{}: {} -> {} nodes", self.flags, of.nodes.1, self.nodes);
         if self.open != of.tensors.1 {
@@ -20,7 +20,7 @@ impl Suggestion {
 }
 
 impl Explanation {
-    /// The most important in one line: how much stays that only computes sizes, and what was found to help most.
+    /// Returns a one-line summary: the remaining nodes by kind, and the most effective suggestion.
     pub fn headline(&self) -> String {
         let (before, after) = self.nodes;
         let of = |kind: CauseKind| self.causes.iter().filter(|cause| cause.kind == kind).count();
@@ -87,7 +87,7 @@ impl Explanation {
                 operators.iter().take(8).map(|(name, count)| format!("{count} {name}")).collect();
             list.extend((more > 0).then(|| format!("{more} other operators")));
             writeln!(f, "\n{}: {} nodes ({})", kind.title(), causes.len(), list.join(", "))?;
-            // What the model is for needs no reason for each node.
+            // Nodes that compute with input values need no reason each.
             if kind == CauseKind::Values {
                 continue;
             }

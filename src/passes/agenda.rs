@@ -1,57 +1,55 @@
-//! Which nodes the rules need not look at again.
+//! The worklist: tracks the nodes that the rules need not visit again.
 //!
-//! A rule is a pure function of what it reads: the model, the facts, and what is known of the symbols. So a node at which every rule has
-//! declined is *settled* until something changes that was read meanwhile. What they read is not listed by hand: the model and the facts
-//! note it (`ir::Watch`), and note what changes. More knowledge of a symbol may decide any question, so it unsettles every node, unless
-//! the symbol was made after the last question.
+//! A rule is a pure function of its reads: the model, the facts, and the knowledge of symbols. A node at which every rule declines is *settled* until
+//! one of the parts read there changes. The model and the facts record reads and changes (`ir::Watch`); no rule lists them. More knowledge of a
+//! symbol may decide any question, so it unsettles every node, unless the symbol is newer than the last question.
 //!
-//! Sweeps pass over settled nodes and look at all others in an order to compute in, so the edits made, and their order, are those that
-//! sweeps over all nodes would make.
+//! Sweeps skip settled nodes and visit all others in topological order. The edits and their order are those of sweeps over all nodes.
 
 use crate::ir::{Facts, Model, NodeId, Part};
 use crate::rewrite::LATE_RULES;
 
-/// How many stages of rules there are.
+/// The number of stages of rules.
 const STAGES: usize = 1 + LATE_RULES.len();
 
-/// The nodes that are settled, and what that rests on.
+/// The settled nodes, and the parts that they depend on.
 #[derive(Default)]
 pub struct Agenda {
-    /// By stage and node, whether every rule of the stage has declined there since something it read has changed.
+    /// By stage and node: `true` if every rule of the stage has declined since the parts it read changed.
     settled: [Vec<bool>; STAGES],
-    /// Who read each part, as the place of the first of its readers in `readers`.
+    /// The head of each part's list of readers: an index into `readers`.
     first: Firsts,
-    /// For each reader, the stage, the node, and the place of the next reader of the same part.
+    /// The stage and the node of each reader, and the index of the next reader of the same part.
     readers: Readers,
-    /// How many symbols there were when rules were last asked.
+    /// The number of symbols when a rule last ran.
     symbols: usize,
-    /// How much had been learned of symbols when changes were last noted.
+    /// The amount of knowledge of symbols when changes were last recorded.
     learned: usize,
-    /// What has changed in the model since [`Agenda::take_changed`].
+    /// The changed parts of the model since [`Agenda::take_changed`].
     changed: Vec<Part>,
-    /// Whether that is all that has changed.
+    /// `true` if `changed` is complete.
     is_told: bool,
 }
 
 #[derive(Clone, Copy)]
 struct Reader {
-    /// The node, and above it the stage.
+    /// The node, with the stage in the upper bits.
     who: u32,
     next: u32,
 }
 
-/// How many bits of a reader are the stage.
+/// The number of bits for the stage of a reader.
 const STAGE_BITS: u32 = 3;
 const NODE_BITS: u32 = u32::BITS - STAGE_BITS;
 const _: () = assert!(STAGES <= 1 << STAGE_BITS);
 
-/// All readers, in pieces of one length: there are dozens for each node, too many to move whenever there is room for no more.
+/// All readers, in chunks of equal length. There are dozens for each node, too many to move whenever the table grows.
 #[derive(Default)]
 struct Readers {
     pieces: Vec<Vec<Reader>>,
 }
 
-/// How many readers a piece has.
+/// The number of readers in a chunk.
 const PIECE: usize = 1 << 12;
 
 impl Readers {
@@ -86,7 +84,7 @@ struct Firsts {
 }
 
 impl Firsts {
-    /// That of a part, if it is one that can be told apart.
+    /// Returns the number of a part; `None` for [`Part::Everything`].
     fn of(&mut self, part: Part) -> Option<&mut u32> {
         Some(match part {
             Part::Node(node) => slot(&mut self.nodes, node.index(), NOBODY),
@@ -104,29 +102,29 @@ impl Firsts {
     }
 }
 
-/// No reader.
+/// The end of a list of readers.
 const NOBODY: u32 = u32::MAX;
 
 impl Agenda {
-    /// From now on the model and the facts note what changes.
+    /// Makes the model and the facts record changes from now on.
     pub fn begin(&mut self, model: &mut Model, facts: &mut Facts) {
         model.watch_mut().note_changes(true);
         facts.watch_mut().note_changes(true);
     }
 
-    /// Ends what [`Agenda::begin`] began.
+    /// Stops the recording that [`Agenda::begin`] started.
     pub fn end(&mut self, model: &mut Model, facts: &mut Facts) {
         model.watch_mut().note_changes(false);
         facts.watch_mut().note_changes(false);
     }
 
-    /// Whether no rule of the stage has anything to say about a node.
+    /// Returns `true` if every rule of the stage declines at a node.
     pub fn is_settled(&self, stage: usize, node: NodeId) -> bool {
         let settled = self.settled.get(stage).and_then(|settled| settled.get(node.index()));
         settled.copied().unwrap_or(false)
     }
 
-    /// Takes note of what has changed.
+    /// Unsettles the nodes that recorded changes affect.
     pub fn catch_up(&mut self, model: &mut Model, facts: &mut Facts) {
         let scope = facts.scope();
         if scope.has_learned_since(self.learned, self.symbols) {
@@ -142,39 +140,39 @@ impl Agenda {
         facts.watch_mut().make_room(0, model.value_count(), 0);
     }
 
-    /// The nodes and values that have changed since this was asked last; `None` if anything may have.
+    /// Returns the changed parts since the last call; `None` if any part may have changed.
     pub fn take_changed(&mut self) -> Option<Vec<Part>> {
         let changed = std::mem::take(&mut self.changed);
         std::mem::replace(&mut self.is_told, true).then_some(changed).filter(|parts| !parts.contains(&Part::Everything))
     }
 
-    /// Begins to listen to what is read, to settle a node.
+    /// Starts to record reads, to settle a node.
     pub fn listen(&self, model: &Model, facts: &Facts) {
         model.watch().take_read(|_| {});
         facts.watch().take_read(|_| {});
         self.resume(model, facts);
     }
 
-    /// Listens no more.
+    /// Stops recording reads.
     pub fn pause(&self, model: &Model, facts: &Facts) {
         model.watch().note_reads(false);
         facts.watch().note_reads(false);
     }
 
-    /// Listens again.
+    /// Resumes recording reads.
     pub fn resume(&self, model: &Model, facts: &Facts) {
         model.watch().note_reads(true);
         facts.watch().note_reads(true);
     }
 
-    /// Settles a node of which rules ask nothing.
+    /// Settles a node at which no rule applies.
     pub fn settle(&mut self, stage: usize, node: NodeId) {
         if let Some(settled) = self.settled.get_mut(stage) {
             *slot(settled, node.index(), false) = true;
         }
     }
 
-    /// Settles a node until something changes that was read since the agenda began to listen.
+    /// Settles a node until one of the parts changes that were read since [`Agenda::listen`].
     pub fn settle_by_reads(&mut self, stage: usize, node: NodeId, model: &Model, facts: &Facts) {
         self.symbols = facts.scope().symbol_count();
         let mut is_all = false;
@@ -185,7 +183,7 @@ impl Agenda {
         }
     }
 
-    /// Notes who read a part. Returns whether the part is one that can be told apart.
+    /// Records a reader of a part. Returns `false` if the part or the reader cannot be recorded.
     fn add_reader(&mut self, part: Part, stage: usize, node: NodeId) -> bool {
         let (Ok(reader), Ok(stage), Ok(place)) =
             (u32::try_from(node.index()), u32::try_from(stage), u32::try_from(self.readers.len()))
@@ -197,7 +195,7 @@ impl Agenda {
         }
         let who = stage << NODE_BITS | reader;
         let Some(first) = self.first.of(part) else { return false };
-        // One part is read many times while the rules look at one node, and mostly not by others in between.
+        // The rules read one part many times at one node, and mostly without readers in between.
         if self.readers.get(*first).is_some_and(|known| known.who == who) {
             return true;
         }
@@ -206,7 +204,7 @@ impl Agenda {
         true
     }
 
-    /// Unsettles every node whose rules read a part that has changed.
+    /// Unsettles every node whose rules read a changed part.
     fn unsettle(&mut self, part: Part) {
         let Some(first) = self.first.of(part) else { return self.unsettle_all() };
         let mut next = std::mem::replace(first, NOBODY);
@@ -227,7 +225,7 @@ impl Agenda {
     }
 }
 
-/// The element of a table at a place, which is filled up to there.
+/// Returns a mutable element of a table, which grows up to its index.
 fn slot<T: Copy>(table: &mut Vec<T>, place: usize, fill: T) -> &mut T {
     if place >= table.len() {
         table.resize(place + 1, fill);
@@ -261,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Settles a model, asks every rule at every node once more, and answers with the last edit that is then made.
+    /// Settles a model, runs every rule at every node once more, and returns the last edit of that.
     fn left_over(model: &mut Model, options: &Options) -> Option<String> {
         let mut walk = Walk::new(Rc::new(Scope::new()), options.slice_rule, Budget::default());
         let mut run = Run::new(options, EditCounter::new(usize::MAX, true), 0);
@@ -297,7 +295,7 @@ mod tests {
         let [abs, neg, relu] = nodes[..] else { panic!("three nodes") };
         let mut agenda = Agenda::default();
         agenda.begin(&mut model, &mut facts);
-        // The first looks at its reader, the second at itself, the last at itself and at everything.
+        // The first reads its consumer, the second itself, the last itself and everything.
         for (node, looks_at) in [(abs, neg), (neg, neg), (relu, relu)] {
             agenda.listen(&model, &facts);
             let _ = model.node(looks_at);
@@ -315,7 +313,7 @@ mod tests {
         model.set_input(neg, 0, Some(x));
         agenda.catch_up(&mut model, &mut facts);
         assert!(!agenda.is_settled(0, abs) && !agenda.is_settled(0, neg));
-        // What is learned of a symbol that was there at the last question may decide anything.
+        // Knowledge of a symbol that existed at the last question may decide anything.
         let symbol = facts.scope().named("n");
         for learn in [false, true] {
             agenda.listen(&model, &facts);

@@ -1,17 +1,17 @@
 //! Writes the type of each value into the model.
 //!
-//! Graph outputs keep the dims that their contract keeps (`contract`). Every other size is the first of these that exists. A whole size
-//! has the text of an input or output with this size:
-//! 0. the text of an earlier run of this program, if it is an expression in the symbols of the inputs, no trial shows it to be false, and
-//!    the proved size is longer;
-//! 1. what is proved, if it is a number or an expression in the symbols of the inputs;
-//! 2. what follows from the file's claims, if that is such a number or expression;
-//! 3. what is proved, in names that the author gave;
-//! 4. what follows from claims, in names that somebody gave;
-//! 5. the claim itself, unless it is proved false;
-//! 6. what is proved, with symbols that this program named.
+//! Graph outputs keep the dims that their contract keeps (`contract`). Every other dim is the first of these that exists. A dim that equals one of an
+//! input or output gets its text:
 //!
-//! The types of the main graph's inputs are never touched, but for a name where they say nothing of a size.
+//! 0. the text of an earlier run of this program, if it is an expression in input symbols, no trial refutes it, and the proved size is longer;
+//! 1. the proved size, if it is a number or an expression in input symbols;
+//! 2. the size that follows from the file's claims, if it is such a number or expression;
+//! 3. the proved size, in names of the author;
+//! 4. the size that follows from claims, in names of the file;
+//! 5. the claim itself, unless it is proved false;
+//! 6. the proved size, with symbols that this program named.
+//!
+//! The types of the main graph's inputs are kept, except that dims without a claim get a name.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -31,11 +31,10 @@ use super::spelling::{Spelling, shorter};
 use super::untouched;
 use super::untouched::readers_of;
 
-/// Writes the type of every node result and graph output of the main graph and its subgraphs, and corrects the declared types of inputs
-/// of bodies and of initializers. Returns a note for each type that is written although part of it is only claimed, and for each name
-/// that stands for a long expression. What earlier runs say to have learned of the sizes, in the scope `more`, lets a shorter expression stay that
-/// the file has already, and does nothing else: anybody may have written it. Nothing is stated of what the nodes that are `broken`, which cannot
-/// work or call a function that cannot, are computed from.
+/// Writes the type of every node result and graph output of the main graph and its subgraphs. Corrects the declared types of subgraph inputs and
+/// initializers. Returns a note for each type that partly rests on claims, and for each name that replaces a long expression.
+/// The scope `more` has the sizes that earlier runs recorded. It only lets a shorter expression of the file be kept, because anyone may have written
+/// it. No shape is added to values that `broken` nodes are computed from: nodes that are invalid, or that call an invalid function.
 pub fn annotate(
     model: &mut Model,
     (proved, more): (&Facts, Option<&Scope>),
@@ -50,9 +49,9 @@ pub fn annotate(
     let mut unstated = without_trips(model, proved);
     unstated.extend(of_unlike_branches(model, proved));
     unstated.extend(of_misread_size(model, proved));
-    // A model with a node that cannot work may load in a runtime because that does not know the shapes the node refuses.
+    // A model with an invalid node may load in a runtime that does not know the shapes which make the node invalid.
     let held = untouched::computed_from(model, broken);
-    // What it puts in the place of a call may read the call's own results.
+    // The nodes that a runtime inlines for a call may read the call's results.
     let calls = broken.iter().filter_map(|&id| model.node(id)).filter(|node| model.function_of(node).is_some());
     unstated.extend(calls.flat_map(|node| node.outputs().iter().flatten()));
     unstated.extend(&held);
@@ -81,7 +80,7 @@ pub fn annotate(
             let is_contested = believed.contested.contains(&value) && !is_given;
             let said = place.declared.as_ref().filter(|_| is_contested).map(without_shape);
             let declared = said.as_ref().or(place.declared.as_ref());
-            // Nor may it load any more where a false shape is mended that hides what the node refuses.
+            // A corrected shape may also prevent loading, if the false shape hid the fault of the node.
             if held.contains(&value) && declared.is_some_and(|declared| declared.shape().is_some()) {
                 continue;
             }
@@ -115,7 +114,7 @@ pub fn annotate(
     told
 }
 
-/// Gives each size of the main graph's inputs of which the file says nothing the name by which other sizes refer to it.
+/// Gives each input dim of the main graph without a claim the name by which other dims refer to it.
 fn name_inputs(model: &mut Model, names: &Names) {
     for (value, axis, name) in names.of_inputs() {
         let Some(mut declared) = model.value(*value).declared.clone() else { continue };
@@ -128,9 +127,9 @@ fn name_inputs(model: &mut Model, names: &Names) {
     }
 }
 
-/// The values whose written shapes would change what a run gives: those inside a Loop that collects rows and may run no iteration,
-/// and those outside that such a Loop reads. If there are no rows, ONNX Runtime gives an empty result whose shape is the one it
-/// inferred for a row, with 0 for unknown sizes, or one axis if it inferred none. It infers more where more shapes are written.
+/// Returns the values whose written shapes would change results: those in a Loop that collects rows and may run no iteration, and those outside that
+/// such a Loop reads. Without rows, ONNX Runtime returns an empty result with the shape it inferred for a row. Unknown dims become 0, and an unknown
+/// shape becomes rank 1. It infers more where more shapes are written.
 fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     let mut found = FxHashSet::default();
     for graph in live_graphs(model) {
@@ -153,7 +152,7 @@ fn without_trips(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     found
 }
 
-/// What the branches of an If hold that give results of different shapes. Before operator set 11 they may not, which ONNX Runtime finds out only
+/// Returns the values in branches of an If whose results differ in shape. Before operator set 11 this is invalid, but ONNX Runtime only detects it
 /// where it knows the shapes.
 fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     let mut found = FxHashSet::default();
@@ -174,8 +173,8 @@ fn of_unlike_branches(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     found
 }
 
-/// What bodies compute of results whose hidden size ONNX Runtime takes for 0. Where it is told all other sizes of what a branch gives, it makes room
-/// for as much before the branch runs.
+/// Returns the subgraph values that depend on results whose hidden size ONNX Runtime reads as 0. If it knows all other dims of a branch's result, it
+/// allocates that result before the branch runs.
 fn of_misread_size(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     if !model.has_subgraphs() {
         return FxHashSet::default();
@@ -188,7 +187,7 @@ fn of_misread_size(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     inner.flat_map(|node| node.outputs().iter().flatten().copied()).collect()
 }
 
-/// A type of which nothing is claimed but the kind and the type of its elements.
+/// Returns a declared type without its shape.
 fn without_shape(declared: &DeclaredType) -> DeclaredType {
     let mut bare = declared.clone();
     if let DeclaredType::Tensor { shape, .. } | DeclaredType::SparseTensor { shape, .. } = &mut bare {
@@ -197,8 +196,8 @@ fn without_shape(declared: &DeclaredType) -> DeclaredType {
     bare
 }
 
-/// Keeps the shape that the file declares, be it false: ONNX Runtime drops what does not fit what it infers, and of a shape of which the false
-/// part is mended it would believe the rest. The same of what is in a sequence or an optional.
+/// Keeps the declared shape, even a false one, also of elements of a sequence or optional. ONNX Runtime drops a shape that contradicts its inference,
+/// and would trust the rest of a partly corrected one.
 fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
     if let DeclaredType::Sequence { elem: Some(elem), .. } | DeclaredType::Optional { elem: Some(elem), .. } = ty {
         let inner = match declared {
@@ -211,9 +210,9 @@ fn keep_shape(ty: &mut DeclaredType, declared: Option<&DeclaredType>) {
     *shape = declared.and_then(DeclaredType::shape).cloned();
 }
 
-/// The vectors whose length must not be written as a name: operands of Resize and Upsample with an element for each axis (scales, sizes, roi), and
-/// everything these are computed from. ONNX Runtime takes a length that is only a name for 0 and refuses the model, also where it
-/// infers that length from what the vector is computed from. It makes no such check where no length is written.
+/// Returns the vectors whose length must not be written as a name: operands of Resize and Upsample with an element for each axis (scales, sizes,
+/// roi), and their ancestors. ONNX Runtime reads a symbolic length as 0 and rejects the model, even if it infers the length from an ancestor. It
+/// makes no such check without a written length.
 fn counts_of_axes(model: &Model, facts: &Facts, graph: GraphId) -> FxHashSet<ValueId> {
     let is_open = |value: ValueId| match facts.get(value).and_then(Fact::shape) {
         None => true,
@@ -239,18 +238,18 @@ fn forget_length(ty: &mut DeclaredType) {
     }
 }
 
-/// Puts a type together.
+/// Builds declared types.
 struct Writer<'w> {
     scope: &'w Scope,
-    /// Whether more is known in this scope than when the facts were found.
+    /// `true` if this scope knows more than the scope of the facts.
     is_remembered: bool,
-    /// Whether an earlier run of this program wrote the claims.
+    /// `true` if an earlier run of this program wrote the claims.
     is_stamped: bool,
     names: &'w Names,
     spelling: &'w Spelling<'w>,
-    /// Whether a claim was taken.
+    /// `true` if a claim was used.
     claims: bool,
-    /// Sizes of which nobody claims anything, as they are written. They are few in most models.
+    /// The written text of sizes without a claim. Most models have few of them.
     known: FxHashMap<Dim, DimClaim>,
 }
 
@@ -264,7 +263,7 @@ impl<'w> Writer<'w> {
         Writer { scope, is_remembered, is_stamped, names, spelling, claims: false, known: FxHashMap::default() }
     }
 
-    /// Where this writer would write what the file declares, made of nothing but sizes of inputs, that stays.
+    /// Keeps each declared dim in input symbols that this writer would write, too.
     fn keep_shorter(
         &mut self,
         ty: &mut DeclaredType,
@@ -288,8 +287,8 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// Puts back the dims that an output declares and that its contract keeps. Returns a note for each whose proved size reads otherwise, and
-    /// for each that a run shows to be false.
+    /// Restores the declared dims of an output that its contract keeps. Returns a note for each one whose proved size has another text, and for each
+    /// one that some run refutes.
     fn keep_declared(
         &self,
         ty: &mut DeclaredType,
@@ -329,7 +328,7 @@ impl<'w> Writer<'w> {
         told
     }
 
-    /// The type to write, from what is proved, what follows from claims, and what the file declares.
+    /// Returns the type to write, from the proved type, the type that follows from claims, and the declared type.
     fn merged(&mut self, fact: &Fact, claim: Option<&Fact>, declared: Option<&DeclaredType>) -> Option<DeclaredType> {
         self.claims |= fact.ty.is_none() && (claim.is_some_and(|claim| claim.ty.is_some()) || declared.is_some());
         match fact.ty.as_ref().or_else(|| claim.and_then(|claim| claim.ty.as_ref())) {
@@ -366,8 +365,8 @@ impl<'w> Writer<'w> {
                 }
                 Some(DeclaredType::Tensor { dtype, shape, extra })
             }
-            // The declared type of a sequence, optional or map stays. If there is none, the known type is written. Claims are not merged into
-            // the sizes of its elements, since exporters get them wrong.
+            // Keeps the declared type of a sequence, optional or map; without one, writes the known type. Claims about its elements' sizes are
+            // ignored, since exporters get them wrong.
             Some(ty) => declared.cloned().or_else(|| type_of(self.spelling, ty)),
         }
     }
@@ -400,7 +399,7 @@ impl<'w> Writer<'w> {
             Some(name) => DimClaim::Param(name.to_string()),
             None => spelled(dim),
         };
-        // A run that had more nodes to go by may have found a shorter expression.
+        // A run with more nodes may have found a shorter expression.
         let tells_more = |said: &DimClaim| size_of(scope, said).is_some_and(|size| self.names.is_exact(&size));
         let is_shorter = |said: &DimClaim| {
             is_long(scope, proved)
@@ -423,8 +422,8 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// Whether a claim is proved false in some part. Then nothing is taken of it: ONNX Runtime drops what does not fit what it infers, and a claim
-/// of which only that part is mended would count for it.
+/// Returns `true` if a dim of a claim is proved false. Then the whole claim is ignored: ONNX Runtime drops a shape that contradicts its inference,
+/// and would trust a partly corrected one.
 fn is_false(scope: &Scope, proved: &[Dim], declared: &[DeclaredDim]) -> bool {
     let differs = |(dim, declared): (&Dim, &DeclaredDim)| {
         size_of(scope, &declared.claim).is_some_and(|size| scope.eq(dim, &size).is_no())

@@ -1,4 +1,4 @@
-//! Assumptions: what the user knows of the inputs' sizes and the model does not say. These are sizes, ranges, relations and whole shapes.
+//! Assumptions: sizes, ranges, relations and shapes of inputs that the user states and the model does not declare.
 
 mod overwrite;
 mod spelling;
@@ -10,31 +10,30 @@ use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Extra, Model, ValueId};
 use crate::ops::{input_labels, label_relations, label_size};
 use crate::rewrite::meant;
 
-/// One thing to assume, in the words of the command line.
+/// One assumption, in the syntax of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Assumption {
-    /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size of a symbol, its range, what it is a multiple of. The dim
-    /// of an input may be told by its place: `x[0]=batch` names it, `x[0]=1` and `x[0]=1..8` say what it is. The text before
-    /// the last `=` is a label, character by character: `past + 1=8` sets the dim labelled `past + 1`.
+    /// `batch=1`, `seq=1..4096`, `seq=1..4096:8`, `seq=1..`, `seq=:8`: the size, range or multiple of a symbol. A place denotes an input dim:
+    /// `x[0]=batch` names it, `x[0]=1` and `x[0]=1..8` give its size or range. The text before the last `=` is a label, character by character:
+    /// `past + 1=8` sets the dim labelled `past + 1`.
     Dim(String),
-    /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`. Labels that are no words are quoted:
-    /// `"past + 1" = past + seq`.
+    /// `past + seq <= 2048`, `total = past + seq`, also `<`, `>=`, `>`, `==`. Labels other than words are quoted: `"past + 1" = past + seq`.
     Relation(String),
-    /// `x:1,3,224,224` or `x:batch,3,h,w`, also `[1,3,224,224]` or `1x3x224x224` if there is one input: the shape of an input, whatever
-    /// the model declares of its sizes.
+    /// `x:1,3,224,224` or `x:batch,3,h,w`, also `[1,3,224,224]` or `1x3x224x224` if there is one input: the shape of an input, which overrides the
+    /// declared sizes.
     InputShape(String),
 }
 
-/// An assumption that cannot be made.
+/// The reason why an assumption is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AssumeError {
-    /// Not in a form that is understood.
+    /// The text has no valid syntax.
     #[error("'{text}' is not {expected}")]
     Syntax {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is understood.
+        /// The expected syntax.
         expected: &'static str,
     },
     /// The model has no such symbol.
@@ -42,10 +41,10 @@ pub enum AssumeError {
     NoSymbol {
         /// The name.
         name: String,
-        /// Which names there are.
+        /// The existing names.
         known: String,
     },
-    /// No value of a symbol satisfies both the assumptions and what the graph needs.
+    /// No size of a symbol satisfies both the assumptions and the graph.
     #[error("'{text}' allows no size for '{symbol}': it contradicts another assumption or a node of the model")]
     Impossible {
         /// The assumptions.
@@ -56,12 +55,12 @@ pub enum AssumeError {
     /// A relation that no sizes satisfy.
     #[error("'{0}' contradicts another assumption")]
     False(String),
-    /// A node cannot work on the sizes given.
+    /// A node is invalid with the assumed sizes.
     #[error("the assumptions make a node invalid: {node}: {reason}")]
     Misfit {
         /// The node.
         node: String,
-        /// What it says.
+        /// The reason.
         reason: String,
     },
     /// The model has no such input.
@@ -69,18 +68,18 @@ pub enum AssumeError {
     NoInput {
         /// The name.
         name: String,
-        /// Which names there are.
+        /// The existing names.
         known: String,
     },
-    /// A shape without a name, and no input it can be meant for.
+    /// A shape without an input name, although there are several inputs.
     #[error("'{text}' names no input, and the model has several; pass INPUT:SHAPE; {known}")]
     WhichInput {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// Which names there are.
+        /// The existing names.
         known: String,
     },
-    /// What is given is no tensor's.
+    /// The input is not a tensor.
     #[error("input '{0}' is not a tensor and has no shape")]
     NoShape(String),
     /// An input has no such axis.
@@ -88,31 +87,30 @@ pub enum AssumeError {
     NoAxis {
         /// The input.
         input: String,
-        /// How many dims it has.
+        /// The rank of the input.
         rank: usize,
-        /// What was asked for.
+        /// The given place.
         place: String,
     },
-    /// What is assumed contradicts what the model declares.
+    /// An assumption contradicts a declared shape.
     #[error("the model declares shape [{declared}] for input '{input}', and [{given}] contradicts it")]
     Contradiction {
         /// The input.
         input: String,
-        /// Its shape in the model.
+        /// The declared shape.
         declared: String,
-        /// The shape given.
+        /// The given shape.
         given: String,
     },
 }
 
-/// Makes the assumptions: shapes of inputs first, then symbols, then relations between them.
+/// Applies the assumptions: shapes of inputs first, then symbols, then relations between them.
 ///
-/// Sizes that are given are written into the declared types of the inputs. If the shape of one input gives a size or a new name
-/// for a symbol, every other input that is declared with that symbol gets it too. With `trust_labels`, dims declared as expressions with that
-/// symbol get it as well.
+/// Writes given sizes into the declared types of the inputs. If an input's shape gives a size or a new name to a symbol, every other input declared
+/// with that symbol gets it, too. With `trust_labels`, dims declared as expressions in that symbol get it as well.
 ///
 /// # Errors
-/// An assumption that is not understood, names nothing, or contradicts the model.
+/// An assumption has invalid syntax or an unknown name, or contradicts the model.
 pub fn assume(
     model: &mut Model,
     scope: &Scope,
@@ -130,7 +128,7 @@ pub fn assume(
         }
     }
     names.extend(symbols(model));
-    // Dims told by their place get their names before anything is said of names.
+    // Dims given by place get their names before assumptions about names are applied.
     let mut by_name: Vec<String> = Vec::new();
     for assumption in assumptions {
         if let Assumption::Dim(text) = assumption {
@@ -139,7 +137,7 @@ pub fn assume(
         }
     }
     for text in by_name {
-        // The name is gone if an earlier run put the size in its place: the same assumption holds still.
+        // An earlier run may have replaced the name by the size: the same assumption still holds.
         names.extend(text.split_once('=').map(|(name, _)| name.trim().to_string()).filter(|_| was_made(model, &text)));
         dim(model, scope, &names, &text)?;
     }
@@ -154,14 +152,14 @@ pub fn assume(
     possible(scope, assumptions)
 }
 
-/// Whether an earlier run made this assumption about a dim, as the model's metadata tells. Whoever forges that is told less of misspelt
-/// names.
+/// Returns `true` if an earlier run made this assumption about a dim, according to the model's metadata. Forged metadata only hides errors about
+/// misspelled names.
 fn was_made(model: &Model, text: &str) -> bool {
     let made = format!("{:?}", Assumption::Dim(text.to_string()));
     model.stamped().is_some_and(|told| told.contains(&made))
 }
 
-/// Whether all of this can be assumed of a model at once.
+/// Returns `true` if a model allows all of these assumptions at once.
 pub fn is_possible(model: &Model, assumptions: &[Assumption], trust_labels: bool) -> bool {
     assume(&mut model.clone(), &Scope::new(), assumptions, trust_labels).is_ok()
 }
@@ -186,10 +184,10 @@ pub fn relations_in_labels(model: &Model, scope: &Scope) -> Vec<String> {
     label_relations(&names).into_iter().filter(is_open).map(|label| format!("{} == {label}", quoted(label))).collect()
 }
 
-/// Checks that every symbol can still have a value.
+/// Checks that every symbol still has a possible value.
 ///
 /// # Errors
-/// A symbol that can have no value.
+/// A symbol has no possible value.
 pub fn possible(scope: &Scope, assumptions: &[Assumption]) -> Result<(), AssumeError> {
     let Some(symbol) = scope.impossible().filter(|_| !assumptions.is_empty()) else { return Ok(()) };
     let texts = assumptions.iter().map(|assumption| match assumption {
@@ -199,7 +197,7 @@ pub fn possible(scope: &Scope, assumptions: &[Assumption]) -> Result<(), AssumeE
     Err(AssumeError::Impossible { text, symbol: scope.name(symbol).to_string() })
 }
 
-/// The dimensions of inputs that have a name.
+/// Returns the named dims of inputs.
 fn symbols(model: &Model) -> Vec<String> {
     let mut names = Vec::new();
     for value in inputs(model) {
@@ -224,7 +222,7 @@ fn shown(dims: &[DimClaim]) -> String {
     dims.iter().map(DimClaim::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// Which inputs there are, and the one that was most likely meant.
+/// Lists the inputs, and suggests the one that a wrong name most likely means.
 fn known_inputs(model: &Model, wrong: &str) -> String {
     let names: Vec<String> = inputs(model).into_iter().map(|value| model.value(value).name.to_string()).collect();
     listed(&names) + &meaning(&names, wrong)
@@ -233,7 +231,7 @@ fn known_inputs(model: &Model, wrong: &str) -> String {
 /// The number of names that an error lists.
 const LISTED: usize = 12;
 
-/// A symbolic dim of the inputs: its name, the input and axis where it is first, and the number of other places.
+/// A symbolic dim of the inputs: its name, the first input and axis with it, and the number of other places.
 struct Symbolic {
     name: String,
     input: String,
@@ -304,7 +302,7 @@ fn usual_axis(name: &str) -> Option<usize> {
         (&["width", "w"], 3),
     ];
     let small = name.to_lowercase();
-    // The letters of `s33` are no abbreviation.
+    // The letters of `s33` are no abbreviation: only whole words count.
     let mut words = small.split(|c: char| !c.is_alphanumeric());
     words.find_map(|word| AXES.iter().find(|(names, _)| names.contains(&word))).map(|(_, axis)| *axis)
 }
@@ -329,7 +327,7 @@ fn listed(names: &[String]) -> String {
     format!("the model has inputs {}{more}", shown.join(", "))
 }
 
-/// Which name a wrong one was most likely meant to be, if any.
+/// Suggests the name that a wrong one most likely means.
 fn meaning(names: &[String], wrong: &str) -> String {
     let nearest = meant(wrong, names.iter().map(String::as_str));
     nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"))
@@ -362,16 +360,15 @@ fn input_shape(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -
     give_shape(model, scope, known.1, value, spelled.shape)
 }
 
-/// The inputs without a default, which every run must be given.
+/// Returns the inputs without a default, which every run must provide.
 fn required(model: &Model) -> Vec<ValueId> {
     inputs(model).into_iter().filter(|&value| model.value(value).constant.is_none()).collect()
 }
 
-/// The names of dims of inputs, and the numbers that the file declares.
+/// The names of input dims, and the numbers that the file declares.
 type Known<'a> = (&'a [String], &'a overwrite::Numbers);
 
-/// Gives an input a shape. Numbers take the place of names and of other numbers, names that of names and of numbers, and an unknown size
-/// leaves what is declared.
+/// Gives an input a shape. Numbers replace names and other numbers, names replace names and numbers, and an unknown size keeps the declared one.
 fn give_shape(
     model: &mut Model,
     scope: &Scope,
@@ -393,18 +390,18 @@ fn give_shape(
         return Err(contradiction);
     }
     for (axis, ((dim, old), new)) in declared.iter_mut().zip(&old).zip(given).enumerate() {
-        // A number that was given before is not overwritten.
+        // A number from another assumption is not overwritten.
         let is_declared = matches!(old, DimClaim::Value(size) if numbers.get(&(value, axis)) == Some(size));
         let is_possible = change.note((old, is_declared), &new, &|symbol, size| {
             scope.eq(&label_size(scope, symbol), &Dim::constant(size)).is_no()
         });
-        // The default of an input has the sizes it has.
+        // The default of an input fixes its sizes.
         if !is_possible || (change.overwrites && has_default) {
             return Err(contradiction);
         }
         let stays = match (old, &new) {
             (_, DimClaim::Unknown) => true,
-            // A new name in place of an old one is written into every input at once, by `replace` below.
+            // `replace` below writes a new name for an old one into every input at once.
             (old, DimClaim::Param(_)) => old.name().is_some(),
             _ => false,
         };
@@ -422,8 +419,8 @@ fn give_shape(
     Ok(())
 }
 
-/// What is said of the dim at a place, such as `x[0]=batch` or `x[0]=1..8`: done here, as far as it is a name or a size, and returned with
-/// the dim's name in place of the place as far as it is a range. What is said of a name is returned as it is.
+/// Applies an assumption about a place, such as `x[0]=batch` or `x[0]=1..8`. Writes names and sizes into the model, and returns a range as an
+/// assumption about the dim's name. Returns an assumption about a name unchanged.
 fn at_place(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -> Result<Option<String>, AssumeError> {
     let names = known.0;
     let by_name = || Ok(Some(text.to_string()));
@@ -450,7 +447,7 @@ fn at_place(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -> R
     let new = match said.parse::<i64>() {
         Ok(size) if size >= 0 => DimClaim::Value(size),
         Err(_) if is_word(said) || names.iter().any(|name| name == said) => DimClaim::Param(said.to_string()),
-        // A range: of the name it has, or of one that says where it stands.
+        // A range of the dim's name, or of a new name made from its place.
         _ => match old.name() {
             Some(name) => return Ok(Some(format!("{name}={said}"))),
             None => DimClaim::Param(place_name(input, at, names)),
@@ -474,7 +471,7 @@ fn at_place(model: &mut Model, scope: &Scope, known: Known<'_>, text: &str) -> R
     Ok(further)
 }
 
-/// A name for a dim that has none: that of its input and the axis.
+/// Returns a name for a nameless dim, made of its input and axis.
 fn place_name(input: &str, axis: usize, names: &[String]) -> String {
     let letters = input.chars().map(|c| if c.is_alphanumeric() { c } else { '_' });
     let mut name: String =
@@ -486,7 +483,7 @@ fn place_name(input: &str, axis: usize, names: &[String]) -> String {
     name
 }
 
-/// Replaces named dimensions in every input: `other` says by what, if at all.
+/// Replaces the named dims of every input for which `other` returns a claim.
 fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
     for value in inputs(model) {
         for dim in shape_mut(model, value).into_iter().flatten().flatten() {
@@ -497,7 +494,7 @@ fn replace(model: &mut Model, other: &dyn Fn(&str) -> Option<DimClaim>) {
     }
 }
 
-/// Writes numbers for labels of inputs that read as expressions, where the sizes given make them numbers.
+/// Replaces input labels that parse as expressions by numbers, where the given sizes determine them.
 fn write_sizes(model: &mut Model, scope: &Scope) {
     replace(model, &|label| {
         let size = label_size(scope, label).as_const().filter(|size| *size >= 0 && !is_word(label));
@@ -510,7 +507,7 @@ fn dim(model: &mut Model, scope: &Scope, names: &[String], text: &str) -> Result
     let syntax = || AssumeError::Syntax { text: text.to_string(), expected };
     let (name, range) = text.rsplit_once('=').ok_or_else(syntax)?;
     let is_known = |name: &str| names.iter().any(|known| known == name);
-    // Labels may begin with blanks, and have quotes in them.
+    // Labels may begin with blanks and contain quotes.
     let readings = [name, name.trim(), spelling::unquoted(name)];
     let name = readings.into_iter().find(|name| is_known(name)).unwrap_or(name.trim());
     let number = |text: &str| text.trim().parse::<i64>().ok().filter(|&size| size >= 0).ok_or_else(syntax);
@@ -586,7 +583,7 @@ fn relation(model: &Model, scope: &Scope, text: &str) -> Result<(), AssumeError>
         "<" => scope.assume_le(&scope.add(&left, &one), &right),
         ">" => scope.assume_le(&scope.add(&right, &one), &left),
         _ => {
-            // Later results contain the plain names and not the label.
+            // Later results contain the plain names instead of the label.
             let is_label = |side: &Dim| side.as_symbol().filter(|&symbol| !is_word(&scope.name(symbol)));
             match (is_label(&left), is_label(&right)) {
                 (Some(label), None) => scope.define(label, &right),

@@ -13,7 +13,7 @@ use crate::rewrite::{Miss, Place, Rule, Taken, check, rules};
 pub struct Attempt {
     /// The node.
     pub node: NodeId,
-    /// Why it declines, or why the edit check refuses its edit. If neither, the rule matches.
+    /// The reason why it declines, or why the edit check refuses its edit; `None` if the rule matches.
     pub miss: Option<Miss>,
     /// The question that the prover could not answer, if the premise depends on it.
     pub question: Option<Question>,
@@ -22,7 +22,7 @@ pub struct Attempt {
 /// Returns the rule of a name.
 ///
 /// # Errors
-/// There is none; a pass does not look at single nodes.
+/// No rule has the name. Passes do not look at single nodes.
 pub fn rule(name: &str) -> Result<&'static Rule, NoRule> {
     rules().find(|rule| rule.name == name).ok_or_else(|| NoRule::among(name, rules().map(|rule| rule.name)))
 }
@@ -32,7 +32,7 @@ pub fn is_in_force(options: &Options, rule: &Rule) -> bool {
     (rule.exact || !options.exact) && !skips(options, rule.name)
 }
 
-/// Tries rules at every node of their operators, but for nodes that lack the pattern of the rule.
+/// Tries rules at every node of their operators, except nodes that lack the pattern of the rule.
 pub fn attempts(model: &Model, facts: &Facts, is_wanted: &dyn Fn(&Rule) -> bool) -> Vec<Attempt> {
     let (budget, taken) = (Budget::default(), Taken::default());
     let idioms = recognised(model, facts, &budget);

@@ -1,4 +1,4 @@
-//! What follows when the file's claims are believed where nothing is proved: sizes to fill in, and claims that do not go together.
+//! Infers facts under the file's claims where nothing is proved: sizes to fill in, and contradictory claims.
 
 use std::rc::Rc;
 
@@ -14,18 +14,17 @@ use crate::dim::Scope;
 use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::{Budget, EventKind, Walk};
 
-/// What the claims come to.
+/// The consequences of the claims.
 #[derive(Default)]
 pub(super) struct Believed {
-    /// What follows from them; `None` when there is nothing to fill.
+    /// The facts under the claims; `None` if no size is missing.
     pub(super) facts: Option<Facts>,
-    /// Values of which no claim is to be written. A node that could work cannot if all claims hold, and it is computed from them: so a claim
-    /// is false, or the node never runs. A runtime that did not notice, because it knew less of the other operands, may refuse the model once
-    /// shapes are written and constants are computed.
+    /// Values whose claims must not be written. A valid node that is computed from them is invalid if all claims hold, so a claim is false or the
+    /// node never runs. A runtime that knew fewer shapes may reject the model once shapes are written and constants are folded.
     pub(super) contested: FxHashSet<ValueId>,
 }
 
-/// Believes what the file claims, of a model whose initializers have so many bytes.
+/// Trusts the claims of a model whose initializers have `payload` bytes.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -50,7 +49,7 @@ pub(super) fn believed(
     let says_shape = |value: &ValueId| model.value(*value).declared.as_ref().is_some_and(|ty| ty.shape().is_some());
     let given = bodies.flat_map(|&body| model.graph(body).inputs()).filter(|&value| says_shape(value));
     if given.copied().any(|value| is_open(&value)) {
-        // Runtimes believe what bodies say of what they are given; what this walk makes of it is in nobody's names and bounds.
+        // Runtimes trust the declared shapes of subgraph inputs. This walk copies the scope, so its names and bounds affect nothing else.
         let mut believing = believing(model, payload, walk, Rc::new(walk.scope().copied()), options)?;
         believing.trust_body_inputs = true;
         believing.infer_main(model)?;
@@ -59,7 +58,7 @@ pub(super) fn believed(
     Ok(believed)
 }
 
-/// Whether the whole shape of a value is known in sizes of the inputs.
+/// Returns `true` if the whole shape of a value is known in input sizes.
 fn is_complete(walk: &Walk, value: ValueId) -> bool {
     let dims = walk.facts.get(value).and_then(Fact::shape);
     dims.is_some_and(|dims| !dims.iter().any(|dim| dim.has_symbol(|symbol| walk.scope().is_fresh(symbol))))
@@ -79,8 +78,8 @@ fn believing(
     Ok(believing)
 }
 
-/// What the nodes are computed from, and compute, that cannot work on what is claimed although they are not `broken`. A claim stays by which
-/// ONNX Runtime tells the shape of rows that no iteration makes.
+/// Returns the results and ancestors of nodes that are invalid under the claims, although they are not `broken`. Omits values whose claims determine
+/// the shape that ONNX Runtime gives to rows of no iteration.
 fn contested(model: &Model, believing: &Walk, broken: &[NodeId]) -> FxHashSet<ValueId> {
     let failing = believing.events.iter().filter(|event| event.kind == EventKind::Invalid).map(|event| event.node);
     let mut failing: Vec<NodeId> = failing.filter(|node| !broken.contains(node)).collect();

@@ -1,8 +1,8 @@
-//! Claims: the types that the file declares of values other than the main graph's inputs. Here it is found which are false, and which names
-//! they give to sizes.
+//! Claims: the types that the file declares for values other than the main graph's inputs. Finds the false ones, and the names that claims give to
+//! sizes.
 //!
-//! A claim is no premise unless the user says so. But it may name a size: if inference has only an expression with symbols
-//! that it made itself, the author's name for that size is written instead, wherever the size occurs.
+//! A claim is no premise unless the user says so. But it may name a size: if inference only has an expression with symbols of its own, the author's
+//! name is written wherever the size occurs.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,8 +14,8 @@ use super::contract::{Contract, Standing};
 use super::dead::live_graphs;
 use super::spelling::{Spelling, short_text};
 
-/// The values that have a claim, each once. The main graph's outputs come first, because authors name their sizes by hand, and the first name
-/// for a size is the one that is used.
+/// Returns the values with a claim, each once. The main graph's outputs come first, because authors name their sizes by hand, and the first name for
+/// a size is used.
 fn claimed_values(model: &Model) -> Vec<ValueId> {
     let mut seen = vec![false; model.value_count()];
     let mut values = Vec::new();
@@ -38,7 +38,7 @@ fn claimed_values(model: &Model) -> Vec<ValueId> {
     values
 }
 
-/// The size that a claim states, if it is a number or an expression in symbols of the inputs.
+/// Returns the size that a claim states, if it is a number or an expression in known symbols.
 pub(super) fn size_of(scope: &Scope, claim: &DimClaim) -> Option<Dim> {
     let is_known = |name: &str| scope.lookup(name).is_some();
     match (claim, claim.name()) {
@@ -60,12 +60,12 @@ pub(super) fn is_spelled_as_label(scope: &Scope, claim: &DimClaim, size: &Dim) -
     read.is_some_and(|read| scope.eq(&read, size).is_yes() || scope.is_met_by(size, &read))
 }
 
-/// A shape as text: `[2,n]`.
+/// Formats a shape: `[2,n]`.
 fn shown(dims: impl Iterator<Item = String>) -> String {
     format!("[{}]", dims.collect::<Vec<_>>().join(","))
 }
 
-/// The inputs of the main graph whose default is of another type than is declared, and what the default is.
+/// Returns the inputs of the main graph whose default contradicts the declared type, each with the reason.
 pub fn unlike_their_defaults(model: &Model) -> impl Iterator<Item = (String, String)> + '_ {
     model.graph(model.main()).inputs().iter().filter_map(|&input| {
         let place = model.value(input);
@@ -85,8 +85,8 @@ pub fn unlike_their_defaults(model: &Model) -> impl Iterator<Item = (String, Str
     })
 }
 
-/// A note for each claim that contradicts what is proved: the node or value it is about, and both types. Sizes that are claimed by name count
-/// if `names` do: a strict reader of the standard compares numbers only, and exporters use one name for several sizes.
+/// Returns a note for each claim that contradicts the proved type: its node or value, and both types. Claimed names only count with `names`: a strict
+/// reader of the standard compares numbers only, and exporters use one name for several sizes.
 pub fn contradictions(model: &Model, proved: &Facts, names: bool) -> Vec<(String, EventKind, String)> {
     let scope = proved.scope();
     let mut found: Vec<_> =
@@ -134,25 +134,25 @@ pub struct Names {
     inputs: FxHashSet<Symbol>,
     of: FxHashMap<Dim, String>,
     symbols: FxHashSet<Symbol>,
-    /// For sizes whose expressions are too long to be written.
+    /// Names for sizes whose expressions are too long to be written.
     long: FxHashMap<Dim, String>,
-    /// For sizes of inputs of which the file says nothing, each with input and axis.
+    /// Names for input dims without a claim, each with input and axis.
     of_inputs: Vec<(ValueId, usize, String)>,
-    /// Every name that the file gives.
+    /// Every name in the file's claims.
     claimed: FxHashSet<String>,
 }
 
 impl Names {
-    /// Collects the names from the claims. What happens depends on the size that a claim names:
-    /// * if it is one symbol that inference made, the symbol gets the name, which counts as none if it is only a number (`unk__0`), as
-    ///   an earlier run of this program wrote it;
-    /// * if it is an expression with such symbols, a new symbol gets the name and is set equal to the expression, so that one of the
-    ///   expression's symbols is written by it from now on;
-    /// * if the name is no word, it cannot be part of an expression, and is written only where the whole size is the one it names;
-    /// * if it is what an input or output has for an expression in the symbols of the inputs, it is written for the whole expression;
-    /// * if it is an expression in the symbols of the inputs that is too long to be written, the name is written instead.
+    /// Collects the names from the claims, by the size that a claim names:
+    /// * One symbol that inference made gets the name. It still counts as unnamed if the name is only a number (`unk__0`), as an earlier run of this
+    ///   program wrote it.
+    /// * For an expression with such symbols, a new symbol gets the name and is set equal to the expression. One of the expression's symbols is
+    ///   written by it from now on.
+    /// * A name that is no word cannot be part of an expression, and is written only for the whole size.
+    /// * The text of an input or output for an expression in input symbols is written for the whole expression.
+    /// * The name for an expression in input symbols that is too long to be written replaces the expression.
     ///
-    /// Sizes of inputs of which the file says nothing, not even here, get names of their own.
+    /// Input dims that no claim names get separate names.
     ///
     /// If two sizes that are not known to be equal have one name, the first keeps it and the second gets none.
     pub fn adopt(model: &Model, proved: &Facts, contract: &Contract) -> Names {
@@ -173,7 +173,7 @@ impl Names {
             for (claim, dim) in claims.iter().zip(dims) {
                 let Some(name) = claim.claim.name() else { continue };
                 names.claimed.insert(name.to_string());
-                // The name of an input's symbol, or an expression, claims that this size equals another. It is no new name.
+                // The name of a known symbol, or an expression, claims that this size equals another. It is no new name.
                 let taken = given.contains(name) || scope.lookup(name).is_some() || is_expression(name);
                 let dim = names.resolved(scope, dim);
                 if taken {
@@ -197,8 +197,8 @@ impl Names {
                             names.symbols.insert(symbol);
                         }
                     }
-                    // A named symbol is at least 0. The size is as well if every run computes the value; in a body that does not run,
-                    // the expression may be negative, so there it has to be proved.
+                    // A named symbol is at least 0. The size is, too, if every run computes the value. In a subgraph that does not run, the
+                    // expression may be negative, so there it must be proved.
                     None if is_computed(model, value) || scope.ge(&dim, &Dim::constant(0)).is_yes() => {
                         scope.assume_eq(&Dim::symbol(scope.named(name)), &dim);
                     }
@@ -210,8 +210,8 @@ impl Names {
         names
     }
 
-    /// Collects what inputs and outputs have for expressions in the symbols of the inputs. A label of two sizes that no input has names
-    /// neither of them.
+    /// Collects the texts of inputs and outputs for expressions in input symbols. A label of two output sizes that no input has names neither of
+    /// them.
     fn adopt_texts<'m>(
         &mut self,
         model: &'m Model,
@@ -257,8 +257,7 @@ impl Names {
         }
     }
 
-    /// Names the sizes of the main graph's inputs of which the file says nothing: by what an author calls them elsewhere, or after the
-    /// input and the axis.
+    /// Names the main graph's input dims without a claim: by an author's name for the size elsewhere, or after the input and the axis.
     fn name_inputs(&mut self, model: &Model, proved: &Facts) {
         let scope = proved.scope();
         for &input in model.graph(model.main()).inputs() {
@@ -277,7 +276,7 @@ impl Names {
         }
     }
 
-    /// `x_dim_0` for the first size of `x`, or one like it that means nothing yet.
+    /// Returns `x_dim_0` for the first dim of `x`, or a similar unused name.
     fn unused_name(&self, scope: &Scope, input: &str, axis: usize) -> String {
         let letter = |letter: char| if letter == '_' || letter.is_alphanumeric() { letter } else { '_' };
         let mut name: String = input.chars().map(letter).collect();
@@ -291,55 +290,55 @@ impl Names {
         name
     }
 
-    /// For sizes of inputs of which the file says nothing: input, axis and name.
+    /// Returns input, axis and name of the input dims without a claim.
     pub fn of_inputs(&self) -> &[(ValueId, usize, String)] {
         &self.of_inputs
     }
 
-    /// How sizes are spelled.
+    /// Returns the spelling of sizes.
     pub fn spelling<'n>(&'n self, scope: &'n Scope) -> Spelling<'n> {
         Spelling::new(scope, self.long.clone(), &self.claimed, &self.inputs)
     }
 
-    /// The size as it reads after symbols have been set equal to expressions.
+    /// Returns the form of a size after symbols have been set equal to expressions.
     pub fn resolved(&self, scope: &Scope, dim: &Dim) -> Dim {
         if dim.as_const().is_some() { dim.clone() } else { scope.nominal(&scope.sum([dim])) }
     }
 
-    /// The author's name for this whole size.
+    /// Returns the author's name for this whole size.
     pub fn of(&self, dim: &Dim) -> Option<&str> {
         self.of.get(dim).map(String::as_str)
     }
 
-    /// Whether a size has no name and contains symbols without a name.
+    /// Returns `true` if a size has no name and contains unnamed symbols.
     pub fn lacks(&self, scope: &Scope, dim: &Dim) -> bool {
         let nameless = |symbol| scope.is_fresh(symbol) && !self.symbols.contains(&symbol);
         !self.of.contains_key(dim) && dim.has_symbol(nameless)
     }
 
-    /// Whether a size that follows from claims contains symbols that inference made, in this run or an earlier one, and nobody named.
+    /// Returns `true` if a size that follows from claims contains unnamed symbols of inference, from this run or an earlier one.
     pub fn is_vague(&self, scope: &Scope, dim: &Dim) -> bool {
         let nameless = |symbol| scope.is_fresh(symbol) || is_numbered(&scope.name(symbol));
         dim.has_symbol(|symbol| !self.inputs.contains(&symbol) && nameless(symbol))
     }
 
-    /// Whether a size is a number or an expression in the symbols of the inputs.
+    /// Returns `true` if a size is a number or an expression in input symbols.
     pub fn is_exact(&self, dim: &Dim) -> bool {
         !dim.has_symbol(|symbol| !self.inputs.contains(&symbol))
     }
 }
 
-/// Whether a node of the main graph computes the value, so that every run does.
+/// Returns `true` if a node of the main graph computes the value, so that every run does.
 fn is_computed(model: &Model, value: ValueId) -> bool {
     model.value(value).producer().and_then(|node| model.node(node)).is_some_and(|node| node.graph() == model.main())
 }
 
-/// Whether a size is too long to be written.
+/// Returns `true` if a size is too long to be written.
 pub(super) fn is_long(scope: &Scope, dim: &Dim) -> bool {
     dim.as_const().is_none() && short_text(scope, dim, &|_| true).is_none()
 }
 
-/// Whether a text is an expression such as `a + b`, and not a single name.
+/// Returns `true` if a text is an expression such as `a + b`, and not a single name.
 fn is_expression(text: &str) -> bool {
     !is_word(text) && Scope::new().parse_known(text, &|_| true).is_some()
 }

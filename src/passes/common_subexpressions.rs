@@ -1,15 +1,15 @@
-//! Common subexpressions: nodes that compute the same from the same become one, and initializers that hold the same.
+//! Common subexpression elimination: merges nodes with equal results, and equal initializers.
 //!
-//! Law: a deterministic operator of equal attributes on equal operands, absent ones in the same places, gives equal
-//! results; two operands may change places where the operator commutes (the trait `commutes`). A subgraph may use what a graph around it computes before; the other way round it may not.
+//! Law: a deterministic operator with equal attributes on equal operands, absent ones in the same places, gives equal results. Two operands may be
+//! swapped if the operator commutes (the trait `commutes`). A subgraph may use earlier results of an outer graph, but not the reverse.
 //!
-//! What was compared is kept, so that after the first time only nodes and initializers that have changed are compared with the rest, in
-//! models without bodies and without quantizations, whose exceptions depend on more.
+//! The table of compared nodes is kept. In models without subgraphs and quantizations, whose exceptions depend on more, later calls only compare
+//! changed nodes and initializers with the rest.
 //!
-//! Exceptions. A sequence, an optional or strings that a node with a body reads get no further readers, and those they have stay where they are:
-//! ONNX Runtime moves such an operand into the body instead of copying it, so that a later reader finds it empty. Quantizations of constants stay apart, and what they read
-//! in a body stays in it. No output is merged with what is transposed and quantized, see [`is_quantized_turned`]. Under `--exact` weights stay
-//! where they are packed, see [`packing`].
+//! Exceptions. A sequence, an optional or strings that a node with a subgraph reads get no further readers, and their readers are not moved: ONNX
+//! Runtime moves such an operand into the subgraph instead of copying it, so that a later reader finds it empty. Quantizations of constants are not
+//! merged, nor initializers of a subgraph that they read with those outside. No output is merged with a transposed and quantized value, see
+//! [`is_quantized_turned`]. Under `--exact`, weights are kept where they are packed, see [`packing`].
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -27,18 +27,18 @@ use crate::ops::operator_of;
 use crate::ops::traits::traits_of;
 use crate::rewrite::{is_quantization, is_quantized_turned};
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(super) const NAME: &str = "common-subexpression";
 
-/// Merges nodes and initializers, time and again.
+/// Merges nodes and initializers repeatedly.
 #[derive(Default)]
 pub struct Merging {
     seen: Seen,
 }
 
 impl Merging {
-    /// Merges equal nodes and initializers of the main graph and its subgraphs. `changed` is what has changed since this was called last,
-    /// if that is known. If `exact`, results have the same bits afterwards.
+    /// Merges equal nodes and initializers of the main graph and its subgraphs. `changed` lists the changes since the last call, if they are known.
+    /// With `exact`, results keep their bits.
     ///
     /// # Errors
     /// The model is inconsistent.
@@ -63,8 +63,8 @@ impl Merging {
     }
 }
 
-/// Merges what has changed in the main graph of a model without subgraphs, whose nodes are in an order to compute in: the edits are those that
-/// looking at all nodes would make.
+/// Merges the changed nodes and initializers of the main graph, in a model without subgraphs whose nodes are in topological order. The edits are
+/// those that a comparison of all nodes would make.
 fn again(
     model: &mut Model,
     facts: &Facts,
@@ -115,24 +115,24 @@ fn again(
     Ok(())
 }
 
-/// What the open graphs have computed so far, by hash. Entries of a subgraph are dropped when it closes.
+/// The nodes and tensors of the open graphs so far, by hash. Entries of a subgraph are dropped when it closes.
 #[derive(Default)]
 struct Seen {
     nodes: FxHashMap<u64, SmallVec<[NodeId; 2]>>,
     tensors: FxHashMap<u64, SmallVec<[ValueId; 2]>>,
     log: Vec<(bool, u64)>,
-    /// Initializers of subgraphs that are closed, which those of others may equal. Smaller ones than [`WORTH_SHARING`] are not kept.
+    /// Initializers of closed subgraphs, which may equal those of others. Those smaller than [`WORTH_SHARING`] are omitted.
     elsewhere: FxHashMap<u64, Vec<ValueId>>,
-    /// Operands of nodes with bodies that must get no further readers.
+    /// Operands of nodes with subgraphs that must get no further readers.
     moved: FxHashSet<ValueId>,
-    /// Whether there are quantizations, which may come to read constants without being changed.
+    /// `true` if there are quantizations, whose operands may become constant without a change of the node.
     has_quantizations: bool,
-    /// Whether results must have the same bits afterwards.
+    /// `true` if results must keep their bits.
     exact: bool,
 }
 
 impl Seen {
-    /// Whether a node may become one with another.
+    /// Returns `true` if a node may be merged with another.
     fn may_merge(&mut self, model: &Model, node: &Node) -> bool {
         self.has_quantizations |= is_quantization(node);
         operator_of(model, node).is_some_and(|operator| operator.deterministic) && !is_quantized_constant(model, node)
@@ -157,7 +157,7 @@ impl Seen {
     }
 }
 
-/// The operands of nodes with bodies that a runtime may move into the body.
+/// Returns the operands of nodes with subgraphs that a runtime may move into the subgraph.
 fn moved(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     let is_copied = |value: ValueId| facts.get(value).is_some_and(Fact::is_copied);
     let graphs = live_graphs(model);
@@ -166,7 +166,7 @@ fn moved(model: &Model, facts: &Facts) -> FxHashSet<ValueId> {
     owners.flat_map(|node| node.inputs().iter().flatten().copied()).filter(|&value| !is_copied(value)).collect()
 }
 
-// Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
+// The verifier limits the nesting of graphs to 32, so the recursion is bounded.
 fn in_graph(
     model: &mut Model,
     facts: &Facts,
@@ -175,7 +175,7 @@ fn in_graph(
     edits: &mut EditCounter,
 ) -> Result<(), Broken> {
     let mark = seen.log.len();
-    // Most nodes and initializers are one of a kind.
+    // Most nodes and initializers are unique.
     seen.nodes.reserve(model.graph(graph).node_count());
     seen.tensors.reserve(model.graph(graph).initializers().len());
     let mut own = Vec::new();
@@ -205,7 +205,7 @@ fn in_graph(
     Ok(())
 }
 
-/// Lets one that was seen before stand for a node, or notes the node.
+/// Merges a node into an equal one seen before, or records the node.
 fn merge_node(
     model: &mut Model,
     facts: &Facts,
@@ -230,11 +230,10 @@ fn merge_node(
     }
 }
 
-/// Merges equal nodes of the main graph before anything is known of values, so that what a file computes many times is inferred once: half of
-/// Longformer's nodes.
+/// Merges equal nodes of the main graph before inference, so that repeated computations are inferred once: half of Longformer's nodes.
 ///
-/// Others are left to later passes: nodes with bodies, quantizations (their exceptions ask what is constant), large constants, and results
-/// that the file declares a type of, which may be false or name a size.
+/// Leaves these to later passes: nodes with subgraphs, quantizations (their exceptions depend on constants), large constants, and results with a
+/// declared type, which may be false or name a size.
 ///
 /// # Errors
 /// The graph has a cycle.
@@ -259,8 +258,8 @@ pub fn merge_first(model: &mut Model, exact: bool, edits: &mut EditCounter) -> R
     Ok(())
 }
 
-/// Whether a node quantizes a constant, or a result computed from constants alone. Such nodes are not merged: runtimes look for a QuantizeLinear and
-/// a DequantizeLinear of its own at each reader.
+/// Returns `true` if a node quantizes a constant, or a result computed only from constants. Such nodes are not merged: runtimes look for a separate
+/// QuantizeLinear and DequantizeLinear at each reader.
 fn is_quantized_constant(model: &Model, node: &Node) -> bool {
     let is_given = |value: ValueId| model.value(value).is_constant();
     let follows = |value: ValueId| {
@@ -270,8 +269,8 @@ fn is_quantized_constant(model: &Model, node: &Node) -> bool {
     is_quantization(node) && node.input(0).is_some_and(|value| is_given(value) || follows(value))
 }
 
-/// Lets every reader of the second node's results read those of the first, and removes the second. Declines where the name of a graph
-/// output would need an Identity, where a result must get no further readers, and where an operand must be read where it is.
+/// Rewires every reader of the second node's results to those of the first, and removes the second. Declines if the name of a graph output would need
+/// an Identity. Also declines if a result must get no further readers, or a read of an operand must not move.
 fn unite(
     model: &mut Model,
     facts: &Facts,
@@ -295,7 +294,7 @@ fn unite(
         return Ok(());
     }
     edit.remove.push(second);
-    // What is known inside a body may hold only where the body runs.
+    // Facts inside a subgraph may hold only where the subgraph runs.
     let always = same_graph && gone.graph() == model.main();
     for &(gone, kept) in pairs.iter().filter(|_| always) {
         equal_sizes(facts, gone, kept);
@@ -305,13 +304,12 @@ fn unite(
     Ok(())
 }
 
-/// Whether one of two values that become one is an output, and the other is turned and quantized, which ONNX Runtime would show as well.
+/// Returns `true` if one of two values to merge is an output, and the other is transposed and quantized. ONNX Runtime would quantize the output, too.
 fn turns_output(model: &Model, shown: ValueId, other: ValueId) -> bool {
     model.is_output(shown) && is_quantized_turned(model, other) && !is_quantized_turned(model, shown)
 }
 
-/// Tells the scope that two values that are the same have the same sizes: facts that were derived before may speak of the sizes of
-/// either.
+/// Records in the scope that two equal values have the same sizes: earlier facts may use the sizes of either.
 fn equal_sizes(facts: &Facts, a: ValueId, b: ValueId) {
     let shape = |value| facts.get(value).and_then(Fact::shape);
     let (Some(a), Some(b)) = (shape(a), shape(b)) else { return };
@@ -321,7 +319,7 @@ fn equal_sizes(facts: &Facts, a: ValueId, b: ValueId) {
 }
 
 fn same(model: &Model, facts: &Facts, a: &Node, b: &Node) -> bool {
-    // How many results a node lists may decide what they are: Split parts by it.
+    // The number of results may determine their content, as for Split.
     let present = a.outputs().len() == b.outputs().len()
         && a.outputs().iter().zip(b.outputs()).all(|(a, b)| a.is_some() || b.is_none());
     present
@@ -334,7 +332,7 @@ fn same(model: &Model, facts: &Facts, a: &Node, b: &Node) -> bool {
         && (a.graph() == b.graph() || model.opset(a.graph(), &a.domain) == model.opset(b.graph(), &b.domain))
 }
 
-/// Returns `true` if the two operands of a node are those of another of the same operator in the other order, which makes no difference.
+/// Returns `true` if two nodes of a commutative operator have each other's operands in swapped order.
 fn are_swapped(model: &Model, facts: &Facts, a: &Node, b: &Node) -> bool {
     let (&[Some(first), Some(second)], &[own, other]) = (a.inputs(), b.inputs()) else { return false };
     let dtype = facts.get(first).and_then(Fact::dtype);
@@ -348,11 +346,11 @@ fn hash_of(node: &Node) -> u64 {
     node.op_type.hash(&mut hasher);
     node.canonical_domain().hash(&mut hasher);
     match *node.inputs() {
-        // The operands may change places.
+        // The operands may be swapped.
         [Some(a), Some(b)] => (a.min(b), a.max(b)).hash(&mut hasher),
         ref inputs => inputs.hash(&mut hasher),
     }
-    // Attributes may come in any order, so their hashes are added up.
+    // Attributes may have any order, so their hashes are added up.
     let attributes = node.attributes.iter().fold(0u64, |sum, held| {
         let mut hasher = rustc_hash::FxHasher::default();
         held.name.hash(&mut hasher);
@@ -370,16 +368,17 @@ fn hash_of(node: &Node) -> u64 {
     hasher.finish()
 }
 
-/// Constants of more bytes are compared when they are initializers.
+/// Larger constants, in bytes, are only compared as initializers.
 const SMALL: usize = 256;
 
-/// How many different tensors of one sample are told apart; more are left alone.
+/// The most different tensors with equal samples that are compared; more are not merged.
 const MOST_ALIKE: usize = 16;
 
-/// Initializers of so many bytes in two bodies become one of the root graph; smaller ones may stay beside their readers.
+/// Initializers of this many bytes in two subgraphs are merged into one of the root graph. Smaller ones are kept near their readers.
 const WORTH_SHARING: usize = 256;
 
-/// Merges the initializers of a graph, or those of them that have changed, with equal ones. `inner` gets what is kept in a subgraph. Returns the nodes that read others now.
+/// Merges the initializers of a graph, or only the `changed` ones, with equal ones. Adds those kept in a subgraph to `inner`. Returns the nodes with
+/// new operands.
 fn initializers(
     model: &mut Model,
     graph: GraphId,

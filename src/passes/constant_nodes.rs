@@ -1,5 +1,4 @@
-//! Constants that are written as Constant nodes: where the file has no place for an initializer, and where optimizers look for none
-//! (see [`constant_addend`]).
+//! Writes constants as Constant nodes: where the file format has no initializers, and where optimizers do not fuse them (see [`constant_addend`]).
 
 use rustc_hash::FxHashSet;
 
@@ -13,17 +12,17 @@ use crate::tensor::Tensor;
 /// The name of the pass over addends, under which its edits are counted.
 pub(super) const ADDENDS: &str = "addends";
 
-/// The most bytes that the Constant node of an addend may hold: it is in the model file, even if weights are in a data file, and a model file has
-/// 2 GiB at most. A table of positions for 4,096 places of 1,024 floats has as many.
+/// The most bytes of the Constant node of an addend: it is in the model file even if weights are in a data file, and a model file has at most 2 GiB.
+/// A table of 4,096 positions with 1,024 floats each has this size.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The initializers of the main graph and of the graphs inside it.
+/// Returns the initializers of the main graph and its subgraphs.
 pub(super) fn initializers(model: &Model) -> FxHashSet<ValueId> {
     let graphs = live_graphs(model);
     graphs.iter().flat_map(|&graph| model.graph(graph).initializers().iter().copied()).collect()
 }
 
-/// Makes Constant nodes of the constants that are added before a normalization, except for initializers of the file (`given`).
+/// Turns the constants that are added before a normalization into Constant nodes, except initializers of the file (`given`).
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -57,8 +56,8 @@ pub(super) fn spell_addends(
     Ok(())
 }
 
-/// Makes Constant nodes of the constants of one graph, except for those in `given`: functions have no initializers, and before version 4 of
-/// the file format every initializer is an input. An initializer that an edit made has no other spelling there, so this counts no edit.
+/// Turns the constants of one graph into Constant nodes, except those in `given`: functions have no initializers, and before version 4 of the file
+/// format every initializer is an input. An initializer of an edit has no other spelling there, so this counts no edit.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -68,7 +67,7 @@ pub(super) fn spell_initializers(model: &mut Model, graph: GraphId, given: &FxHa
     make_nodes(model, &made)
 }
 
-/// Makes Constant nodes of those of these values that are constants, in their graphs.
+/// Turns the constants among these values into Constant nodes in their graphs.
 fn make_nodes(model: &mut Model, values: &[ValueId]) -> Result<(), Broken> {
     let constant = |&value: &ValueId| match model.value(value).definition() {
         Definition::Initializer(graph) => Some((value, graph, model.value(value).constant_tensor()?.clone())),

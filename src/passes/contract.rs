@@ -1,4 +1,4 @@
-//! The sizes that the file declares of the main graph's outputs. Callers find dims by these labels and numbers, so they are not respelled.
+//! The dims that the file declares for the main graph's outputs. Callers find dims by these labels and numbers, so they are not rewritten.
 //!
 //! | declared | claims | written |
 //! | --- | --- | --- |
@@ -6,9 +6,9 @@
 //! | a label that no input has | nothing | the label |
 //! | a number, a label of an input, an expression in such labels | a size | the same, unless it is false in a run |
 //!
-//! A run shows a claim to be false if all dims of inputs and outputs are at least 1 there and the proved size differs from the claim. Empty
-//! tensors are no reason to rename a size: `1` is kept for `min(1, n)`. A label is compared as text first: a label that an input has is the
-//! size of that input. If the label is also an expression, that is a second reading, and one true reading is enough.
+//! A run refutes a claim if all dims of inputs and outputs are at least 1 there and the proved size differs from the claim. Empty tensors are no
+//! reason to rename a size: `1` is kept for `min(1, n)`. A label is compared as text first: a label of an input is the size of that input. If the
+//! label is also an expression, that is a second reading, and one true reading is enough.
 
 use rustc_hash::FxHashSet;
 
@@ -21,29 +21,29 @@ use crate::ops::{broadcast_choices, equal_sizes};
 /// The decision about a declared dim of an output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The declared dim claims nothing that anybody relies on.
+    /// The declared dim claims nothing that a caller relies on.
     Open,
     /// The declared dim is written.
     Kept,
-    /// A run shows that the declared dim is false.
+    /// A run refutes the declared dim.
     False,
 }
 
-/// The labels of the inputs, and what holds where no input and no output is empty.
+/// The labels of the inputs, and the facts that hold where no input and no output is empty.
 pub(super) struct Contract {
     labels: FxHashSet<String>,
     /// The symbols of the inputs' sizes.
     sizes: FxHashSet<Symbol>,
-    /// Names that inputs had before the user gave their sizes.
+    /// Names of input dims that the user replaced by sizes.
     replaced: Vec<String>,
-    /// `None` if some input or output is always empty.
+    /// The scope where nothing is empty; `None` if some input or output is always empty.
     filled: Option<Scope>,
-    /// Expressions that are 0 there: differences between sizes that nodes require to be equal.
+    /// Expressions that are 0 in this scope: differences between sizes that nodes require to be equal.
     pub(super) zeros: Vec<Dim>,
 }
 
 impl Contract {
-    /// The contract of a model, of whose sizes this is known in `scope`, and that each of these is 0.
+    /// Returns the contract of a model whose sizes are known in `scope`, and where each of `zeros` is 0.
     pub(super) fn of<'m>(
         model: &'m Model,
         facts: &'m Facts,
@@ -73,7 +73,7 @@ impl Contract {
         Contract { labels: labels(model), sizes, replaced: replaced.to_vec(), filled, zeros }
     }
 
-    /// The labels of a model's inputs alone.
+    /// Returns a contract that only has the labels of a model's inputs.
     pub(super) fn of_labels(model: &Model) -> Contract {
         let (sizes, replaced, zeros) = (FxHashSet::default(), Vec::new(), Vec::new());
         Contract { labels: labels(model), sizes, replaced, filled: None, zeros }
@@ -92,7 +92,7 @@ impl Contract {
                 (_, Some(label)) => self.readings(scope, label),
             },
         };
-        // Which values a size has that only a run decides is not known, so that one number more or less shows nothing.
+        // The possible values of a run-time size are unknown, so a single differing number refutes nothing.
         let is_false = |claim: &Dim| match proved.has_symbol(|symbol| !self.sizes.contains(&symbol)) {
             true => scope.eq(proved, claim).is_no(),
             false => self.filled.as_ref().unwrap_or(scope).differs_somewhere(proved, claim),
@@ -100,12 +100,12 @@ impl Contract {
         if !readings.is_empty() && readings.iter().all(is_false) { Standing::False } else { Standing::Kept }
     }
 
-    /// Returns `true` if the label claims nothing: it is of an output, and no input has it or a part of it that is an expression.
+    /// Returns `true` if the label of an output claims nothing: no input has it, and it is no expression in labels of inputs.
     pub(super) fn is_free(&self, scope: &Scope, label: &str) -> bool {
         !self.is_open(label) && self.readings(scope, label).is_empty()
     }
 
-    /// Returns `true` if a label may stand for a size inside the model: no input has it for another size.
+    /// Returns `true` if a label may name a size inside the model: no input has it for another size.
     pub(super) fn may_name(&self, scope: &Scope, size: &Dim, label: &str) -> bool {
         let own = scope.lookup(label).map(Dim::symbol);
         own.is_none_or(|own| !self.filled.as_ref().unwrap_or(scope).differs_somewhere(size, &own))
@@ -116,13 +116,13 @@ impl Contract {
         self.is_stale(label) || !self.labels.contains(label) && is_made_up(label)
     }
 
-    /// Returns `true` if the label has a name of an input's dim that the user has given a size.
+    /// Returns `true` if the label contains the name of an input dim that the user replaced by a size.
     pub(super) fn is_stale(&self, label: &str) -> bool {
         let is_part = |name: &String| label.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
         self.replaced.iter().any(|name| !self.labels.contains(name) && is_part(name))
     }
 
-    /// The sizes that a label may claim; none if no input has it.
+    /// Returns the sizes that a label may claim; none if no input has it.
     fn readings(&self, scope: &Scope, label: &str) -> Vec<Dim> {
         let is_label = |name: &str| self.labels.contains(name);
         let own = Some(label).filter(|label| is_label(label)).and_then(|label| scope.lookup(label)).map(Dim::symbol);
@@ -146,13 +146,13 @@ fn is_made_up(label: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     let of_axis =
         label.rsplit_once("_dim_").filter(|(value, axis)| is_number(axis) && !value.contains(char::is_whitespace));
-    // An expression with such a label (`unk__12 - 1`) is none itself.
+    // An expression with such a label (`unk__12 - 1`) is not made up.
     let is_word = label.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
     of_axis.is_some_and(|(value, _)| value.starts_with(|first: char| first.is_ascii_alphabetic()))
         || is_word && is_numbered(label)
 }
 
-/// The labels of the main graph's inputs.
+/// Returns the labels of the main graph's inputs.
 fn labels(model: &Model) -> FxHashSet<String> {
     let inputs = model.graph(model.main()).inputs();
     let shapes = inputs.iter().filter_map(|&input| model.value(input).declared.as_ref()?.shape());

@@ -1,5 +1,5 @@
-//! Removes what nothing reads: nodes whose results are all unused, initializers without readers, imports of operator sets without nodes.
-//! A node keeps optional results that nothing reads.
+//! Dead code elimination: removes nodes whose results are all unused, initializers without readers, and imports of operator sets without nodes.
+//! Unused optional results of other nodes are kept.
 
 use rustc_hash::FxHashSet;
 
@@ -24,7 +24,7 @@ pub fn remove(model: &mut Model, edits: &mut EditCounter) {
         if !edits.take(NAME, || model.describe(id)) {
             return;
         }
-        // With a node go the graphs inside it and what those read.
+        // Removes the subgraphs of the node, and their reads, too.
         let mut gone = vec![id];
         while let Some(next) = gone.pop() {
             let Some(node) = model.node(next) else { continue };
@@ -52,9 +52,9 @@ pub fn remove(model: &mut Model, edits: &mut EditCounter) {
     model.remove_initializers(&unread);
 }
 
-/// Removes the imports of domains that no node is in, from the model and from its functions: importers refuse a model for an operator set
-/// that they do not know. The default domain is always imported. A domain counts as used by the model if a node of a function is in it, or
-/// a function itself. Training information is not looked into, so a model that has some keeps all imports.
+/// Removes the imports of domains without nodes, from the model and from its functions: importers reject a model for an operator set that they do not
+/// know. The default domain is always imported. A domain counts as used by the model if a function, or a node of a function, is in it. Training
+/// information is not searched, so a model that has some keeps all imports.
 pub(super) fn remove_imports(model: &mut Model, edits: &mut EditCounter) {
     if model.keeps_functions {
         return;
@@ -85,14 +85,14 @@ pub(super) fn remove_imports(model: &mut Model, edits: &mut EditCounter) {
     }
 }
 
-/// The domains of the nodes of a graph and the graphs inside it.
+/// Returns the domains of the nodes of a graph and its subgraphs.
 fn domains_below(model: &Model, root: GraphId) -> FxHashSet<Name> {
     let graphs = graphs_below(model, root);
     let nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
     nodes.map(|node| node.domain.clone()).collect()
 }
 
-/// How many operands and graph outputs read each value, by its index.
+/// The number of operands and graph outputs that read each value, by its index.
 struct Reads(Vec<u32>);
 
 impl Reads {
@@ -109,7 +109,7 @@ impl Reads {
         self.0.get(value.index()).is_some_and(|&reads| reads > 0)
     }
 
-    /// One reader less; whether it was the last.
+    /// Removes one reader. Returns `true` if it was the last.
     fn take(&mut self, value: ValueId) -> bool {
         let Some(reads) = self.0.get_mut(value.index()).filter(|reads| **reads > 0) else { return false };
         *reads -= 1;
@@ -117,7 +117,7 @@ impl Reads {
     }
 }
 
-/// The nodes of the main graph that an output depends on, be it through a body; in the order of the graph.
+/// Returns the nodes of the main graph that an output depends on, also through a subgraph, in the order of the graph.
 pub(super) fn live_nodes(model: &Model) -> Vec<NodeId> {
     let main = model.main();
     let pinned = model.graph(main).nodes().filter_map(|id| Some((id, model.node(id)?))).filter(|(_, node)| {
@@ -137,12 +137,12 @@ pub(super) fn live_nodes(model: &Model) -> Vec<NodeId> {
     model.graph(main).nodes().filter(|id| seen.get(id.index()).copied().unwrap_or(false)).collect()
 }
 
-/// The main graph and every subgraph below it, outermost first.
+/// Returns the main graph and every subgraph below it, outermost first.
 pub(super) fn live_graphs(model: &Model) -> Vec<GraphId> {
     graphs_below(model, model.main())
 }
 
-/// A graph and every subgraph below it, outermost first.
+/// Returns a graph and every subgraph below it, outermost first.
 pub(super) fn graphs_below(model: &Model, root: GraphId) -> Vec<GraphId> {
     let mut graphs = vec![root];
     if model.graphs().all(|graph| model.graph(graph).parent().is_none()) {

@@ -1,15 +1,15 @@
-//! Runs passes over one root graph until none of them changes anything.
+//! Runs passes over one root graph until no pass changes it.
 //!
-//! It knows no pass: which there are and in which order they run is given to it. The main graph of a model and the body of each function
-//! are root graphs, so it runs once for each.
+//! The caller gives the passes and their order. The main graph of a model and the body of each function are root graphs, so the driver runs once for
+//! each.
 
 use super::outcome::RunError;
 use super::pass::{NodeEvent, Pass, Work};
 use crate::clock::Instant;
 use crate::ops::EventKind;
 
-/// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns the number of rounds. Calls
-/// `tell` with each note as soon as there is one, and if the passes had to be stopped.
+/// Runs the passes, round after round, until a round changes nothing. Each round begins with `infer`. Returns the number of rounds. Calls `tell` with
+/// each note, and with one more if the passes reach the limit of rounds.
 ///
 /// # Errors
 /// A pass made the model inconsistent, or the graph cannot be walked.
@@ -25,8 +25,8 @@ pub(super) fn settle(
     rounds
 }
 
-/// Runs each of the closing passes once, over a graph that no other pass changes any more, and infers again after each that changes something.
-/// Other passes would undo the edits of closing passes.
+/// Runs each of the closing passes once, over a graph that no other pass changes any more. Infers again after each that changes something. Other
+/// passes would undo the edits of closing passes.
 ///
 /// # Errors
 /// A pass made the model inconsistent, or the graph cannot be walked.
@@ -70,7 +70,7 @@ fn rounds(work: &mut Work<'_>, infer: &Pass, passes: &[Pass], tell: &mut dyn FnM
     Ok(rounds)
 }
 
-/// Says that the passes were stopped.
+/// Returns the note that the passes were stopped.
 fn stopped(work: &Work<'_>, rounds: usize) -> NodeEvent {
     let last = work.run.edits.last().map_or_else(String::new, |edit| format!(", the last edit by {}", edit.name));
     let reason = format!(
@@ -80,15 +80,15 @@ fn stopped(work: &Work<'_>, rounds: usize) -> NodeEvent {
     ("the model".to_string(), EventKind::Stopped, reason)
 }
 
-/// What there is to tell meanwhile.
+/// The progress of the passes.
 pub(super) enum Told {
-    /// What is being done.
+    /// The current activity.
     Doing(&'static str),
-    /// Something of a node.
+    /// A note about a node.
     Note(NodeEvent),
 }
 
-/// Runs the passes stage by stage, up to the first stage that changes something. Returns whether one did.
+/// Runs the passes stage by stage, up to the first stage that changes something. Returns `true` if one did.
 fn round(work: &mut Work<'_>, passes: &[Pass]) -> Result<bool, RunError> {
     let before = work.run.edits.made();
     let mut stage = 0;
@@ -102,7 +102,7 @@ fn round(work: &mut Work<'_>, passes: &[Pass]) -> Result<bool, RunError> {
     Ok(work.run.edits.made() > before)
 }
 
-/// Runs each of these passes once. Nothing is inferred in between.
+/// Runs each of these passes once, without inference in between.
 ///
 /// # Errors
 /// A pass made the model inconsistent, or the graph cannot be walked.
@@ -110,7 +110,7 @@ pub(super) fn once(work: &mut Work<'_>, passes: &[Pass]) -> Result<(), RunError>
     passes.iter().try_for_each(|pass| run(work, pass))
 }
 
-/// Runs a pass once, notes its time and edits without those of passes that it runs itself, and verifies the model if the options say so.
+/// Runs a pass once, and records its time and edits without those of nested passes. Verifies the model if the options say so.
 fn run(work: &mut Work<'_>, pass: &Pass) -> Result<(), RunError> {
     let (begin, before, inside) = (Instant::now(), work.run.edits.made(), work.run.profile.seconds());
     let mut result = (pass.run)(work);
@@ -257,7 +257,7 @@ mod tests {
         let said = result.map_err(|error| error.to_string());
         let expected = "pass 'bad' made the model invalid, the last edit was cut-off at the first node: Neg node 'x' reads 'a', which has no definition";
         assert_eq!(said, Err(expected.to_string()));
-        // Without the check nobody notices here, and with fewer edits nothing is wrong.
+        // Without the check the fault is not found here, and with fewer edits there is no fault.
         assert!(settled(&passes, &Options::default()).0.is_ok());
         assert!(settled(&passes, &options.stop_after(1)).0.is_ok());
     }

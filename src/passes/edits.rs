@@ -1,37 +1,37 @@
-//! Counts the edits that passes make, and allows no more than a given number of them.
+//! Counts the edits of passes, and limits their number.
 //!
-//! An edit is the smallest change a pass makes that leaves the model consistent: a rewrite, a node folded into constants, a dead node
-//! removed, a call replaced. A pass asks before each edit it makes, so a run that may make N edits makes the first N of those that a
-//! run without a limit makes. The edit at fault in a wrong result is found by bisection over N.
+//! An edit is the smallest change of a pass that keeps the model consistent: a rewrite, a folded node, a removed dead node, a replaced call. A pass
+//! checks the limit before each edit. So a run with limit N makes the first N edits of a run without a limit. Bisection over N finds the edit that
+//! causes a wrong result.
 
 use std::collections::BTreeMap;
 
 use crate::dim::Meter;
 
-/// How often each kind of edit was made: rewrites by the name of the rule, the others by the name of the pass.
+/// The number of edits of each kind: rewrites by the name of the rule, others by the name of the pass.
 pub type Fired = BTreeMap<&'static str, usize>;
 
-/// The edits made in a run, and how many more may be made.
+/// The edits of a run, and the limit of their number.
 #[derive(Clone, Debug)]
 pub(super) struct EditCounter {
     limit: usize,
     made: usize,
     fired: Fired,
-    /// Whether edits are described: that takes a text for each.
+    /// `true` if edits are described: that takes a text for each.
     describes: bool,
     last: Option<LastEdit>,
-    /// All edits, if somebody wants to know.
+    /// All edits, if they are recorded.
     log: Option<Vec<LastEdit>>,
-    /// What counts the work of the run.
+    /// The meter of the run's work.
     meter: Meter,
 }
 
-/// The edit that was made last.
+/// The last edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastEdit {
     /// The rule or pass.
     pub name: &'static str,
-    /// The node it was made at, as it was before; nothing if edits are not described.
+    /// The node, as it was before; `None` if edits are not described.
     pub place: Option<String>,
 }
 
@@ -45,41 +45,40 @@ impl std::fmt::Display for LastEdit {
 }
 
 impl EditCounter {
-    /// A counter that allows `limit` edits.
+    /// Creates a counter that allows `limit` edits.
     pub(super) fn new(limit: usize, describes: bool) -> Self {
         EditCounter { limit, made: 0, fired: Fired::new(), describes, last: None, log: None, meter: Meter::default() }
     }
 
-    /// The same, keeping all edits described if `records`.
+    /// Describes and keeps all edits if `records`.
     pub(super) fn recording(mut self, records: bool) -> Self {
         self.describes |= records;
         self.log = records.then(Vec::new);
         self
     }
 
-    /// The same, allowing no edit once a run that this meter counts is over.
+    /// Allows no edit once a run with this meter is over.
     pub(super) fn metered(mut self, meter: &Meter) -> Self {
         self.meter = meter.clone();
         self
     }
 
-    /// A counter that allows any number of edits.
+    /// Creates a counter that allows any number of edits.
     pub(super) fn unlimited() -> Self {
         EditCounter::new(usize::MAX, false)
     }
 
-    /// Whether there is a limit.
+    /// Returns `true` if there is a limit.
     pub(super) fn is_limited(&self) -> bool {
         self.limit < usize::MAX
     }
 
-    /// Whether another edit would be allowed. Once it is not, it never is again.
+    /// Returns `true` if another edit is allowed. Once it returns `false`, it always does.
     pub(super) fn allows_more(&self) -> bool {
         self.made < self.limit && !self.meter.is_over()
     }
 
-    /// Counts an edit that is about to be made, if it is allowed; otherwise it must not be made. `name` is that of the rule or the
-    /// pass, `place` describes the node.
+    /// Counts an edit before it is made. Returns `false` if it must not be made. `name` is that of the rule or the pass, `place` describes the node.
     pub(super) fn take(&mut self, name: &'static str, place: impl FnOnce() -> String) -> bool {
         if !self.allows_more() {
             return false;
@@ -96,22 +95,22 @@ impl EditCounter {
         true
     }
 
-    /// How many edits were made.
+    /// Returns the number of edits.
     pub(super) fn made(&self) -> usize {
         self.made
     }
 
-    /// How many edits of this name were made.
+    /// Returns the number of edits of this name.
     pub(super) fn made_by(&self, name: &str) -> usize {
         self.fired.get(name).copied().unwrap_or(0)
     }
 
-    /// The edit that was made last.
+    /// Returns the last edit.
     pub(super) fn last(&self) -> Option<&LastEdit> {
         self.last.as_ref()
     }
 
-    /// How often each kind of edit was made, the last one, and all of them if they were recorded.
+    /// Returns the number of edits of each kind, the last one, and all of them if they were recorded.
     pub(super) fn into_parts(self) -> (Fired, Option<LastEdit>, Vec<LastEdit>) {
         (self.fired, self.last, self.log.unwrap_or_default())
     }

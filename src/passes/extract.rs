@@ -1,4 +1,4 @@
-//! Parts of a model: what lies between some of its values.
+//! Extracts the part of a model between some of its values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -7,17 +7,17 @@ use super::edits::EditCounter;
 use crate::ir::{Broken, DeclaredType, Definition, GraphId, Model, ValueId};
 use crate::rewrite::meant;
 
-/// A part that cannot be taken.
+/// The reason why a part cannot be extracted.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
     /// A name that no value of the main graph has.
     #[error("the model has no {kind} named '{name}'{}", .meant.as_deref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
     NoValue {
-        /// An output, or any value.
+        /// The kind of value: an output, or any value.
         kind: &'static str,
         /// The name.
         name: String,
-        /// The name that was most likely meant.
+        /// The most similar name.
         meant: Option<String>,
     },
     /// A value given twice.
@@ -29,15 +29,15 @@ pub enum ExtractError {
     /// A value whose type is not known cannot be an input.
     #[error("the type of '{0}' is unknown, so it cannot become an input")]
     NoType(String),
-    /// An output depends on something that is no input.
+    /// An output depends on a value that is no requested input.
     #[error("output '{output}' needs input '{input}', which is not among the requested inputs")]
     Needs {
         /// The output.
         output: String,
-        /// What it needs.
+        /// The missing input.
         input: String,
     },
-    /// Nothing would be left.
+    /// No output would remain.
     #[error("the model would have no output")]
     Nothing,
     /// A defect of this program.
@@ -45,17 +45,17 @@ pub enum ExtractError {
     Broken(#[from] Broken),
 }
 
-/// The values of the main graph: inputs, initializers and results of nodes.
+/// Returns the values of the main graph: inputs, initializers and results of nodes.
 pub fn values(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
     let graph = model.graph(model.main());
     let results = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
     graph.inputs().iter().chain(graph.initializers()).chain(results).copied()
 }
 
-/// Makes of the model the part of it between these values; without names all inputs or outputs stay.
+/// Reduces the model to the part between these values; without names, all inputs or outputs are kept.
 ///
 /// # Errors
-/// See [`ExtractError`]. The model is as it was then.
+/// See [`ExtractError`]. The model is unchanged then.
 pub fn extract(model: &mut Model, inputs: &[String], outputs: &[String]) -> Result<(), ExtractError> {
     let main = model.main();
     let by_name: FxHashMap<String, ValueId> =
@@ -65,9 +65,9 @@ pub fn extract(model: &mut Model, inputs: &[String], outputs: &[String]) -> Resu
     let given = if inputs.is_empty() { model.graph(main).inputs().to_vec() } else { found(inputs)? };
     unique(model, if outputs.is_empty() { &[] } else { &wanted })?;
     unique(model, &given)?;
-    // Whatever is found wrong on the way, the model itself is not changed.
+    // An error must not change the model itself.
     let mut part = model.clone();
-    // What is left out may be what needed it of the sizes.
+    // Recorded sizes may follow from nodes that are removed.
     part.remember("");
     let mut replaced: FxHashMap<ValueId, ValueId> = FxHashMap::default();
     for &value in &given {
@@ -85,15 +85,15 @@ pub fn extract(model: &mut Model, inputs: &[String], outputs: &[String]) -> Resu
     dead::remove(&mut part, &mut EditCounter::unlimited());
     part.set_inputs(main, &given.iter().map(instead).collect::<Vec<_>>())?;
     keep_annotated(&mut part, false);
-    // What had a default and is no input any more may be a constant that nothing reads.
+    // A former input with a default may be a constant without readers.
     dead::remove(&mut part, &mut EditCounter::unlimited());
     part.verify()?;
     *model = part;
     Ok(())
 }
 
-/// Pins the values of each quantization annotation whose tensor is in the part, and releases those of any other. `at_first` releases all
-/// annotated tensors, so that an annotation alone keeps no node. A model with training information keeps its pins.
+/// Pins the values of each quantization annotation whose tensor is in the part, and releases those of any other. `at_first` releases all annotated
+/// tensors, so that an annotation alone keeps no node. A model with training information keeps its pins.
 fn keep_annotated(part: &mut Model, at_first: bool) {
     if part.keeps_functions {
         return;
@@ -111,10 +111,10 @@ fn keep_annotated(part: &mut Model, at_first: bool) {
     }
 }
 
-/// Takes outputs away.
+/// Removes outputs.
 ///
 /// # Errors
-/// There is none of that name, or no other.
+/// No output has one of the names, or no other output remains.
 pub fn remove_outputs(model: &mut Model, names: &[String]) -> Result<(), ExtractError> {
     let main = model.main();
     let outputs = model.graph(main).outputs().to_vec();
@@ -151,8 +151,7 @@ fn unique(model: &Model, values: &[ValueId]) -> Result<(), ExtractError> {
     }
 }
 
-/// Puts an input in the place of a result that is asked for as one: of the same name and type, read by all that read the result. `None` if the
-/// value is an input already.
+/// Replaces a requested result by an input of the same name and type with the same readers. Returns `None` if the value is an input already.
 fn input_for(part: &mut Model, value: ValueId) -> Result<Option<ValueId>, ExtractError> {
     let name = part.value(value).name.to_string();
     match part.value(value).definition() {
@@ -163,7 +162,7 @@ fn input_for(part: &mut Model, value: ValueId) -> Result<Option<ValueId>, Extrac
     let ty = part.value(value).declared.clone();
     let ty = ty.filter(|ty| !matches!(ty, DeclaredType::Tensor { dtype: 0, .. }));
     let ty = ty.ok_or_else(|| ExtractError::NoType(name.clone()))?;
-    // The result may stay, if its node has others.
+    // The result is kept if its node has others.
     part.rename_after(value, &format!("{name}_computed"));
     let input = part.add_value(name);
     part.declare(input, ty);
@@ -171,7 +170,7 @@ fn input_for(part: &mut Model, value: ValueId) -> Result<Option<ValueId>, Extrac
     Ok(Some(input))
 }
 
-/// An input of the old graph that an output needs and that is not among those given. Inputs with a default are not needed.
+/// Returns an error for an input of the old graph that an output needs and that is not `given`. Inputs with a default are not needed.
 fn missing(part: &Model, ends: &[ValueId], given: &FxHashSet<ValueId>) -> Option<ExtractError> {
     for &end in ends {
         let mut seen = FxHashSet::default();

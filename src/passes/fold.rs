@@ -1,8 +1,8 @@
-//! Constant folding: nodes whose results are completely known are removed, and their results become initializers, within a budget of bytes.
+//! Constant folding: replaces nodes whose results are all known by initializers, within a budget of bytes.
 //!
-//! A result becomes an initializer only if a node that stays, or an output, reads it; results that only removed nodes read do not.
-//! If folding everything would add more bytes to the model than allowed, the nodes are kept that would add most. Of what these read
-//! becomes an initializer what makes the model no larger. They are asked about again when nothing else is left to do.
+//! A result becomes an initializer only if a kept node or an output reads it. If folding everything would add more bytes than allowed, the nodes that
+//! would add most are kept. Their operands become initializers as far as the model does not grow. The kept nodes are retried when no other pass
+//! applies.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,24 +14,24 @@ use crate::ir::{
 use crate::ops::traits::traits_of;
 use crate::tensor::Tensor;
 
-/// A result of up to this many bytes is never too large: a scalar, a shape.
+/// The largest size in bytes of a result that is never too large: a scalar, a shape.
 const SMALL: usize = 256;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 const NAME: &str = "fold-constants";
 
 /// Nodes that were not folded.
 #[derive(Default)]
 pub struct Kept {
-    /// A result has more bytes than a constant may have, which never changes.
+    /// Nodes with a result above the size limit of a constant. This never changes.
     too_large: FxHashSet<NodeId>,
-    /// The results would have made the model larger than allowed, when that was last asked.
+    /// Nodes whose results exceeded the growth budget at the last check.
     over_budget: FxHashSet<NodeId>,
 }
 
 impl Kept {
-    /// Forgets what was over the budget: copies of a branch that are merged, a branch that is not taken, and readers that are gone let
-    /// more be folded than before. Returns whether there was anything.
+    /// Forgets the nodes over the budget: merged copies of a branch, an untaken branch, and removed readers let more be folded. Returns `true` if
+    /// there were any.
     pub fn reconsider(&mut self) -> bool {
         let is_any = !self.over_budget.is_empty();
         self.over_budget.clear();
@@ -43,7 +43,7 @@ impl Kept {
     }
 }
 
-/// The bytes of the constants of the main graph and its subgraphs: initializers that are read, and tensors of Constant nodes.
+/// Returns the bytes of the constants of the main graph and its subgraphs: initializers with readers, and tensors of Constant nodes.
 pub fn bytes_held(model: &Model) -> usize {
     let mut bytes = 0usize;
     for graph in live_graphs(model) {
@@ -59,9 +59,8 @@ pub fn bytes_held(model: &Model) -> usize {
 
 /// Folds every node of the main graph and its subgraphs whose results are all known.
 ///
-/// `growth` is how many bytes the model may grow by, results of up to [`SMALL`] bytes not counted, and `largest` how many bytes a
-/// result may have that is not in the model as it is. Returns the nodes kept because their results are too large, with the bytes these would
-/// take.
+/// `growth` is the number of bytes by which the model may grow, without results of up to [`SMALL`] bytes. `largest` is the most bytes of a result
+/// that the model does not contain. Returns the nodes kept because their results are too large, with the bytes of these.
 pub fn fold(
     model: &mut Model,
     facts: &Facts,
@@ -88,13 +87,13 @@ pub fn fold(
     kept.over_budget.extend(declined.iter().map(|&(id, _)| id));
     kept.too_large.extend(too_large.iter().map(|&(id, _)| id));
     declined.append(&mut too_large);
-    // Whatever part of the candidates is folded, the model is consistent: a result that a kept node reads becomes an initializer.
+    // Any subset of the candidates leaves the model consistent: a result that a kept node reads becomes an initializer.
     for &id in &candidates {
         if decided.contains(&id) && !edits.take(NAME, || model.describe(id)) {
             decided.remove(&id);
         }
     }
-    // Removing a node with bodies removes the nodes in them, so some candidates may be gone already.
+    // Removing a node with subgraphs removes the nodes in them, so some candidates may no longer exist.
     for id in candidates {
         if !decided.contains(&id) {
             continue;
@@ -109,14 +108,14 @@ pub fn fold(
             .collect();
         model.remove_node(id);
         for (value, tensor) in wanted {
-            // The value was just freed from its node, so nothing else can define it.
+            // The value has just lost its producer, so nothing else defines it.
             let _ = model.add_initializer(graph, value, Constant::dense(tensor));
         }
     }
     declined
 }
 
-/// Whether all results that are read are known and can be initializers.
+/// Returns `true` if all results with readers are known and can be initializers.
 fn is_decided(model: &Model, facts: &Facts, id: NodeId) -> bool {
     let Some(node) = model.node(id) else { return false };
     if node.outputs().iter().flatten().all(|&value| tensor_of(facts, value).is_none()) {
@@ -126,7 +125,7 @@ fn is_decided(model: &Model, facts: &Facts, id: NodeId) -> bool {
     wanted.peek().is_some() && wanted.all(|&value| tensor_of(facts, value).is_some() && !model.value(value).pinned)
 }
 
-/// How many bytes a result of the node has, if these are more than `largest` and must be made a constant first.
+/// Returns the bytes of the node's largest result if they exceed `largest`; `None` for a Constant, which holds it already.
 fn bytes_over(model: &Model, facts: &Facts, id: NodeId, largest: usize) -> Option<usize> {
     let node = model.node(id).filter(|node| !node.is("Constant"))?;
     let bytes = node.outputs().iter().flatten().filter_map(|&value| tensor_of(facts, value)).map(Tensor::byte_len);
@@ -137,12 +136,12 @@ fn tensor_of(facts: &Facts, value: ValueId) -> Option<&Tensor> {
     facts.get(value).and_then(Fact::data).and_then(Data::tensor)
 }
 
-/// Whether the value is an output of its graph, or a node outside `decided` reads it.
+/// Returns `true` if the value is an output of its graph, or a node outside `decided` reads it.
 fn must_exist(model: &Model, value: ValueId, decided: &FxHashSet<NodeId>) -> bool {
     model.is_output(value) || model.users(value).into_iter().any(|(user, _)| !decided.contains(&user))
 }
 
-/// The bytes that folding `decided` frees: initializers that nothing else reads, and tensors in the nodes' attributes.
+/// Returns the bytes that folding `decided` frees: initializers without other readers, and tensors in the nodes' attributes.
 fn freed(model: &Model, decided: &FxHashSet<NodeId>, candidates: &[NodeId]) -> usize {
     let mut seen = FxHashSet::default();
     let mut bytes = 0usize;
@@ -168,13 +167,13 @@ fn bytes_of_attributes(node: &Node) -> usize {
     tensors.fold(0, usize::saturating_add)
 }
 
-/// The bytes that folding a node frees whatever else is folded: initializers that nothing but it reads, and the tensors in its attributes.
+/// Returns the bytes that folding a node always frees: initializers that it alone reads, and the tensors in its attributes.
 fn freed_by(model: &Model, node: &Node, id: NodeId) -> usize {
     let mut seen = FxHashSet::default();
     let owned = node.inputs().iter().flatten().filter(|&&value| {
         let is_its_own =
             matches!(model.value(value).definition(), Definition::Initializer(_)) && !model.is_output(value);
-        // Of what many read no list is made.
+        // Avoids listing the readers of a value with many.
         is_its_own
             && seen.insert(value)
             && !model.has_more_readers(value, node.inputs().len())
@@ -184,12 +183,12 @@ fn freed_by(model: &Model, node: &Node, id: NodeId) -> usize {
     bytes.fold(bytes_of_attributes(node), usize::saturating_add)
 }
 
-/// What folding the nodes of `decided` does to the bytes that the model holds.
+/// The effect of folding `decided` on the bytes that the model holds.
 struct Balance {
-    /// The bytes of results that become initializers, and how many more bytes each node makes the model hold by itself.
+    /// The bytes of results that become initializers. `growing` has each such node with the growth it causes alone, and its bytes.
     stored: usize,
     growing: Vec<(usize, usize, NodeId)>,
-    /// The bytes that go.
+    /// The bytes that are freed.
     freed: usize,
 }
 
@@ -217,26 +216,25 @@ impl Balance {
         self.stored > self.freed.saturating_add(growth)
     }
 
-    /// Whether the model holds fewer bytes by this than by the other.
+    /// Returns `true` if this balance leaves fewer bytes in the model than the other.
     fn is_less_than(&self, other: &Balance) -> bool {
         self.stored.saturating_add(other.freed) < other.stored.saturating_add(self.freed)
     }
 }
 
-/// How many nodes are decided about one by one, at most and in any case.
+/// The most, and always allowed, number of nodes with a separate decision.
 const MOST_ROUNDS: usize = 256;
 const LEAST_ROUNDS: usize = 8;
 
-/// Each decision goes over all candidates, of which so many are looked at for it together.
+/// The most candidates that all decisions together visit. Each decision visits all candidates.
 const MOST_LOOKS: usize = 1 << 17;
 
-/// How many nodes of so many candidates are decided about one by one.
+/// Returns the number of nodes with a separate decision among this many candidates.
 fn rounds(candidates: usize) -> usize {
     MOST_ROUNDS.min(LEAST_ROUNDS + MOST_LOOKS / candidates.max(1))
 }
 
-/// Removes nodes from `decided`, those first that make the model hold most, until the rest fits the budget. Returns them with the bytes of
-/// their results.
+/// Removes nodes from `decided`, those that add most first, until the rest fits the budget. Returns them with the bytes of their results.
 fn over_budget(
     model: &Model,
     facts: &Facts,
@@ -245,16 +243,16 @@ fn over_budget(
     growth: usize,
 ) -> Vec<(NodeId, usize)> {
     let mut declined = Vec::new();
-    // Each round removes a node with results that are stored, so this ends.
+    // Each round removes a node with stored results, so the loop ends.
     loop {
         let balance = Balance::of(model, facts, candidates, decided);
-        // Of equals the first one goes.
+        // The first of equals is removed.
         let most = balance.growing.iter().rev().max_by_key(|&&(growth, bytes, _)| (growth, bytes));
         let Some(&(_, bytes, id)) = most.filter(|_| balance.exceeds(growth)) else { return declined };
         decided.remove(&id);
         declined.push((id, bytes));
         if declined.len() > rounds(candidates.len()) {
-            // After so many rounds, keep every node with a large result, instead of a round for each.
+            // After the last round, keeps every node with a large result, instead of a round for each.
             for &id in candidates {
                 let large = model.node(id).is_some_and(|node| {
                     let results = node.outputs().iter().flatten();
@@ -269,8 +267,8 @@ fn over_budget(
     }
 }
 
-/// Removes nodes from `decided` whose results a node reads that is declined, or was `before`, where the model would hold more with them: the
-/// budget is there for what is computed to its end, and not for its first steps.
+/// Removes nodes from `decided` that are operands of a node declined now or `before`, if the model would hold more bytes with them. The budget is for
+/// complete computations, and not for their first steps.
 fn keep_beginnings(
     model: &Model,
     facts: &Facts,
@@ -286,7 +284,7 @@ fn keep_beginnings(
     let mut readers: Vec<NodeId> = before.into_iter().chain(declined.iter().map(|&(id, _)| id)).collect();
     let mut balance = Balance::of(model, facts, candidates, decided);
     let mut looks = 0;
-    // What is declined here may be read by none but declined nodes, so its operands are looked at as well.
+    // A node declined here may only have declined readers, so its operands are visited as well.
     while let Some(reader) = readers.pop() {
         let operands = model.node(reader).map(|node| node.inputs().to_vec()).unwrap_or_default();
         for id in operands.into_iter().flatten().filter_map(|value| model.value(value).producer()) {
@@ -311,7 +309,7 @@ fn keep_beginnings(
     }
 }
 
-/// Replaces nodes whose result is a known sequence or optional by one node that makes it of initializers: no initializer can be one itself.
+/// Replaces nodes whose result is a known sequence or optional by one node that builds it from initializers, because no initializer can be one.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -343,13 +341,13 @@ pub fn fold_containers(model: &mut Model, facts: &Facts, edits: &mut EditCounter
     Ok(())
 }
 
-/// Whether a node already makes a sequence or optional of initializers.
+/// Returns `true` if a node already builds a sequence or optional from initializers.
 fn is_plain_container(model: &Model, node: &Node) -> bool {
     let constant = |value: &Option<ValueId>| value.is_some_and(|value| model.value(value).is_constant());
     traits_of(model, node).makes_container && node.inputs().iter().all(constant)
 }
 
-/// The edit that makes `value` of initializers, if it is a sequence of tensors (an empty one, too) or an optional with a tensor.
+/// Returns the edit that builds `value` from initializers, if it is a sequence of tensors (also an empty one) or an optional with a tensor.
 fn container(model: &Model, id: NodeId, value: ValueId, data: &Data, ty: &Type) -> Option<Edit> {
     let (operator, items): (&str, Vec<&Tensor>) = match data {
         Data::Sequence(items) if items.is_empty() => ("SequenceEmpty", Vec::new()),
@@ -376,10 +374,10 @@ fn container(model: &Model, id: NodeId, value: ValueId, data: &Data, ty: &Type) 
     Some(edit.inserting(node))
 }
 
-/// Larger containers are left to the nodes that compute them.
+/// The most bytes of a container that is built from initializers.
 const MAX_CONTAINER: usize = 16 << 10;
 
-/// Gives the readers of a small known result an initializer to read instead, if its node has to stay because other results of it are not known.
+/// Replaces a small known result by an initializer for its readers, if other results of its node are unknown.
 pub fn fold_partly(model: &mut Model, facts: &Facts, edits: &mut EditCounter) {
     let mut found: FxHashMap<ValueId, Tensor> = FxHashMap::default();
     let mut order = Vec::new();

@@ -1,8 +1,7 @@
-//! The bodies of functions that stay are folded like the main graph.
+//! Folds the bodies of the remaining functions like the main graph.
 //!
-//! A body is folded under what holds at every call of it: the types, sizes and contents of operands that all calls agree on, and the
-//! attributes they all give the same value. Nodes that refer to any other attribute stand for something else in each call, and are
-//! left alone.
+//! A body is folded under the facts that hold at every call: the types, sizes and contents of operands on which all calls agree, and the attributes
+//! with the same value in all calls. Nodes that refer to any other attribute differ between calls, and are kept unchanged.
 
 use std::rc::Rc;
 
@@ -21,10 +20,10 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Binding, Fact, Facts, FunctionId, GraphId, Model, Node, TensorType, Type};
 use crate::ops::{Budget, Walk};
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(super) const NAME: &str = "fold-function";
 
-/// Folds every function's body with these passes. `facts` is what is known of the main graph's values.
+/// Folds every function's body with these passes. `facts` are those of the main graph's values.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -39,13 +38,13 @@ pub(super) fn fold_bodies(
         return Ok(());
     }
     let calls = Calls::of(model);
-    // What a function gives to itself, nobody follows.
+    // The operands of recursive calls are not analyzed.
     if calls.has_circles() || model.keeps_functions {
         return Ok(());
     }
     let mut agreed = Agreed::default();
     agreed.note(model, model.main(), facts);
-    // Those that call come before those that are called.
+    // Callers come before callees.
     for &id in calls.order.iter().rev() {
         let Some(body) = model.function(id).map(|function| function.body) else { continue };
         let is_called = calls.sites.get(&id).is_some_and(|sites| !sites.is_empty());
@@ -63,14 +62,14 @@ pub(super) fn fold_bodies(
     Ok(())
 }
 
-/// What all calls of each function give for its inputs, and for its attributes.
+/// The inputs and attributes of each function on which all calls agree.
 #[derive(Default)]
 struct Agreed {
     inputs: FxHashMap<FunctionId, Vec<Option<Fact>>>,
     attributes: FxHashMap<FunctionId, FxHashMap<String, Binding>>,
 }
 
-/// What all calls of one function give.
+/// The inputs and attributes of one function on which all calls agree.
 #[derive(Clone)]
 struct Call {
     inputs: Vec<Option<Fact>>,
@@ -78,13 +77,13 @@ struct Call {
 }
 
 impl Agreed {
-    /// What all calls of a function give, those that were noted.
+    /// Returns the inputs and attributes on which all noted calls of a function agree.
     fn call(&self, id: FunctionId) -> Option<Call> {
         let inputs = self.inputs.get(&id)?.clone();
         Some(Call { inputs, attributes: self.attributes.get(&id).cloned().unwrap_or_default() })
     }
 
-    /// Takes in the calls in a graph and those inside it.
+    /// Adds the calls in a graph and its subgraphs.
     fn note(&mut self, model: &Model, root: GraphId, facts: &Facts) {
         for graph in graphs_below(model, root) {
             for id in model.graph(graph).nodes() {
@@ -121,7 +120,7 @@ impl Agreed {
     }
 }
 
-/// Whether what an attribute is bound to is known, and is no graph.
+/// Returns `true` if the value of an attribute is known, and is no graph.
 fn is_bound(binding: &Binding) -> bool {
     match binding {
         Binding::Absent => true,
@@ -137,7 +136,7 @@ fn same_binding(a: &Binding, b: &Binding) -> bool {
     }
 }
 
-/// What holds of two values.
+/// Returns the facts that hold for both values.
 fn both(scope: &Scope, a: &Fact, b: &Fact) -> Fact {
     let ty = match (&a.ty, &b.ty) {
         (Some(Type::Tensor(a)), Some(Type::Tensor(b))) => {
@@ -160,15 +159,16 @@ fn both(scope: &Scope, a: &Fact, b: &Fact) -> Fact {
     Fact { ty, content }
 }
 
-/// Whether a body can be folded under what the calls give: an operand that some call leaves out is in that call nothing at all.
+/// Returns `true` if a body can be folded under the facts of its calls. An operand that some call omits does not exist in that call, so nothing may
+/// read it.
 fn fits(model: &Model, body: GraphId, call: &Call) -> bool {
     let mut given = model.graph(body).inputs().iter().zip(&call.inputs);
     model.opset(body, "").is_some() && given.all(|(&input, fact)| fact.is_some() || model.is_unused(input))
 }
 
-/// Folds a function's body, and keeps what that makes of it if it has fewer nodes. Returns what is known of the values in the new body.
+/// Folds a function's body, and keeps the result if it has fewer nodes. Returns the facts about the values in the new body.
 ///
-/// Where the edits are limited, that is decided by folding a copy of the model without a limit: so it does not depend on the limit.
+/// With limited edits, an unlimited fold of a copy of the model makes this decision, so that it does not depend on the limit.
 fn fold_body(
     model: &mut Model,
     scope: &Rc<Scope>,
@@ -202,12 +202,12 @@ fn fold_body(
     Ok(None)
 }
 
-/// How a function is told of.
+/// Describes a function.
 fn function_name(model: &Model, id: FunctionId) -> String {
     model.function(id).map(|function| format!("function '{}'", function.name)).unwrap_or_default()
 }
 
-/// Makes a copy of a function's body its body, and folds that. Returns the copy and what is known of the values in it.
+/// Replaces a function's body by a copy, and folds the copy. Returns the copy and the facts about its values.
 fn fold_copy(
     model: &mut Model,
     scope: &Rc<Scope>,
@@ -220,7 +220,7 @@ fn fold_copy(
     if let Some(function) = model.function_mut(id) {
         function.body = copy;
     }
-    // What refers to an attribute of the call stands for something else in each call.
+    // A node that refers to an attribute of the call differs between calls.
     let refers =
         |_: &Model, node: &Node| node.attributes.iter().any(|held| matches!(held.value, Attribute::Reference { .. }));
     let graphs = graphs_below(model, copy);

@@ -1,7 +1,6 @@
-//! What a body computes time and again from what does not change is computed once, before.
+//! Loop-invariant code motion: computes invariant nodes of a subgraph once, before the subgraph.
 //!
-//! A body that may not run at all is the reason for care: then the work would be in vain, and a node that fails would fail a model that
-//! does not.
+//! A subgraph that may not run needs care: the work would be wasted, and a node that fails would fail a model that runs.
 
 use rustc_hash::FxHashSet;
 
@@ -15,15 +14,15 @@ use crate::ops::traits::NodeFacts;
 use crate::ops::{Opset, operator_of};
 use crate::rewrite::is_quantization;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(super) const NAME: &str = "hoisted-node";
 
-/// As many elements are computed in vain where it is not proved that the body runs.
+/// The most elements that may be computed unnecessarily if the subgraph is not proved to run.
 const FEW: usize = 64;
 
-/// Moves nodes out of the bodies of Loop and Scan of the main graph and its subgraphs. `surely` are those whose bodies are proved to run.
+/// Moves nodes out of the subgraphs of Loop and Scan of the main graph and its subgraphs. `surely` are those whose subgraphs are proved to run.
 ///
-/// Law: what a deterministic operator makes of values from outside of a body is the same in each iteration.
+/// Law: a deterministic operator on values from outside of a subgraph gives the same result in each iteration.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -34,7 +33,7 @@ pub(super) fn hoist(
     exact: bool,
     (untouched, edits): (&Untouched, &mut EditCounter),
 ) -> Result<(), Broken> {
-    // Inner bodies come last, so a node moves by one body a round; bodies nest at most 32 deep.
+    // Inner subgraphs come last, so a node moves by one subgraph a round; subgraphs nest at most 32 deep.
     for owner in nodes_of(model, &["Loop", "Scan"], false) {
         let Some(&Attribute::Graph(body)) = model.node(owner).and_then(|node| node.attribute("body")) else { continue };
         let Some(around) = model.node(owner).map(Node::graph) else { continue };
@@ -55,12 +54,12 @@ pub(super) fn hoist(
     Ok(())
 }
 
-/// Whether a node of a body may be computed before the body runs.
+/// Returns `true` if a node of a subgraph may be computed before the subgraph runs.
 fn may_move(model: &Model, facts: &Facts, body: GraphId, id: NodeId, surely: bool) -> bool {
     let Some(node) = model.node(id) else { return false };
     let Some(operator) = operator_of(model, node) else { return false };
     let opset = Opset::of(model, body).version();
-    // Sizes that do not fit make a node fail as well; inference has compared those that are numbers.
+    // Sizes that do not match also make a node fail. Inference has checked those that are numbers.
     let is_static = |value: &ValueId| facts.get(*value).and_then(Fact::static_shape).is_some();
     let fits = || operator.traits.of_shape || node.inputs().iter().flatten().all(is_static);
     let cannot_fail =
@@ -73,11 +72,11 @@ fn may_move(model: &Model, facts: &Facts, body: GraphId, id: NodeId, surely: boo
         && (surely || (node.outputs().iter().flatten().all(|&value| is_small(facts, value)) && cannot_fail()))
 }
 
-/// Whether a node reads nothing of the body but constants, and something else.
+/// Returns `true` if a node only reads constants of the subgraph and values from outside, at least one of which is not constant.
 fn is_invariant(model: &Model, body: GraphId, node: &Node) -> bool {
     let is_constant_here = |value: ValueId| {
         let is_here = model.value(value).definition() == Definition::Initializer(body) && !model.value(value).pinned;
-        // What the body gives away it must hold itself.
+        // An output of the subgraph must be defined in it.
         is_here && !model.is_output(value) && !is_quantization_operand(model, value)
     };
     let is_outside = |value: ValueId| model.graph_of(value).is_some_and(|graph| graph != body);
@@ -86,8 +85,8 @@ fn is_invariant(model: &Model, body: GraphId, node: &Node) -> bool {
         && read.any(|&value| is_outside(value) && !model.value(value).is_constant())
 }
 
-/// Whether nothing but nodes reads a value: a body gives nothing away that it has not computed. Sequences and strings stay too, which
-/// runtimes may move into a body instead of copying them.
+/// Returns `true` if only nodes read a value: an output of a subgraph must be computed in it. Excludes sequences and strings, which runtimes may move
+/// into a subgraph instead of copying them.
 fn stays_unnamed(model: &Model, facts: &Facts, value: ValueId) -> bool {
     !model.is_output(value) && !model.is_named(value) && facts.get(value).is_some_and(Fact::is_copied)
 }
@@ -98,8 +97,8 @@ fn is_small(facts: &Facts, value: ValueId) -> bool {
     count.is_some_and(|count| count <= FEW)
 }
 
-/// Puts a copy of the node before the one that has the body. Its results are values of their own: what is known of those inside may hold
-/// only where the body runs.
+/// Inserts a copy of the node before the owner of the subgraph. Its results are new values, because facts about those inside may hold only where the
+/// subgraph runs.
 fn move_out(model: &mut Model, owner: NodeId, body: GraphId, id: NodeId) -> Result<(), Broken> {
     let (Some(node), Some(mut edit)) = (model.node(id).cloned(), Edit::at(model, owner)) else { return Ok(()) };
     let mut moved = NewNode::like(&node);

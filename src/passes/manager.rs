@@ -1,7 +1,7 @@
-//! Runs everything over a model. [`run`] is the order of the whole, and [`STEPS`] that of folding, which is the middle of it.
+//! Runs all steps over a model. [`run`] is the order of all steps, and [`STEPS`] that of folding, which is the middle part.
 //!
-//! Nodes, initializers and values are edited by the passes of `pipeline` only, and each edit is counted first. The other steps learn, check,
-//! or change spellings. The conversion of the operator set precedes the first edit and counts none.
+//! Only the passes of `pipeline` edit nodes, initializers and values, and each edit is counted first. The other steps infer, check, or change
+//! spellings. The conversion of the operator set precedes the first edit and counts none.
 
 use std::rc::Rc;
 
@@ -26,12 +26,12 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Model, NodeId, ValueId};
 use crate::ops::{Budget, Walk, equal_sizes};
 
-/// Infers, folds and cleans up until nothing changes, then writes what is known beside the values.
+/// Infers, folds and cleans up until nothing changes, then writes the known types of values.
 ///
 /// # Errors
-/// The model is inconsistent; what is assumed cannot be; no run can succeed, if that is asked for.
+/// The model is inconsistent, the assumptions are impossible, or no run can succeed (if that is checked).
 ///
-/// `watch` is told what is being done whenever that changes.
+/// Calls `watch` with each new activity.
 pub fn run(
     model: &mut Model,
     scope: Rc<Scope>,
@@ -59,7 +59,7 @@ pub fn run(
 /// Checks that every name in the options is that of a rule or a pass.
 ///
 /// # Errors
-/// One is not.
+/// A name is unknown.
 fn check_names(options: &Options) -> Result<(), NoRule> {
     options.skip.iter().chain(&options.only).try_for_each(|name| exists(name))
 }
@@ -67,7 +67,7 @@ fn check_names(options: &Options) -> Result<(), NoRule> {
 /// Checks that a rule or a pass has this name.
 ///
 /// # Errors
-/// None has.
+/// The name is unknown.
 fn exists(name: &str) -> Result<(), NoRule> {
     let names = || pipeline::names().chain(records().map(|record| record.name));
     match names().any(|known| known == name) {
@@ -76,13 +76,13 @@ fn exists(name: &str) -> Result<(), NoRule> {
     }
 }
 
-/// The options for a model. In one without outputs every node is dead, but runtimes load no empty graph. So types are written and nothing is
+/// Returns the options for a model. Without outputs every node is dead, but runtimes load no empty graph. So types are written and nothing is
 /// removed.
 fn keeping_all_without_outputs(model: &Model, options: &Options) -> Options {
     Options { fold: options.fold && !model.graph(model.main()).outputs().is_empty(), ..options.clone() }
 }
 
-/// Takes note of the names that the user gives operators, and of values that names hide.
+/// Records the user's names for operators, and pins values with one name in and around a subgraph.
 fn prepare(model: &mut Model, options: &Options) {
     for name in &options.slice_names {
         model.add_synonym(name.synonym());
@@ -90,7 +90,7 @@ fn prepare(model: &mut Model, options: &Options) {
     model.pin_shadowing();
 }
 
-/// Converts the model to the operator set that the options name. Returns the old and the new one if they differ.
+/// Converts the model to the operator set in the options. Returns the old and the new one if they differ.
 ///
 /// # Errors
 /// A node cannot be written in that operator set.
@@ -104,10 +104,10 @@ fn convert(
     Ok(opset::convert(model, to, options)?.map(|from| (from, to)))
 }
 
-/// Checks, for a strict reader, that no node has what its operator has not.
+/// Checks, for a strict reader, that every node fits the definition of its operator.
 ///
 /// # Errors
-/// One has.
+/// A node has a nonstandard attribute, operand or result.
 fn check_operators(model: &Model, options: &Options) -> Result<(), RunError> {
     match opaque::nonstandard_node(model).filter(|_| options.strict) {
         Some((place, reason)) => Err(RunError::Contradiction { place, reason }),
@@ -122,14 +122,14 @@ struct Settled {
     rounds: usize,
     edits: EditCounter,
     ends: Vec<(&'static str, usize)>,
-    /// The nodes that cannot work.
+    /// The invalid nodes.
     broken: Vec<NodeId>,
     /// Expressions that are 0 in every run: differences between the element counts of views and their operands in the model as read.
     zeros: Vec<Dim>,
 }
 
 impl Settled {
-    /// Writes what is known beside the values.
+    /// Writes the known types of values.
     fn write_shapes(mut self, model: &mut Model, options: &Options) -> Result<Outcome, RunError> {
         let remembered = remembered::with_remembered(model, self.walk.scope());
         let scope = remembered.as_ref().unwrap_or(self.walk.scope());
@@ -171,7 +171,7 @@ fn fold(
     }
     let begin = Instant::now();
     let settled = functions::fold(model, edits, options, &mut |model, edits, is_rehearsal| {
-        // What a rehearsal learns of symbols must not be known in the run whose result is kept.
+        // Knowledge about symbols from a rehearsal must not affect the run whose result is kept.
         let scope = if is_rehearsal { &Rc::new(Scope::metered(scope.meter())) } else { scope };
         fold_as_it_is(model, scope, options, model_bytes, edits, profile, watch)
     })?;
@@ -186,12 +186,12 @@ const MOST_LESSONS: usize = 3;
 /// The steps of folding, in order.
 #[rustfmt::skip]
 const STEPS: &[fn(&mut Folding<'_>) -> Result<(), RunError>] = &[
-    open,           // `pipeline::OPENING`: merges what is equal in the file
-    learn,          // the user's assumptions, and what every run needs of the sizes
+    open,           // merges equal nodes of the file
+    learn,          // the user's assumptions, and sizes that every run needs
     compare_claims, // declared types that are proved false
     settle_all,     // `pipeline::PASSES`, round after round until none changes anything, then `pipeline::CLOSING`
     finish,         // `pipeline::FINISHING`: the bodies of functions, and imports
-    spell,          // names and constants as a file can hold them
+    spell,          // names and constants that a file can hold
     verify,         // the model is consistent
 ];
 
@@ -202,9 +202,9 @@ struct Folding<'a> {
     watch: &'a mut dyn FnMut(&'static str),
     run: Run,
     walk: Walk,
-    /// How many bytes constants may make the model larger by.
+    /// The number of bytes by which constants may enlarge the model.
     growth: usize,
-    /// The initializers that there were before the rounds.
+    /// The initializers before the rounds.
     given: FxHashSet<ValueId>,
     notes: Vec<NodeEvent>,
     rounds: usize,
@@ -212,7 +212,7 @@ struct Folding<'a> {
     zeros: Vec<Dim>,
 }
 
-/// Folds a model with its calls as they are.
+/// Folds a model without inlining calls.
 fn fold_as_it_is(
     model: &mut Model,
     scope: &Rc<Scope>,
@@ -245,12 +245,12 @@ fn fold_as_it_is(
 }
 
 impl Folding<'_> {
-    /// The main graph as the passes take it.
+    /// Returns the main graph in the form that passes need.
     fn work(&mut self) -> Work<'_> {
         Work::new(self.model, &mut self.walk, &mut self.run, self.growth)
     }
 
-    /// Runs passes once each.
+    /// Runs each of the passes once.
     fn once(&mut self, passes: &[Pass]) -> Result<(), RunError> {
         let passes = chosen(passes, &self.run);
         if passes.is_empty() { Ok(()) } else { once(&mut self.work(), &passes) }
@@ -304,15 +304,15 @@ fn finish(folding: &mut Folding<'_>) -> Result<(), RunError> {
     folding.once(pipeline::FINISHING)
 }
 
-/// Spells the edited model as a file can hold it: replaces new initializers by Constant nodes where the format has none, names the nodes that
-/// have no name, and changes names that a runtime may confuse. No computation changes, so this counts no edit.
+/// Spells the edited model as a file can hold it: replaces new initializers by Constant nodes where the format has none, names nameless nodes, and
+/// changes names that a runtime may confuse. No computation changes, so this counts no edit.
 fn spell(folding: &mut Folding<'_>) -> Result<(), RunError> {
     let Folding { model, options, given, .. } = folding;
     if !options.fold || options.stop_after == 0 {
         return Ok(());
     }
     if (1..4).contains(&model.ir_version) {
-        // A newer version would make defaults of the weights, which callers may override: runtimes take those of older versions as constants.
+        // A newer version would turn the weights into defaults, which callers may override. Runtimes read those of older versions as constants.
         for graph in dead::live_graphs(model) {
             spell_initializers(model, graph, given)?;
         }

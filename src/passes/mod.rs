@@ -1,5 +1,5 @@
-//! The passes over a model. `pipeline` lists them in the order they run in, `driver` runs them until nothing changes, and
-//! `manager` does what is before and after: what the user assumes, functions, and what is written beside the values.
+//! The passes over a model. `pipeline` lists them in their order, and `driver` runs them until nothing changes. `manager` runs the steps before and
+//! after: the user's assumptions, functions, and the writing of types.
 
 mod agenda;
 mod annotate;

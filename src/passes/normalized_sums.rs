@@ -1,9 +1,9 @@
-//! Shapes that let ONNX Runtime fuse a sum with the normalization of it.
+//! Finds shapes that let ONNX Runtime fuse a sum with its normalization.
 //!
-//! When ONNX Runtime (1.31) knows the shapes of `a` and `b`, it replaces `LayerNormalization(Add(a, b))` by its SkipLayerNormalization: the shapes
-//! have rank 3, and each dim is the same number or has the same name in both. On CPUs that kernel is slower than the two nodes, and other in its
-//! last bits (`docs/runtimes.md`). The runtime knows a shape that the file states, and infers a shape from the shapes of operands.
-//! So the shapes of the operands must be omitted together with those that they are inferred from, back to those that the runtime has anyway.
+//! When ONNX Runtime (1.31) knows the shapes of `a` and `b`, it replaces `LayerNormalization(Add(a, b))` by its SkipLayerNormalization. The shapes
+//! must have rank 3, and each dim the same number or name in both. On CPUs that kernel is slower than the two nodes, and differs in its last bits
+//! (`docs/runtimes.md`). The runtime knows declared shapes, and infers others from those of operands. So the shapes of the operands must be omitted
+//! together with those that they are inferred from, up to shapes that the runtime always knows.
 
 use rustc_hash::FxHashSet;
 
@@ -13,17 +13,16 @@ use crate::ops::{Budget, Opset, infers_shapes};
 use crate::rewrite::{Place, Taken, is_only_normalized};
 use crate::tensor::DType;
 
-/// Sums that ONNX Runtime would fuse, and the shapes that let it.
+/// Sums that ONNX Runtime would fuse, and the shapes that allow it.
 #[derive(Default)]
 pub(crate) struct Fused {
-    /// How many sums with a normalization.
+    /// The number of sums with a normalization.
     pub sums: usize,
     /// The values whose shapes the runtime knows only from the file, and from which it infers the operands of these sums.
     pub values: FxHashSet<ValueId>,
 }
 
-/// Finds the sums that ONNX Runtime fuses with a normalization only because of shapes that are stated in the model, apart from those of values
-/// that are `given`.
+/// Finds the sums that ONNX Runtime fuses with a normalization only because the model declares shapes, apart from those of `given` values.
 pub(crate) fn fused_by_shapes(model: &Model, facts: &Facts, given: &dyn Fn(ValueId) -> bool) -> Fused {
     let mut sums = sums(model, facts);
     if sums.is_empty() {
@@ -53,7 +52,7 @@ pub(crate) fn fused_by_shapes(model: &Model, facts: &Facts, given: &dyn Fn(Value
     Fused { sums: sums.len(), values }
 }
 
-/// The operands of each sum that ONNX Runtime fuses with a normalization if it knows their shapes.
+/// Returns the operands of each sum that ONNX Runtime fuses with a normalization if it knows their shapes.
 fn sums(model: &Model, facts: &Facts) -> Vec<[ValueId; 2]> {
     let (budget, taken) = (Budget::default(), Taken::default());
     let mut sums = Vec::new();
@@ -72,7 +71,7 @@ fn sums(model: &Model, facts: &Facts) -> Vec<[ValueId; 2]> {
     sums
 }
 
-/// Returns `true` if the shapes of two values, as they are written, have rank 3 and the same dims.
+/// Returns `true` if the written shapes of two values have rank 3 and the same dims.
 fn have_one_shape(model: &Model, facts: &Facts, a: ValueId, b: ValueId) -> bool {
     let written = |value: ValueId| -> Option<Vec<DimClaim>> {
         let claims = |dims: &[DeclaredDim]| dims.iter().map(|dim| dim.claim.clone()).collect();
@@ -86,7 +85,7 @@ fn have_one_shape(model: &Model, facts: &Facts, a: ValueId, b: ValueId) -> bool 
     dims.is_some() && dims == written(b)
 }
 
-/// The values whose shapes ONNX Runtime knows by itself: constants, inputs, those `given`, and results that it infers from these.
+/// Returns the values whose shapes ONNX Runtime always knows: constants, inputs, those `given`, and results that it infers from these.
 fn known(model: &Model, facts: &Facts, given: &dyn Fn(ValueId) -> bool) -> FxHashSet<ValueId> {
     let mut known = FxHashSet::default();
     for graph in live_graphs(model) {
@@ -96,7 +95,7 @@ fn known(model: &Model, facts: &Facts, given: &dyn Fn(ValueId) -> bool) -> FxHas
             known.extend(own.inputs());
         }
         known.extend(own.inputs().iter().filter(|&&input| given(input)));
-        // An order to compute in: a model without one was refused before.
+        // The order is topological: a model without one was rejected before.
         for node in model.topological(graph).unwrap_or_default().into_iter().filter_map(|id| model.node(id)) {
             let knows = |node: &Node| node.inputs().iter().flatten().all(|operand| known.contains(operand));
             let is_inferred = knows(node) && infers_shapes(model, facts, node);

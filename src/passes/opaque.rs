@@ -1,7 +1,7 @@
-//! Makes nodes opaque while the passes run: they get a domain that has no operators, and their own domain back afterwards.
+//! Makes nodes opaque during the passes: moves them to a domain without operators, and restores their domain afterwards.
 //!
-//! The own domain stands behind a prefix that no domain of the model begins with, so that copies of a node, in bodies that are written out
-//! or inlined, get it back as well.
+//! The original domain follows a prefix that no domain of the model begins with. So copies of a node, in unrolled or inlined subgraphs, get it back
+//! as well.
 
 use rustc_hash::FxHashSet;
 
@@ -14,11 +14,11 @@ use crate::ops::{EventKind, Operator, nonstandard, operator, surplus, with_surpl
 const DISPUTED: &str =
     "the model has another function or an operator of this name; which one counts is up to the runtime";
 
-/// The reason to keep a node whose body returns one of its inputs, or one value twice.
+/// The reason to keep a node whose subgraph returns one of its inputs, or one value twice.
 const MISGIVEN: &str =
     "its subgraph returns one of its inputs, or one value twice, which ONNX Runtime does not support";
 
-/// What the domains of nodes begin with that were made opaque; empty if none was.
+/// The prefix of the domains of opaque nodes; empty if there are none.
 #[derive(Default)]
 pub(super) struct Opaque {
     prefix: String,
@@ -30,7 +30,7 @@ impl Opaque {
     }
 }
 
-/// Makes the nodes opaque for which `is_meant` holds.
+/// Makes the nodes opaque that `is_meant` selects.
 pub(super) fn make_opaque(model: &mut Model, graphs: &[GraphId], is_meant: &dyn Fn(&Model, &Node) -> bool) -> Opaque {
     let is_meant = |id: &NodeId| model.node(*id).is_some_and(|node| is_meant(model, node));
     let meant = nodes_of(model, graphs).into_iter().filter(is_meant).collect();
@@ -50,7 +50,7 @@ fn make_these_opaque(model: &mut Model, nodes: Vec<NodeId>) -> Opaque {
     Opaque { prefix }
 }
 
-/// Gives the nodes of these graphs that are opaque their domains back, and names them.
+/// Restores the domains of the opaque nodes in these graphs, and returns the nodes.
 pub(super) fn make_plain(model: &mut Model, graphs: &[GraphId], opaque: &Opaque) -> Vec<NodeId> {
     if opaque.is_empty() {
         return Vec::new();
@@ -82,12 +82,12 @@ impl Hidden {
         Hidden { surplus, disputed, misgiven: make_misgiven_opaque(model) }
     }
 
-    /// Returns `true` if a runtime decides what some of the nodes call.
+    /// Returns `true` if the runtime decides which function or operator some of the nodes call.
     pub(super) fn are_disputed(&self) -> bool {
         !self.disputed.is_empty()
     }
 
-    /// Gives the nodes their domains back, and returns a note for each.
+    /// Restores the domains of the nodes, and returns a note for each.
     pub(super) fn show(self, model: &mut Model) -> Vec<NodeEvent> {
         let graphs = all_graphs(model);
         let misgiven = make_plain(model, &graphs, &self.misgiven);
@@ -108,7 +108,7 @@ fn nodes_of(model: &Model, graphs: &[GraphId]) -> Vec<NodeId> {
     graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).collect()
 }
 
-/// A prefix that no domain of the model begins with, and short whatever the domains are: a number between zeros.
+/// Returns a short prefix that no domain of the model begins with: a number between zeros.
 fn unused_prefix(model: &Model) -> String {
     let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
     let domains =
@@ -119,29 +119,29 @@ fn unused_prefix(model: &Model) -> String {
     format!("\0{free}\0")
 }
 
-/// All graphs: the main graph, the bodies of functions, and those inside.
+/// Returns the main graph, the bodies of functions, and their subgraphs.
 pub(super) fn all_graphs(model: &Model) -> Vec<GraphId> {
     let roots = std::iter::once(model.main()).chain(model.functions().map(|(_, function)| function.body));
     roots.flat_map(|root| graphs_below(model, root)).collect()
 }
 
-/// The first node of any graph that the standard's checker refuses by itself, and why.
+/// Returns the first node that the standard's checker rejects, with the reason.
 pub(super) fn nonstandard_node(model: &Model) -> Option<(String, String)> {
     let found = |id| Some((id, nonstandard(model, model.node(id)?)?));
     let (id, reason) = nodes_of(model, &all_graphs(model)).into_iter().find_map(found)?;
     Some((model.describe(id), reason))
 }
 
-/// Makes the nodes opaque that have what their operator does not have in the version in force: an attribute, an operand or a result. A rule
-/// that reads the attribute all the same would take it for what it was, or will be, in another version.
+/// Makes the nodes opaque with an attribute, operand or result that their operator lacks in the version in force. A rule that reads the attribute
+/// would give it its meaning in another version.
 fn make_surplus_opaque(model: &mut Model) -> Opaque {
     let nodes = with_surplus(model, nodes_of(model, &all_graphs(model)));
     make_these_opaque(model, nodes)
 }
 
-/// Makes the nodes opaque of which it is up to the runtime what they call: those that name an operator and a function of the model's at once
-/// (`ModelProto.functions`), of which ONNX Runtime takes the operator and others the function, and those in functions that name an overload,
-/// for which ONNX Runtime takes the function that is none.
+/// Makes the nodes opaque whose callee depends on the runtime. If a node names both an operator and a function of the model (`ModelProto.functions`),
+/// ONNX Runtime calls the operator and others the function. For a node in a function that names an overload, ONNX Runtime calls the function without
+/// overload.
 fn make_disputed_opaque(model: &mut Model) -> Opaque {
     let may_be_meant =
         |function: &Function| !function.overload.is_empty() || operator(&function.domain, &function.name).is_some();
@@ -155,7 +155,7 @@ fn make_disputed_opaque(model: &mut Model) -> Opaque {
         if model.function_of(node).is_none() {
             return false;
         }
-        // Where no operator set with it is imported, there is only the function.
+        // If no operator set with the operator is imported, only the function can be called.
         let opset = model.opset(node.graph(), &node.domain);
         let is_in_force = |operator: &Operator| opset.is_none_or(|opset| operator.since(opset).is_some());
         operator(&node.domain, &node.op_type).is_some_and(is_in_force)
@@ -163,12 +163,12 @@ fn make_disputed_opaque(model: &mut Model) -> Opaque {
     })
 }
 
-/// Makes the nodes opaque whose bodies give away what ONNX Runtime does not hand on as the standard says:
+/// Makes the nodes opaque whose subgraphs return values that ONNX Runtime handles differently from the standard:
 ///
-/// - a Loop the number of the iteration as it is, in whose tensor ONNX Runtime counts on, so that all rows are what was counted to;
-/// - a Scan what the body took, as it is, or one value twice, of which the result is whatever was in memory.
+/// - a Loop that returns the iteration number itself: ONNX Runtime increments its tensor in place, so all rows are the last number;
+/// - a Scan that returns an input of its subgraph, or one value twice: the result is uninitialized memory.
 ///
-/// An If that gives one value twice is none of them: where its condition is decided, ONNX Runtime does not load the model.
+/// An If that returns one value twice is not included: ONNX Runtime does not load the model if its condition is known.
 fn make_misgiven_opaque(model: &mut Model) -> Opaque {
     if !model.has_subgraphs() {
         return Opaque::default();

@@ -1,4 +1,4 @@
-//! What a run may and should do.
+//! The options of a run.
 
 use std::str::FromStr;
 
@@ -6,22 +6,22 @@ use super::assume::Assumption;
 use crate::ops::SliceName;
 use crate::slicing::SliceRule;
 
-/// Which shapes of inner values a result states, apart from those of outputs.
+/// The shapes of inner values that a result declares; those of outputs are always declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Shapes {
-    /// All that are known, except those that make the deployed model slower: shapes that the file did not have, and that let ONNX Runtime fuse
-    /// a sum and a normalization, which takes longer on a CPU. With [`exact`](Options::exact) none that the file did not have: kernels that the
-    /// runtime chooses by shapes give other last bits.
+    /// All known shapes, except those that make the deployed model slower: shapes absent from the file that let ONNX Runtime fuse a sum and a
+    /// normalization, which takes longer on a CPU. With [`exact`](Options::exact), no shapes absent from the file: kernels that the runtime selects
+    /// by shapes give other last bits.
     #[default]
     Auto,
-    /// All that are known.
+    /// All known shapes.
     All,
-    /// Those of the values that have a shape in the file.
+    /// The shapes of values that have one in the file.
     Keep,
-    /// As `Auto`, and no more than the file grows by: those first left out that readers find by themselves.
+    /// As `Auto`, but omits shapes while they enlarge the file, those first that other tools infer themselves.
     Lean,
-    /// None.
+    /// No shapes.
     None,
 }
 
@@ -40,15 +40,15 @@ impl FromStr for Shapes {
     }
 }
 
-/// Makes the options with their default values and a method to set each: a line of documentation, and one with name, type and
-/// default. An option that is `each` takes items, given all at once or one call after the other.
+/// Defines the options with their defaults and a setter for each: one line of documentation, and one with name, type and default. An `each` option
+/// collects items from one or several calls.
 macro_rules! options {
     (
         $($(#[$doc:meta])* $name:ident: $type:ty = $default:expr;)*
         --
         $($(#[$each_doc:meta])* each $each:ident: $item:ty;)*
     ) => {
-        /// What a run may and should do.
+        /// The options of a run.
         ///
         /// ```
         /// use onnx_slice_fold::Options;
@@ -64,14 +64,14 @@ macro_rules! options {
         }
 
         impl Options {
-            /// The options that are not what they are by default: `exact=true skip=["identity"]`.
+            /// Formats the options that differ from the defaults: `exact=true skip=["identity"]`.
             pub(crate) fn told(&self) -> String {
                 let usual = Options::default();
                 let options = [
                     $((stringify!($name), format!("{:?}", self.$name), format!("{:?}", usual.$name)),)*
                     $((stringify!($each), format!("{:?}", self.$each), format!("{:?}", usual.$each)),)*
                 ];
-                // What is told of a run changes nothing of the result.
+                // Options of reports do not affect the result.
                 let of_reports = ["measure_memory", "detailed", "page", "verify_each"];
                 let other = options.iter().filter(|(name, own, usual)| own != usual && !of_reports.contains(name));
                 other.map(|(name, own, _)| format!("{name}={own}")).collect::<Vec<_>>().join(" ")
@@ -106,80 +106,78 @@ macro_rules! options {
 }
 
 options! {
-    /// How disputed cases of slicing are read.
+    /// Selects the reading of disputed slices.
     slice_rule: SliceRule = SliceRule::Agree;
-    /// How much larger the constants may make the model, as a share of its size; 0.0 allows no growth.
+    /// Limits the growth of the model by constants, as a share of its size; 0.0 allows no growth.
     max_growth: f64 = 0.0;
-    /// How many bytes of growth are too few to mind whatever the share.
+    /// Sets the number of bytes of growth that is always allowed.
     free_growth: usize = 256 << 10;
-    /// How many bytes a result may have that becomes a constant; what computes larger ones stays.
+    /// Limits the bytes of a result that becomes a constant; nodes with larger results are kept.
     max_constant: usize = usize::MAX;
-    /// Whether the rewrite rules and the passes that have a record are used. Inference, folding of constants and removal of what nothing
-    /// reads go on without them.
+    /// Enables the rewrite rules and the passes with a record. Inference, constant folding and dead code elimination run without them.
     rules: bool = true;
-    /// The most rounds of passes. All parts of a model take their rounds at the same time, so the number that a model needs does not grow with
-    /// its size; the models of the corpora need 14 at most. A run that needs more has rules that undo each other: it ends, and the report
-    /// says so.
+    /// Limits the rounds of passes. All parts of a model take their rounds at the same time, so the number of rounds does not grow with the model;
+    /// the models of the corpora need 14 at most. A run that needs more has rules that undo each other: it ends, and the report has a note.
     rounds: usize = 256;
-    /// Whether anything is removed; without, only types are inferred.
+    /// Enables all edits. Without it, types are only inferred.
     fold: bool = true;
-    /// Whether only rewrites are used that keep results equal bit for bit.
+    /// Restricts rewrites to those that keep results equal bit for bit.
     exact: bool = false;
-    /// How many edits may be made, those of every pass counted: the first ones of the same run without a limit. With 0 the nodes,
-    /// initializers and names stay as the file has them; shapes are inferred and written all the same.
+    /// Limits the edits of all passes to the first ones of the same run without a limit. With 0, nodes, initializers and names are kept as in the
+    /// file; shapes are still inferred and written.
     stop_after: usize = usize::MAX;
-    /// Whether the model is verified after each pass that changed it, so that a defect is told of by the name of the pass.
+    /// Verifies the model after each pass that changed it, so that an error names the faulty pass.
     verify_each: bool = false;
-    /// Whether the report tells by how much each pass raised the most memory that the process held.
+    /// Reports by how much each pass raised the peak memory of the process.
     measure_memory: bool = false;
-    /// Whether the report tells every edit with its place, every node and type before and after, and what each Slice takes.
+    /// Reports every edit with its place, every node and type before and after, and the elements that each Slice selects.
     detailed: bool = false;
-    /// Whether the report has everything that its page of HTML shows: besides all that `detailed` gives, the properties of the model before and
-    /// after, and suggestions, for which the model is folded again up to ten times.
+    /// Collects everything for the HTML page of the report: the data of `detailed`, the properties of the model before and after, and suggestions.
+    /// For these the model is folded again up to ten times.
     page: bool = false;
-    /// Whether declared shapes of results are premises like what is proved. They are often wrong.
+    /// Trusts declared shapes of results as premises, although they are often wrong.
     trust_declared_shapes: bool = false;
-    /// Whether labels of inputs' dims are parsed as expressions: `past + seq` is the sum of the dims `past` and `seq`. Otherwise a label is an
-    /// opaque name, and only equal labels are equal sizes.
+    /// Parses labels of input dims as expressions: `past + seq` is the sum of the dims `past` and `seq`. Otherwise a label is an opaque name, and
+    /// only equal labels are equal sizes.
     trust_input_names: bool = false;
-    /// How many nodes more a model may have because loops that are known to run a few times are written out. With 0 none is where that takes
-    /// more nodes than go.
+    /// Limits the nodes that unrolling of loops with a known, small number of iterations may add. With 0, a loop is unrolled only if that adds no
+    /// nodes.
     unroll: usize = 0;
-    /// Whether dequantized constants become floats where they are computed with. Otherwise they stay integers and scales, which is what
-    /// runtimes look for, and a fraction of the bytes.
+    /// Folds dequantized constants to floats where they are used. Otherwise they are kept as integers and scales, which runtimes match, with a
+    /// fraction of the bytes.
     fold_dequantize: bool = false;
-    /// The operator set of the default domain to write the model in, if it is to be another. Each node is written as the versions of its
-    /// operator differ; other domains keep theirs. It is an error if some node cannot be.
+    /// Converts the model to this operator set of the default domain. Each node is rewritten as the versions of its operator differ; other domains
+    /// keep their versions. A node that cannot be converted is an error.
     opset: Option<i64> = None;
-    /// Whether the model's metadata tells this program's version and what it was asked to do.
+    /// Writes this program's version and the options into the model's metadata.
     stamp: bool = true;
-    /// Which shapes of inner values the result states. Where nothing is removed ([`fold`](Self::fold), [`stop_after`](Self::stop_after) 0),
-    /// `Auto` and `Lean` state all.
+    /// Selects the shapes of inner values in the result. If nothing is removed ([`fold`](Self::fold), [`stop_after`](Self::stop_after) 0), `Auto` and
+    /// `Lean` write all.
     shapes: Shapes = Shapes::Auto;
-    /// Whether a model is an error of which no run can succeed, because each needs a node that cannot work, be it by what the file declares
-    /// of its tensors, and one that declares what is proved false, or has a node with an attribute, operand or result that its operator does
-    /// not have. Otherwise such nodes are left as they are, and told of.
+    /// Rejects three kinds of models; otherwise such nodes are kept and reported. In the first kind no run can succeed, because each needs an invalid
+    /// node, given the declared types. The second declares a type that is proved false. The third has a node with an attribute, operand or result
+    /// that its operator lacks.
     strict: bool = false;
     --
-    /// Names of rewrite rules and passes to leave out.
+    /// Disables rewrite rules and passes by name.
     each skip: String;
-    /// Names of the only rewrite rules and passes to use; all if none is given. Inference, folding of constants and removal of what
-    /// nothing reads go on.
+    /// Disables all other rewrite rules and passes than these; an empty list disables none. Inference, constant folding and dead code elimination
+    /// always run.
     each only: String;
-    /// Operators of the model that are strided slices of other dialects, beside those the program knows by name.
+    /// Declares operators of the model as strided slices of other dialects, in addition to those that the program knows by name.
     each slice_names: SliceName;
-    /// What the user knows about the inputs.
+    /// Adds the user's knowledge about the inputs.
     each assumptions: Assumption;
 }
 
 impl Options {
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> Self {
         Options::default()
     }
 
-    /// Adds what is known of a symbol in the inputs' shapes: its size (`batch=1`), a range (`seq=1..4096`, `seq=1..`), what it is a
-    /// multiple of (`seq=8..4096:8`, `seq=:8`).
+    /// Adds knowledge about a symbol in the inputs' shapes: its size (`batch=1`), range (`seq=1..4096`, `seq=1..`), or multiple (`seq=8..4096:8`,
+    /// `seq=:8`).
     #[must_use]
     pub fn dim(self, text: impl Into<String>) -> Self {
         self.assumptions([Assumption::Dim(text.into())])

@@ -1,4 +1,4 @@
-//! What a run of the passes gives, and how it fails.
+//! The outcome of a run of the passes, and its errors.
 
 use super::assume::AssumeError;
 use super::edits::{Fired, LastEdit};
@@ -6,32 +6,32 @@ use super::profile::PassRun;
 use crate::ir::{Broken, Facts};
 use crate::ops::{EventKind, Refusal};
 
-/// What a run found and did.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What is proved of the values that are left.
+    /// The facts about the remaining values.
     pub facts: Facts,
-    /// What there is to tell, by node description.
+    /// The notes, by node description.
     pub notes: Vec<(String, EventKind, String)>,
-    /// How many rounds it took.
+    /// The number of rounds.
     pub rounds: usize,
-    /// The operator set that the model was written in, and the one that it is, if it was converted.
+    /// The old and the new operator set, if the model was converted.
     pub opset: Option<(i64, i64)>,
-    /// How often each rewrite rule fired, and how many edits the other passes made.
+    /// The number of edits of each rewrite rule and pass.
     pub fired: Fired,
-    /// The edit that was made last.
+    /// The last edit.
     pub last_edit: Option<LastEdit>,
-    /// All edits in the order in which they were made, if they were to be recorded.
+    /// All edits in order, if they are recorded.
     pub edits: Vec<LastEdit>,
-    /// What the passes took.
+    /// The cost of the passes.
     pub passes: Vec<PassRun>,
-    /// Each run of a pass that made edits, and how many edits there were when it ended.
+    /// Each run of a pass with edits, and the number of edits at its end.
     pub ends: Vec<(&'static str, usize)>,
-    /// What was learned of the sizes and the model no longer tells.
+    /// Knowledge about sizes that the model no longer implies.
     pub remembers: String,
 }
 
-/// A run that had to stop.
+/// The reason why a run stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The model was or became inconsistent.
@@ -42,58 +42,58 @@ pub enum RunError {
     Defect {
         /// The pass.
         pass: &'static str,
-        /// The edit that was made last.
+        /// The last edit.
         last_edit: Option<LastEdit>,
-        /// What is inconsistent.
+        /// The inconsistency.
         broken: Broken,
     },
-    /// Something the user assumes cannot be.
+    /// An assumption is impossible.
     #[error(transparent)]
     Assumption(#[from] AssumeError),
-    /// A rule or pass to be left out, or to be used alone, that does not exist.
+    /// A rule or pass in `skip` or `only` does not exist.
     #[error(transparent)]
     NoRule(#[from] NoRule),
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The model cannot be written in the operator set that was asked for.
+    /// The model cannot be written in the requested operator set.
     #[error(transparent)]
     Opset(#[from] OpsetError),
-    /// Every run needs a node that can work at no size.
+    /// Every run needs a node that is invalid at all sizes.
     #[error("every run of the model fails: {node}: {reason}")]
     Impossible {
         /// The node.
         node: String,
-        /// Why it cannot work.
+        /// The reason why it is invalid.
         reason: String,
     },
-    /// What the file declares of its tensors is false, or nothing can be computed of tensors like that.
+    /// The declared types of tensors are false, or no node can compute with them.
     #[error("the model is inconsistent: {place}: {reason}")]
     Contradiction {
         /// The node or tensor.
         place: String,
-        /// What is declared, and what it cannot be beside.
+        /// The declaration, and its contradiction.
         reason: String,
     },
 }
 
-/// Why the model stays in its operator set.
+/// The reason why the model cannot be converted to another operator set.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OpsetError {
-    /// There is no such operator set.
+    /// The operator set does not exist.
     #[error("unknown operator set {asked}; the supported ones are 1 to {newest}")]
     NoSuch {
-        /// The version asked for.
+        /// The requested version.
         asked: i64,
-        /// The newest one known.
+        /// The newest known version.
         newest: i64,
     },
     /// The model cannot be converted as a whole.
     #[error("cannot convert the model to operator set {to}: {reason}")]
     Model {
-        /// The version asked for.
+        /// The requested version.
         to: i64,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: String,
     },
     /// A node cannot be written in the operator set.
@@ -101,13 +101,13 @@ pub enum OpsetError {
     Node {
         /// The node.
         node: String,
-        /// The version it is written in.
+        /// The version of the node.
         from: i64,
-        /// The version asked for.
+        /// The requested version.
         to: i64,
-        /// Why, and what to do.
+        /// The reason, and the remedy.
         reason: String,
-        /// How many more nodes cannot.
+        /// The number of other nodes that cannot be converted.
         more: usize,
     },
 }

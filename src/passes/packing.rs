@@ -1,25 +1,23 @@
-//! Where a runtime packs constant weights before it runs, and so sums in another order.
+//! Checks moves of constant weights and their readers, because a runtime packs some weights and then sums in another order.
 //!
-//! ONNX Runtime packs the weights that are initializers of the graph of the node that reads them, or of the next graph around it; those
-//! further away it reads as they are. A product of one row is then summed otherwise (measured on 1.31: MatMul and Gemm, with all
-//! optimizations off). So under `--exact` neither a weight nor a node that reads it is moved across that border. Which operators may sum
-//! otherwise, their traits tell.
+//! ONNX Runtime packs weights that are initializers in the graph of their reader, or in the next outer graph; it reads others unpacked. A product of
+//! one row is then summed differently (measured on 1.31: MatMul and Gemm, with all optimizations off). So under `--exact`, neither a weight nor its
+//! reader is moved across that border. Traits list the operators that may sum differently.
 
 use super::dead::graphs_below;
 use crate::ir::{GraphId, Model, Node, ValueId};
 use crate::ops::traits::{Variation, traits_of};
 
-/// How many graphs around its own a node reads a packed weight from.
+/// The number of outer graphs from which a node reads a packed weight.
 const NEAR: usize = 1;
 
-/// Whether the bits of what a node computes may depend on where this operand is held: a constant of an operator whose kernels round by more
-/// than the elements.
+/// Returns `true` if the bits of a node's result may depend on the graph of this operand: a constant of an operator whose kernels differ in rounding.
 fn depends(model: &Model, node: &Node, operand: ValueId) -> bool {
     let constant = model.value(operand).constant_tensor();
     constant.is_some_and(|tensor| traits_of(model, node).variation(tensor.dtype()) != Variation::None)
 }
 
-/// How many graphs further out `home` is than `graph`; `None` if it is not around it.
+/// Returns how many graphs outside of `graph` the graph `home` is; `None` if it is not an outer graph.
 fn distance(model: &Model, mut graph: GraphId, home: GraphId) -> Option<usize> {
     let mut steps = 0;
     while graph != home {
@@ -33,7 +31,7 @@ fn is_near(model: &Model, graph: GraphId, home: GraphId) -> bool {
     distance(model, graph, home).is_some_and(|steps| steps <= NEAR)
 }
 
-/// Whether a weight could be held by `home` and each of its readers find it packed as now, or not packed as now.
+/// Returns `true` if a weight could move to `home` and be packed, or unpacked, for each of its readers as now.
 pub(super) fn may_be_held_by(model: &Model, weight: ValueId, home: GraphId) -> bool {
     let Some(now) = model.graph_of(weight) else { return false };
     let keeps = |node: &Node| is_near(model, node.graph(), now) == is_near(model, node.graph(), home);
@@ -42,7 +40,7 @@ pub(super) fn may_be_held_by(model: &Model, weight: ValueId, home: GraphId) -> b
     readers.all(|node| keeps(node) || !depends(model, node, weight))
 }
 
-/// Whether a node could stand in `graph`, and find each weight packed as now, or not packed as now.
+/// Returns `true` if a node could move to `graph` and find each weight packed, or unpacked, as now.
 pub(super) fn may_stand_in(model: &Model, node: &Node, graph: GraphId) -> bool {
     let keeps = |weight: ValueId| {
         let home = model.graph_of(weight);
@@ -51,7 +49,7 @@ pub(super) fn may_stand_in(model: &Model, node: &Node, graph: GraphId) -> bool {
     node.inputs().iter().flatten().all(|&weight| !depends(model, node, weight) || keeps(weight))
 }
 
-/// Whether a node of a body could stand in the graph around it, weights of the body's own beside it.
+/// Returns `true` if a node of a subgraph could move to the outer graph, together with weights of the subgraph.
 pub(super) fn may_be_taken_to(model: &Model, node: &Node, body: GraphId, around: GraphId) -> bool {
     let keeps = |weight: ValueId| {
         let home = model.graph_of(weight);
@@ -60,7 +58,7 @@ pub(super) fn may_be_taken_to(model: &Model, node: &Node, body: GraphId, around:
     node.inputs().iter().flatten().all(|&weight| keeps(weight) || !depends(model, node, weight))
 }
 
-/// Whether what is in a body could be in the graph around it, and find each weight from there or further out packed as now.
+/// Returns `true` if a subgraph could move to the outer graph and find each weight outside of the subgraph packed, or unpacked, as now.
 pub(super) fn may_move_out(model: &Model, body: GraphId) -> bool {
     let keeps = |node: &Node, weight: ValueId| {
         let home = model.graph_of(weight).filter(|&home| !model.is_within(home, body));

@@ -1,4 +1,4 @@
-//! A pass as data, and what it works on.
+//! A pass as data, and the state that passes share.
 
 use rustc_hash::FxHashSet;
 
@@ -17,72 +17,72 @@ use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::ops::{Event, EventKind, Walk};
 use crate::rewrite::ASKED_FOR;
 
-/// A pass over the main graph and the graphs inside it.
+/// A pass over the main graph and its subgraphs.
 #[derive(Clone, Copy)]
 pub struct Pass {
-    /// Its name, in kebab case, as reports give it and `--skip` takes it.
+    /// The name, in kebab case, for reports and `--skip`.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// A sentence that describes the pass.
     pub does: &'static str,
-    /// When it runs. The passes of stage 0 run in every round; those of a later stage only in a round in which no pass of an earlier
-    /// stage has changed anything. Closing passes have no stage: they run once, when the rounds are over.
+    /// The stage. Passes of stage 0 run in every round; those of a later stage only run if no pass of an earlier stage has changed anything in the
+    /// round. Closing passes have no stage: they run once, after the rounds.
     pub stage: usize,
-    /// Runs it once.
+    /// Runs the pass once.
     pub(super) run: fn(&mut Work<'_>) -> Result<(), RunError>,
 }
 
-/// The root graph that passes work on, and everything they need.
+/// The root graph under edit, and the state of its passes.
 pub(super) struct Work<'a> {
-    /// The model; its main graph is the root the passes work on.
+    /// The model; its main graph is the root that the passes edit.
     pub model: &'a mut Model,
-    /// What is known of the values, and what inference has to tell.
+    /// The facts about values, and the events of inference.
     pub walk: &'a mut Walk,
-    /// What all root graphs of the model have in common.
+    /// The state that all root graphs of the model share.
     pub run: &'a mut Run,
-    /// How many bytes constants may make the model larger by.
+    /// The number of bytes by which constants may enlarge the model.
     pub growth: usize,
-    /// The bytes of the constants before anything was folded.
+    /// The bytes of the constants before folding.
     pub held: usize,
     /// Nodes that are not folded, because their results are too large.
     pub kept: Kept,
-    /// Those that were found since this was last told of, with the bytes of their results.
+    /// The nodes among `kept` that no note reports yet, with the bytes of their results.
     pub declined: Vec<(NodeId, usize)>,
-    /// Nodes that read nothing but constants and were inferred anew for that.
+    /// Nodes with only constant operands that were inferred again for that reason.
     pub decided: FxHashSet<NodeId>,
-    /// Nodes that no rule looks at.
+    /// Nodes that no rule may edit.
     pub untouched: Untouched,
-    /// Which nodes no rule has anything to say about.
+    /// The nodes at which every rule declines.
     pub agenda: Agenda,
-    /// What the nodes and initializers compute that were compared before.
+    /// The table of nodes and initializers that were compared before.
     pub merging: Merging,
-    /// The initializers that there were before the passes.
+    /// The initializers before the passes.
     pub given: FxHashSet<ValueId>,
-    /// Whether the graph was inferred before.
+    /// `true` after the first inference of the graph.
     pub is_inferred: bool,
-    /// What there is to tell.
+    /// The notes to report.
     pub notes: Vec<NodeEvent>,
-    /// What inference has told.
+    /// The events of inference that were reported.
     pub told: FxHashSet<(NodeId, EventKind, String)>,
 }
 
-/// Something to tell of a node: its description, what kind of thing, and the reason.
+/// A note about a node: its description, the kind, and the reason.
 pub(super) type NodeEvent = (String, EventKind, String);
 
-/// What all root graphs of a model have in common while the passes run.
+/// The state that all root graphs of a model share during the passes.
 pub(super) struct Run {
     pub options: Options,
     pub rules: RuleSet,
     pub edits: EditCounter,
-    /// The bytes that the constants of the model took at the beginning.
+    /// The bytes of the model's constants at the beginning.
     pub payload: usize,
     pub profile: Profile,
-    /// Each run of a pass that made edits, and how many there were then.
+    /// Each run of a pass with edits, and the number of edits at its end.
     pub ends: Vec<(&'static str, usize)>,
-    /// How many nodes more there are because loops were unrolled.
+    /// The number of nodes that unrolling added.
     pub unrolled: usize,
 }
 
-/// Whether a rule or pass is to be left out. Those that no rule list names, such as folding, go on where only some are to be used.
+/// Returns `true` if a rule or pass is disabled. Passes without a record, such as folding, also run if only some are enabled.
 pub(super) fn skips(options: &Options, name: &str) -> bool {
     let is_named = |names: &[String]| names.iter().any(|named| named == name);
     let is_left_out = !options.rules || (!options.only.is_empty() && !is_named(&options.only));
@@ -91,8 +91,7 @@ pub(super) fn skips(options: &Options, name: &str) -> bool {
 }
 
 impl Run {
-    /// A run of the passes under these options, which may make as many edits as the counter allows, over a model whose constants take `payload`
-    /// bytes.
+    /// Creates a run of the passes under these options, with the limit of the counter, over a model whose constants take `payload` bytes.
     pub(super) fn new(options: &Options, edits: EditCounter, payload: usize) -> Self {
         let rules = RuleSet::new(&|name| !skips(options, name), options.exact, payload);
         Run {
@@ -106,14 +105,14 @@ impl Run {
         }
     }
 
-    /// Whether a rule or pass is to be left out.
+    /// Returns `true` if a rule or pass is disabled.
     pub(super) fn skips(&self, name: &str) -> bool {
         skips(&self.options, name)
     }
 }
 
 impl<'a> Work<'a> {
-    /// The main graph, to be worked on for the first time. Constants may make it larger by `growth` bytes.
+    /// Prepares the main graph for its first pass. Constants may enlarge it by `growth` bytes.
     pub(super) fn new(model: &'a mut Model, walk: &'a mut Walk, run: &'a mut Run, growth: usize) -> Self {
         let (decided, told) = (FxHashSet::default(), FxHashSet::default());
         let (held, kept) = (bytes_held(model), Kept::default());
@@ -139,7 +138,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Notes each event of a remaining node once: inference may visit the nodes of a body more than once.
+    /// Notes each event of a remaining node once: inference may visit the nodes of a subgraph more than once.
     pub(super) fn note_events(&mut self, events: Vec<Event>) {
         for Event { node, kind, reason } in events {
             if self.model.node(node).is_some() && self.told.insert((node, kind, reason.clone())) {
@@ -148,7 +147,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The model to change, what is known of its values, and the counter to ask before every edit.
+    /// Returns the model, the facts about its values, and the counter for edits.
     pub(super) fn parts(&mut self) -> (&mut Model, &Facts, &mut EditCounter) {
         (self.model, &self.walk.facts, &mut self.run.edits)
     }

@@ -1,4 +1,4 @@
-//! Which passes there are, and the order they run in.
+//! The list of passes, in their order.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -16,11 +16,11 @@ use crate::dim::{Dim, Symbol};
 use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
 use crate::ops::EventKind;
 
-/// States what is known of every value. It runs at the beginning of every round, and does not change the model.
+/// Infers the facts about every value. It runs at the beginning of every round, and does not change the model.
 pub const INFER: Pass =
     Pass { name: "infer-shapes", does: "States types, sizes and contents of values.", stage: 0, run: infer };
 
-/// The passes that run once before anything is inferred. One of them runs in the rounds as well.
+/// The passes that run once before inference. The pass of this name also runs in the rounds.
 pub const OPENING: &[Pass] = &[Pass {
     name: common_subexpressions::NAME,
     does: "Merges nodes that compute the same value, and equal initializers.",
@@ -28,7 +28,7 @@ pub const OPENING: &[Pass] = &[Pass {
     run: merge_first,
 }];
 
-/// The passes over a root graph, in the order they run in.
+/// The passes over a root graph, in their order.
 pub const PASSES: &[Pass] = &[
     Pass {
         name: "fold-constants",
@@ -117,7 +117,7 @@ pub const PASSES: &[Pass] = &[
         stage: 3,
         run: |work| rewrite(work, 3),
     },
-    // What other passes would remove is not worth planning, so this waits until nothing else is left to do.
+    // Planning waits until all other passes have finished, so that no dead nodes are planned.
     Pass {
         name: chains::NAME,
         does: "Replaces all nodes that compute sizes, if that takes fewer nodes.",
@@ -132,7 +132,7 @@ pub const PASSES: &[Pass] = &[
     },
 ];
 
-/// The passes that run once each when the others have nothing left to do: those would undo what these write.
+/// The passes that run once each after all others, which would undo their edits.
 pub const CLOSING: &[Pass] = &[
     Pass {
         name: constant_nodes::ADDENDS,
@@ -148,7 +148,7 @@ pub const CLOSING: &[Pass] = &[
     },
 ];
 
-/// The passes that run once each at the end, over the whole model. Imports have the name of dead code, which runs in the rounds as well.
+/// The passes that run once each at the end, over the whole model. Imports have the name of dead code elimination, which also runs in the rounds.
 pub const FINISHING: &[Pass] = &[
     Pass {
         name: function_bodies::NAME,
@@ -164,26 +164,26 @@ pub const FINISHING: &[Pass] = &[
     },
 ];
 
-/// Those of these passes that are not left out.
+/// Returns the passes that are not disabled.
 pub(super) fn chosen(passes: &[Pass], run: &Run) -> Vec<Pass> {
     passes.iter().filter(|pass| run.options.fold && !run.skips(pass.name)).copied().collect()
 }
 
-/// Every name that `--skip` takes beside those of the rewrite rules, and that edits are counted under.
+/// Returns every name for `--skip`, and for the counts of edits, apart from the rewrite rules.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let passes = PASSES.iter().chain(CLOSING).map(|pass| pass.name);
     passes.chain([super::inline::calls::NAME, function_bodies::NAME])
 }
 
-/// Infers what is known, anew where edits have made more of it known.
+/// Infers facts, again for values about which edits reveal more.
 fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
     let unstated = quantization::kept(work.model, &work.run.options)?;
     if work.is_inferred {
         let mut again = newly_decided(work.model, &work.walk.facts, &mut work.decided);
-        // Sizes that only a run decides have been given names already.
+        // Sizes that are known only at run time already have names.
         let is_fixed = |value: &ValueId| work.walk.facts.get(*value).is_some_and(|fact| fact.static_len().is_some());
         again.extend(work.untouched.let_go(work.model).iter().filter(|value| is_fixed(value)));
-        // What is read at run time no more is a constant like any other, and so is what is computed of it.
+        // A constant that is no longer read at run time is an ordinary constant, and so are the values computed from it.
         let kept = &work.walk.unstated;
         let mut other: Vec<NodeId> = kept.keys().copied().filter(|id| unstated.get(id) != kept.get(id)).collect();
         other.sort_unstable();
@@ -211,10 +211,10 @@ fn infer(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The results that are not known of nodes of the main graph that edits gave nothing but constants to read: what was stated of them
-/// was stated when less was known of the operands. A node is told once.
+/// Returns the unknown results of main graph nodes that got only constant operands by edits: their facts are older than these operands. Returns the
+/// results of a node once.
 fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) -> Vec<ValueId> {
-    // Of a constant that an edit has made nothing is stated yet.
+    // A constant that an edit has made has no fact yet.
     let is_stated = |value: ValueId| facts.get(value).is_some_and(|fact| fact.data().is_some());
     let is_known =
         |value: &Option<ValueId>| value.is_none_or(|value| is_stated(value) || model.value(value).is_constant());
@@ -230,14 +230,14 @@ fn newly_decided(model: &Model, facts: &Facts, decided: &mut FxHashSet<NodeId>) 
 
 fn fold_constants(work: &mut Work<'_>) -> Result<(), RunError> {
     let largest = work.run.options.max_constant;
-    // What folding has added before counts, and what other passes have taken away is no reason to add it again.
+    // Earlier growth by folding counts. Bytes that other passes removed do not allow more growth.
     let growth = work.growth.saturating_sub(fold::bytes_held(work.model).saturating_sub(work.held));
     let declined = fold::fold(work.model, &work.walk.facts, (growth, largest), &mut work.kept, &mut work.run.edits);
     work.declined.extend(declined);
     Ok(())
 }
 
-/// Asks again about what was too large, as other passes may have made room for it, and tells of what still is.
+/// Retries results that were too large, since other passes may have made room for them, and reports the remaining ones.
 fn fold_postponed(work: &mut Work<'_>) -> Result<(), RunError> {
     let largest = work.run.options.max_constant;
     if work.kept.reconsider() {
@@ -275,7 +275,7 @@ fn rewrite(work: &mut Work<'_>, stage: usize) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Merges what is equal in the file as it is. A strict reader's message names the node that the file has, so nothing is merged for one.
+/// Merges equal nodes of the file. A strict reader's message must name nodes of the file, so it merges nothing under `strict`.
 fn merge_first(work: &mut Work<'_>) -> Result<(), RunError> {
     if work.run.options.strict {
         return Ok(());
@@ -357,7 +357,7 @@ fn spell_positions(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(positions::spell_out(work.model, known, &mut work.run.edits)?)
 }
 
-/// Plans the sizes anew, and removes at once what the plan has no use for.
+/// Plans the sizes, and removes nodes that the plan does not need.
 fn shorten_size_chains(work: &mut Work<'_>) -> Result<(), RunError> {
     let (model, facts, edits) = work.parts();
     if chains::shorten(model, facts, edits)? > 0 {
@@ -367,8 +367,8 @@ fn shorten_size_chains(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Forgets the facts of the main graph that name an integer which may have wrapped or been rounded, if that is the only made-up name in
-/// them. The new size nodes may compute the same size without it.
+/// Forgets the facts of the main graph that name an integer which may have wrapped or been rounded, if they have no other run-time symbol. The new
+/// size nodes may compute the same size without it.
 fn infer_assumed_again(work: &mut Work<'_>) {
     let scope = Rc::clone(work.walk.facts.scope());
     let is_assumed = |symbol: &Symbol| scope.nominal(&Dim::symbol(*symbol)) != Dim::symbol(*symbol);

@@ -1,4 +1,4 @@
-//! Reads the end of an embedding's positions in the nodes that optimizers look for: see [`counted_positions`].
+//! Computes the end of an embedding's positions by the nodes that optimizers match: see [`counted_positions`].
 
 use super::dead::live_graphs;
 use super::edits::EditCounter;
@@ -9,7 +9,7 @@ use crate::ops::{Budget, Opset};
 use crate::rewrite::{Build, Place, PositionEnd, Taken, counted_positions};
 use crate::tensor::{DType, Tensor};
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(super) const NAME: &str = "positions";
 
 /// Writes `Shape(words, start = 1, end = 2)` and the like as `Unsqueeze(Gather(Shape(words), 1), [0])`.
@@ -44,7 +44,7 @@ fn spelled_out(place: &Place<'_>, graph: GraphId, count: &PositionEnd) -> Option
     let (model, opset) = (place.model, place.opset);
     let reader = model.node(count.reader)?;
     let end = reader.output(0)?;
-    // A node without a name is called as its result is.
+    // A node without a name is called like its result.
     let name = if reader.name.is_empty() { &model.value(end).name } else { &reader.name };
     let dims = place.shape(count.words)?;
     let mut edit = Edit::at(model, count.reader)?.removing(count.reader);
@@ -70,13 +70,13 @@ fn spelled_out(place: &Place<'_>, graph: GraphId, count: &PositionEnd) -> Option
     Some(edit.inserting(unsqueeze.named(name.clone()).output(end)))
 }
 
-/// The fact of an int64 tensor of this shape with these elements.
+/// Returns the fact of an int64 tensor of this shape with these elements.
 fn sizes(shape: Vec<Dim>, elements: &[Dim]) -> Fact {
     let elements = elements.iter().cloned().map(Scalar::Int).collect();
     Fact::tensor(Some(DType::Int64), Some(shape)).with_elements(elements)
 }
 
-/// A constant of the graph: an initializer that holds the tensor in every run, or a new one.
+/// Returns a constant of the graph: an initializer with the tensor as value in every run, or a new one.
 fn constant(
     place: &Place<'_>,
     graph: GraphId,

@@ -32,7 +32,7 @@ pub(super) fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) 
         follow_inputs::follow_inputs((&original, model), &walk, options)?;
         fits(&original, model, &mut walk, options)?;
     }
-    // With trusted claims a node may seem unable to work only because a claim is false, so the model is not refused.
+    // With trusted claims, a false claim may make a node invalid, so the model is not rejected.
     if options.strict && !options.trust_declared_shapes {
         walk.infer_main(model)?;
         conforms(model, &walk, options)?;
@@ -40,14 +40,14 @@ pub(super) fn premises(model: &mut Model, scope: &Rc<Scope>, options: &Options) 
     Ok(walk)
 }
 
-/// The bytes of all initializers, those in other files included.
+/// Returns the bytes of all initializers, including external data.
 pub(super) fn payload(model: &Model) -> usize {
     let values = model.graphs().flat_map(|graph| model.graph(graph).initializers());
     let bytes = values.filter_map(|&value| model.value(value).tensor()).map(Tensor::byte_len);
     bytes.fold(0, usize::saturating_add)
 }
 
-/// The model without the nodes that nothing reads, which no runtime computes; `None` if all nodes can work.
+/// Returns the model without dead nodes, which no runtime computes; `None` if all nodes are valid.
 fn needed(model: &Model, walk: &Walk) -> Option<Model> {
     walk.events.iter().any(|event| event.kind == EventKind::Invalid).then(|| {
         let mut needed = model.clone();
@@ -59,7 +59,7 @@ fn needed(model: &Model, walk: &Walk) -> Option<Model> {
 /// Checks that no node that every run computes fails in every run.
 ///
 /// # Errors
-/// A needed node of the main graph can work at no size.
+/// A needed node of the main graph is invalid at all sizes.
 fn works(model: &Model, walk: &Walk) -> Result<(), RunError> {
     match hopeless(model, walk) {
         Some((node, reason)) => Err(RunError::Impossible { node, reason }),
@@ -67,8 +67,8 @@ fn works(model: &Model, walk: &Walk) -> Result<(), RunError> {
     }
 }
 
-/// What a strict reader of the standard refuses: a node that cannot work, a type that is declared and false, and a node that cannot work
-/// on what is declared, or on the defaults of inputs. The standard's own shape inference takes both as given, too.
+/// Checks what a strict reader of the standard rejects: an invalid node, a false declared type, and a node that is invalid given the declarations or
+/// the defaults of inputs. The standard's own shape inference trusts both, too.
 ///
 /// # Errors
 /// The first of these.
@@ -96,15 +96,15 @@ fn conforms(model: &Model, walk: &Walk, options: &Options) -> Result<(), RunErro
     hopeless(model, &believing).map_or(Ok(()), |found| Err(contradiction(found)))
 }
 
-/// A needed node of the main graph that can work at no size, and why. Nodes that read an empty tensor are let pass: runtimes do not look at
-/// the rest of the shapes then; and so are those that ONNX Runtime computes although they break a rule.
+/// Returns a needed node of the main graph that is invalid at all sizes, with the reason. Ignores nodes that read an empty tensor, for which runtimes
+/// do not check the other shapes. Also ignores nodes that ONNX Runtime computes although they break a rule.
 fn hopeless(model: &Model, walk: &Walk) -> Option<(String, String)> {
     let needed = needed(model, walk)?;
     let is_empty = |value: ValueId| {
         let dims = walk.facts.get(value).and_then(Fact::shape);
         dims.is_some_and(|dims| dims.iter().any(|dim| dim.as_const() == Some(0)))
     };
-    // An empty operand of sizes or scales is one that is absent, and excuses nothing.
+    // An empty operand of sizes or scales counts as absent, and excuses nothing.
     let reads_empty = |node: &Node| {
         let inference = traits_of(model, node).shape_inference;
         let data = inference.map_or(usize::MAX, |inference| inference.contents_from);
@@ -120,10 +120,10 @@ fn hopeless(model: &Model, walk: &Walk) -> Option<(String, String)> {
     Some((model.describe(event.node), event.reason.clone()))
 }
 
-/// Checks what is assumed against what the graph needs.
+/// Checks the assumptions against the needs of the graph.
 ///
 /// # Errors
-/// No size is left for a symbol, or a node of the main graph that could work cannot any more.
+/// A symbol has no possible size, or a node of the main graph becomes invalid.
 fn fits(original: &Model, model: &Model, walk: &mut Walk, options: &Options) -> Result<(), RunError> {
     walk.infer_main(model)?;
     possible(walk.scope(), &options.assumptions)?;

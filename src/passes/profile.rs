@@ -1,31 +1,31 @@
-//! What the passes took.
+//! The cost of the passes.
 
 use crate::clock::Instant;
 
-/// What the runs of one pass took.
+/// The cost of all runs of one pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PassRun {
     /// The pass.
     pub name: &'static str,
-    /// How often it ran.
+    /// The number of runs.
     pub runs: usize,
-    /// How many edits it made.
+    /// The number of edits.
     pub changes: usize,
-    /// Seconds it took in all.
+    /// The total time in seconds.
     pub seconds: f64,
-    /// By how many bytes it raised the most memory that the process held, where that is measured.
+    /// The bytes by which it raised the peak memory of the process, if measured.
     pub raised: Option<u64>,
 }
 
-/// What each pass took, in the order in which they first ran.
+/// The cost of each pass, in the order of their first runs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Profile {
     passes: Vec<PassRun>,
-    /// The most memory the process held so far, if that is measured.
+    /// The peak memory of the process so far, if measured.
     peak: Option<u64>,
 }
 
-/// The most physical memory the process had, in bytes, pages of mapped files included, where the system tells (Linux does).
+/// Returns the peak physical memory of the process in bytes, including pages of mapped files, if the system reports it (Linux does).
 pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -33,33 +33,33 @@ pub fn peak_memory() -> Option<u64> {
 }
 
 impl Profile {
-    /// A profile of no pass yet, which measures memory if asked to: that takes a system call a pass.
+    /// Creates an empty profile. Measuring memory takes a system call per pass.
     pub(super) fn new(measures_memory: bool) -> Self {
         Profile { passes: Vec::new(), peak: if measures_memory { peak_memory() } else { None } }
     }
 
-    /// By how much the most memory held has grown since this was asked last.
+    /// Returns the growth of the peak memory since the last call.
     fn raised(&mut self) -> Option<u64> {
         let before = self.peak?;
         self.peak = peak_memory();
         Some(self.peak?.saturating_sub(before))
     }
 
-    /// Adds one run of a pass, which began at `begin` and has just ended.
+    /// Adds a run of a pass that began at `begin` and has just ended.
     pub(super) fn note(&mut self, name: &'static str, begin: Instant, changes: usize) {
         let (seconds, raised) = (begin.elapsed().as_secs_f64(), self.raised());
         self.add(PassRun { name, runs: 1, changes, seconds, raised });
     }
 
-    /// Adds one run of a pass that ran others, which are noted for themselves: when it began, all passes had taken `before`, as
-    /// [`Profile::seconds`] gives it.
+    /// Adds a run of a pass with nested passes, which are noted separately. `before` is the time of all passes at its begin, from
+    /// [`Profile::seconds`].
     pub(super) fn note_around(&mut self, name: &'static str, begin: Instant, before: f64, changes: usize) {
         let inside = self.seconds() - before;
         let (seconds, raised) = ((begin.elapsed().as_secs_f64() - inside).max(0.0), self.raised());
         self.add(PassRun { name, runs: 1, changes, seconds, raised });
     }
 
-    /// Seconds that all passes took.
+    /// Returns the total time of all passes in seconds.
     pub(super) fn seconds(&self) -> f64 {
         self.passes.iter().map(|pass| pass.seconds).sum()
     }
@@ -82,7 +82,7 @@ impl Profile {
         other.passes.into_iter().for_each(|run| self.add(run));
     }
 
-    /// The passes with what they took.
+    /// Returns the passes with their cost.
     pub(super) fn into_passes(self) -> Vec<PassRun> {
         self.passes
     }

@@ -1,10 +1,9 @@
-//! Which dequantized constants stay quantized.
+//! Selects the dequantized constants that are kept quantized.
 //!
-//! `DequantizeLinear` of a constant is a constant, but a runtime that finds its float value in its place has lost the quantization:
-//! the kernel on integers, and a model of a quarter of the size. So its result is not written out while anything that is computed at
-//! run time reads it, directly or through nodes that only move elements. Where each element keeps its scale, those nodes move the quantized
-//! tensor instead (`rewrite/dequantized.rs`); others, such as a Concat with floats, are run. Constants that are computed from it in other
-//! ways are constants like any other, and so is the result itself where only they, or the outputs of the model, read it.
+//! `DequantizeLinear` of a constant is a constant, but its float value would lose the quantization: the integer kernel of a runtime, and a model of a
+//! quarter of the size. So its result is not folded while a run-time node reads it, directly or through nodes that only move elements. Where each
+//! element keeps its scale, those nodes move the quantized tensor instead (`rewrite/dequantized.rs`); others, such as a Concat with floats, are kept.
+//! Constants computed from it in other ways are ordinary constants. The result itself is one, too, if only they or the outputs of the model read it.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,8 +14,8 @@ use crate::ops::operator_of;
 use crate::ops::traits::{Movement, traits_of};
 use crate::rewrite::is_quantization;
 
-/// The nodes that stay although their results are constant: dequantizations of constants whose results are read at run time, and the nodes
-/// in between that move elements. For each, whether another constant is computed from it, which needs its result at fold time.
+/// Returns the nodes that are kept although their results are constant: dequantizations of constants with run-time readers, and the nodes in between
+/// that move elements. Each has `true` if another constant is computed from it, which needs its result at fold time.
 ///
 /// # Errors
 /// A graph has a cycle.
@@ -35,15 +34,15 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
     let pairs = constant_pairs(model, &order);
     kept.extend(pairs.iter().map(|&id| (id, false)));
     let known = constant_values(model, &graphs, &order, &pairs);
-    // What is read at run time, and what constants are computed from. A graph comes before those inside it, so that against this order
-    // every reader comes before what it reads.
+    // The values that run-time nodes read, and those that constants are computed from. A graph precedes its subgraphs, so in reverse order every
+    // reader precedes its operands.
     let (mut read, mut folded): (FxHashSet<ValueId>, FxHashSet<ValueId>) = Default::default();
     for &id in order.iter().rev() {
         let Some(node) = model.node(id) else { continue };
         let any_in = |values: &FxHashSet<ValueId>| node.outputs().iter().flatten().any(|value| values.contains(value));
         let is_dequantized = || moves(model, node) || is_dequantization(node);
         if !node.outputs().iter().flatten().all(|value| known.contains(value)) {
-            // Inference may find a constant here by sizes that it knows, and then that of readers it finds constants too.
+            // Inference may find a constant here from known sizes, and then the constants of readers, too.
             if any_in(&read) && is_dequantized() {
                 kept.insert(id, true);
             }
@@ -61,7 +60,7 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
             folded.extend(node.inputs().iter().flatten());
         }
     }
-    // Movements of constants that are not dequantized are constants like any other.
+    // Movements of other constants are ordinary constants.
     let mut dequantized: FxHashSet<ValueId> = FxHashSet::default();
     for &id in &order {
         let Some(node) = model.node(id).filter(|_| kept.contains_key(&id) && !pairs.contains(&id)) else { continue };
@@ -74,9 +73,9 @@ pub(super) fn kept(model: &Model, options: &Options) -> Result<FxHashMap<NodeId,
     Ok(kept)
 }
 
-/// The quantizations whose results are dequantized for something else than a product with weights. ONNX Runtime has kernels on integers
-/// for additions, multiplications and the like of two quantized tensors, and uses none of them where it finds that one of the two is an
-/// initializer; so such a pair stays as the exporter wrote it. Weights are smaller as integers, and their kernels want them so.
+/// Returns the quantizations whose dequantized results have other readers than products with weights. ONNX Runtime has integer kernels for additions,
+/// multiplications and the like of two quantized tensors, but does not use them if one tensor is an initializer. So such a pair is kept as in the
+/// file. Weights are smaller as integers, and their kernels expect integers.
 fn constant_pairs(model: &Model, order: &[NodeId]) -> FxHashSet<NodeId> {
     let readers = |value: ValueId| model.users(value).into_iter().filter_map(|(id, _)| model.node(id));
     let feeds_others = |node: &Node| {
@@ -91,8 +90,8 @@ fn constant_pairs(model: &Model, order: &[NodeId]) -> FxHashSet<NodeId> {
     quantizations.filter(|&id| model.node(id).is_some_and(feeds_others)).collect()
 }
 
-/// The values that follow from initializers alone: the inputs of a graph do not, nor what is random or has subgraphs, nor what is
-/// quantized in `pairs`.
+/// Returns the values that only depend on initializers. Excludes inputs of a graph, results of random operators and of nodes with subgraphs, and
+/// those quantized in `pairs`.
 fn constant_values(
     model: &Model,
     graphs: &[GraphId],
@@ -118,7 +117,7 @@ fn moves(model: &Model, node: &Node) -> bool {
     traits.any_type && traits.moves.is_some()
 }
 
-/// The operands whose elements a node moves.
+/// Returns the operands whose elements a node moves.
 fn moved<'m>(model: &Model, node: &'m Node) -> impl Iterator<Item = ValueId> + 'm {
     let count = if traits_of(model, node).moves == Some(Movement::Join) { usize::MAX } else { 1 };
     node.inputs().iter().take(count).flatten().copied()
@@ -128,8 +127,8 @@ fn is_dequantization(node: &Node) -> bool {
     node.op_type == "DequantizeLinear" && ["", "com.microsoft"].contains(&node.canonical_domain())
 }
 
-/// Whether a value is an operand of a quantization or dequantization. Those of a body stay in it: ONNX Runtime, making one kernel of a product
-/// and what dequantizes its weights, looks for these in the body alone, and does not load the model if they are not there.
+/// Returns `true` if a value is an operand of a quantization or dequantization. Those of a subgraph must not leave it: ONNX Runtime fuses a product
+/// with the dequantization of its weights. It looks for these in the subgraph only, and otherwise does not load the model.
 pub(super) fn is_quantization_operand(model: &Model, value: ValueId) -> bool {
     let quantizes = |id: NodeId| model.node(id).is_some_and(|node| is_quantization(node) || is_dequantization(node));
     model.users(value).into_iter().any(|(reader, _)| quantizes(reader))

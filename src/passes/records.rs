@@ -1,28 +1,28 @@
-//! The passes that can be left out, as data like rules.
+//! The records of the passes that can be disabled, as data like rules.
 
 use super::outcome::NoRule;
 use crate::rewrite::{Rule, as_pass, rules};
 
-/// Every rule, in the order they are tried, then every pass that can be left out.
+/// Returns every rule, in the order of trials, then every pass that can be disabled.
 pub fn records() -> impl Iterator<Item = &'static Rule> {
     rules().chain(RECORDS)
 }
 
-/// Whether a pass or rule is one of those.
+/// Returns `true` if a pass or rule has a record.
 pub(super) fn is_listed(name: &str) -> bool {
     records().any(|record| record.name == name)
 }
 
-/// The rule or pass of a name.
+/// Returns the record of a rule or pass.
 ///
 /// # Errors
-/// There is none.
+/// No rule or pass has the name.
 pub fn record(name: &str) -> Result<&'static Rule, NoRule> {
     let found = records().find(|record| record.name == name);
     found.ok_or_else(|| NoRule::among(name, records().map(|record| record.name)))
 }
 
-/// Passes that can be left out like rules.
+/// Passes that can be disabled like rules.
 pub const RECORDS: &[Rule] = &[
     Rule {
         name: "common-subexpression",

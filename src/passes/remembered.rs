@@ -1,12 +1,11 @@
-//! What is learned of the sizes, and what earlier runs learned.
+//! Records knowledge about sizes in the model's metadata, and reads the records of earlier runs.
 //!
-//! A node that a run takes away may have said something of the sizes: that a Reshape works tells that a sequence is not empty. Shapes are
-//! written with that in mind (`2*seq - 1` for `max(0, 2*seq - 1)`), and a run over the result, which no longer has the node, would write
-//! them otherwise. So what the nodes that are left do not say is kept in the model's metadata, as inequalities.
+//! A removed node may have implied facts about sizes: a Reshape that succeeds implies that a sequence is not empty. Shapes are written under these
+//! facts (`2*seq - 1` for `max(0, 2*seq - 1)`). A run over the result, without the node, would write them differently. So inequalities that the
+//! remaining nodes do not imply are recorded in the metadata.
 //!
-//! Anybody can write metadata. So these inequalities decide one thing: whether a shape that the file declares stays as it is, where what is
-//! proved reads longer and would be the same if they held. No rule sees a scope that has them, and nothing is written that the file does
-//! not say already.
+//! Anyone can write metadata. So these inequalities decide only one thing: whether a declared shape is kept, if the proved one is longer and would be
+//! equal under them. No rule sees a scope with them, and no new shape is written because of them.
 
 use std::rc::Rc;
 
@@ -18,10 +17,10 @@ use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, ValueId};
 use crate::ops::{Budget, Walk};
 
-/// More inequalities, or longer ones, are not kept and not read.
+/// The most inequalities that are recorded and read, and the most characters of one.
 const MOST: usize = 32;
 const LONGEST: usize = 120;
-/// Nor are those of more terms, whose shortest form is not even looked for.
+/// The most terms of an inequality whose shortest form is computed.
 const MOST_TERMS: usize = LONGEST / 4;
 
 /// Returns the expressions that are 0 according to the model's metadata where no input and no output is empty.
@@ -34,7 +33,7 @@ pub(super) fn remembered_zeros(model: &Model, scope: &Scope) -> Vec<Dim> {
     sides.filter_map(|(a, b)| Some(scope.sub(&side(a)?, &side(b)?))).collect()
 }
 
-/// A copy of the scope in which the inequalities hold that the model's metadata has; `None` if there are none that can hold.
+/// Returns a copy of the scope with the inequalities in the model's metadata; `None` if there are none or they are impossible.
 pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
     let text = model.remembered()?;
     let copy = scope.copied();
@@ -49,8 +48,8 @@ pub(super) fn with_remembered(model: &Model, scope: &Scope) -> Option<Scope> {
     copy.impossible().is_none().then_some(copy)
 }
 
-/// The inequalities between sizes of the inputs that hold in a scope, and that `zeros` are 0 where nothing is empty, as far as the model's
-/// nodes do not tell it, in one text.
+/// Returns the inequalities between input sizes that hold in a scope as text, and the equations of `zeros` where nothing is empty. Omits those that
+/// the model's nodes imply.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -63,13 +62,13 @@ pub(super) fn to_remember(
     let inputs = model.graph(model.main()).inputs();
     let dims = inputs.iter().filter_map(|&input| facts.get(input)?.shape()).flatten();
     let mut symbols: Vec<Symbol> = dims.flat_map(Dim::symbols).collect();
-    // A size that is a number by now is no symbol of a fact any more.
+    // A size that has become a number is no symbol of a fact any more.
     let declared = inputs.iter().filter_map(|&input| model.value(input).declared.as_ref()?.shape()).flatten();
     symbols.extend(declared.filter_map(|dim| scope.lookup(dim.claim.name()?)));
     symbols.sort_unstable();
     symbols.dedup();
     symbols.retain(|&symbol| !scope.is_fresh(symbol));
-    // What is too long to be kept is not asked about. The shortest text takes a search, and most of what is known is told.
+    // Excludes inequalities that are too long first: the shortest text takes a search, and nodes imply most of them.
     let is_short = |text: &String| text.len() <= LONGEST;
     let is_said_shortly = |slack: &Dim| is_short(&scope.plain_inequality(slack)) || is_short(&scope.inequality(slack));
     let known = scope.known_of(&symbols).into_iter().filter(|slack| slack.term_count() <= MOST_TERMS);
@@ -117,7 +116,7 @@ fn equation(scope: &Scope, zero: &Dim) -> String {
     sides.join(" == ")
 }
 
-/// Infers until what the nodes need of the sizes tells nothing new, and forgets what can now be said more simply.
+/// Infers until the needs of the nodes add no knowledge about sizes, and forgets facts that now have a simpler form.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -125,7 +124,7 @@ pub(super) fn learn(model: &Model, walk: &mut Walk) -> Result<(), RunError> {
     learn_until(model, walk, &|_| false)
 }
 
-/// The same, but it stops once `enough` holds.
+/// Infers like [`learn`], but stops once `enough` holds.
 fn learn_until(model: &Model, walk: &mut Walk, enough: &dyn Fn(&Scope) -> bool) -> Result<(), RunError> {
     const ROUNDS: usize = 3;
     let computed = dead::live_nodes(model);
@@ -139,8 +138,8 @@ fn learn_until(model: &Model, walk: &mut Walk, enough: &dyn Fn(&Scope) -> bool) 
     Ok(())
 }
 
-/// Bounds symbols by the needs of the remaining nodes, as a second run would. Returns `true` if a bound is new, so that values have to be
-/// inferred again.
+/// Bounds symbols by the needs of the remaining nodes, as a second run would. Returns `true` if a bound is new, so that values must be inferred
+/// again.
 pub(super) fn learn_again(model: &Model, walk: &mut Walk) -> bool {
     let learned = walk.learn(model, &dead::live_nodes(model));
     if learned {
@@ -149,15 +148,15 @@ pub(super) fn learn_again(model: &Model, walk: &mut Walk) -> bool {
     learned
 }
 
-/// Removes the facts that may have a simpler form after new bounds. Facts with run-time sizes can be kept: inferred again, these sizes would
-/// get new symbols without bounds.
+/// Removes the facts that may have a simpler form after new bounds. Facts with run-time sizes can be kept: inferred again, these sizes would get new
+/// symbols without bounds.
 fn forget_longer(model: &Model, walk: &mut Walk, keeps_open_sizes: bool) {
     let is_input = |value| matches!(model.value(value).definition(), Definition::Input(_));
     let scope = Rc::clone(walk.scope());
     let names_sizes = |fact: &Fact| keeps_open_sizes && names_open_sizes(fact, &scope);
     let trusts = walk.trust_declared;
     let is_plain = |value, fact: &Fact| !trusts && names_sizes_alone(fact, &scope) && is_of_main(model, value);
-    // What was told of a node that is not inferred again is not told again.
+    // Keeps the events of nodes that are not inferred again, because inference would not report them again.
     let (facts, mut events) = (&walk.facts, std::mem::take(&mut walk.events));
     events.retain(|event| {
         let mut results = model.node(event.node).into_iter().flat_map(Node::outputs).flatten().peekable();
@@ -168,8 +167,8 @@ fn forget_longer(model: &Model, walk: &mut Walk, keeps_open_sizes: bool) {
         .retain(|value, fact| fact.data().is_some() || is_input(value) || names_sizes(fact) || is_plain(value, fact));
 }
 
-/// Whether all dims are numbers or names that others gave, at least one a name, which is not another one's by now: that is not said more
-/// simply either, whatever becomes known. There are no elements to become known where a dim is no number.
+/// Returns `true` if all dims are numbers or given names, at least one a name that stands for itself. No knowledge gives such a fact a simpler form,
+/// and a symbolic dim excludes known elements.
 fn names_sizes_alone(fact: &Fact, scope: &Scope) -> bool {
     let dims = || fact.shape().into_iter().flatten().filter(|dim| dim.as_const().is_none());
     let is_name =
@@ -177,7 +176,7 @@ fn names_sizes_alone(fact: &Fact, scope: &Scope) -> bool {
     fact.dtype().is_some() && dims().next().is_some() && dims().all(is_name)
 }
 
-/// Whether a value is computed by a node of the main graph that has nothing inside.
+/// Returns `true` if a main graph node without subgraphs or function computes a value.
 fn is_of_main(model: &Model, value: ValueId) -> bool {
     let node = model.value(value).producer().and_then(|id| model.node(id));
     node.is_some_and(|node| {
@@ -185,7 +184,7 @@ fn is_of_main(model: &Model, value: ValueId) -> bool {
     })
 }
 
-/// Whether all dims are numbers or names, one of them of a size that only a run decides: that is not said more simply.
+/// Returns `true` if all dims are numbers or names, at least one of a run-time size: this has no simpler form.
 fn names_open_sizes(fact: &Fact, scope: &Scope) -> bool {
     let dims = || fact.shape().into_iter().flatten().filter(|dim| dim.as_const().is_none());
     fact.elements().is_none()

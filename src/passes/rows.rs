@@ -1,4 +1,4 @@
-//! Bodies of which ONNX Runtime tells shapes when it loads a model: Loops that collect rows and may not run, branches that differ.
+//! Finds subgraphs whose shapes ONNX Runtime uses when it loads a model: Loops that collect rows and may not run, branches that differ.
 
 use rustc_hash::FxHashSet;
 
@@ -6,16 +6,16 @@ use super::dead::graphs_below;
 use crate::dim::Dim;
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 
-/// Whether a node is a Loop that stacks a result of each iteration: its body has more outputs than the condition and the values carried from
-/// one iteration to the next. Scans are not meant: ONNX Runtime refuses one without rows, so shapes written there change no result.
+/// Returns `true` if a node is a Loop that stacks a result of each iteration: its subgraph has more outputs than the condition and the carried
+/// values. A Scan does not count: ONNX Runtime rejects one without rows, so shapes written there change no result.
 pub(super) fn collects_rows(model: &Model, node: &Node) -> bool {
     let Some(body) = node.subgraphs().next().filter(|_| node.is("Loop")) else { return false };
-    // Beside the carried values the body has two inputs, the iteration's number and the condition, and one output, the condition.
+    // In addition to the carried values, the subgraph has two inputs (iteration number and condition) and one output (condition).
     let (inputs, outputs) = (model.graph(body).inputs().len(), model.graph(body).outputs().len());
     outputs > inputs.saturating_sub(1)
 }
 
-/// Whether a Loop is proved to run at least once.
+/// Returns `true` if a Loop is proved to run at least once.
 pub(super) fn always_runs(facts: &Facts, node: &Node) -> bool {
     let number = |slot: usize| facts.get(node.input(slot)?)?.ints()?.first().cloned();
     let enough = number(0).is_some_and(|trips| facts.scope().ge(&trips, &Dim::constant(1)).is_yes());
@@ -23,7 +23,7 @@ pub(super) fn always_runs(facts: &Facts, node: &Node) -> bool {
     enough && starts
 }
 
-/// Whether a Loop is known not to run.
+/// Returns `true` if a Loop is known not to run.
 pub(super) fn never_runs(facts: &Facts, node: &Node) -> bool {
     let is = |slot: usize, most: i64| {
         let number = node.input(slot).and_then(|value| facts.get(value)?.ints()?.first()?.as_const());
@@ -32,14 +32,14 @@ pub(super) fn never_runs(facts: &Facts, node: &Node) -> bool {
     is(0, 0) || is(1, 0)
 }
 
-/// The nodes that tell ONNX Runtime the shape of the rows that a Loop collects: if there is no row, the empty result has that shape, as far
-/// as it is told when the model is loaded. In the body it is everything that rows are computed from, for every node may let more be known than
-/// another in its place. Outside it is what computes contents that are known: as constants they would tell sizes.
+/// Returns the nodes from which ONNX Runtime infers the shape of a Loop's rows. Without rows, the empty result has that shape, as far as it is known
+/// at load time. In the subgraph, these are all ancestors of rows, since another node in their place may reveal more. Outside, these are nodes with
+/// known contents: as constants they would reveal sizes.
 ///
-/// Nothing for rows whose shape is told in any case: single numbers, and those whose rank and known dims the file declares.
+/// Returns none for rows whose shape is always known: single numbers, and those with declared rank and known dims.
 pub(super) fn telling_rows(model: &Model, facts: &Facts, node: &Node) -> Vec<NodeId> {
     let Some(body) = node.subgraphs().next() else { return Vec::new() };
-    // Beside the condition a body gives as many carried values as it takes beside the iteration's number and the condition.
+    // In addition to the condition, a subgraph has one output per carried value; its inputs have the iteration number, too.
     let carried = model.graph(body).inputs().len().saturating_sub(1);
     let rows = model.graph(body).outputs().iter().skip(carried).copied();
     let inside: FxHashSet<GraphId> = graphs_below(model, body).into_iter().collect();
@@ -61,7 +61,7 @@ pub(super) fn telling_rows(model: &Model, facts: &Facts, node: &Node) -> Vec<Nod
     found
 }
 
-/// The values that the rows of a Loop are computed from inside it, and the rows.
+/// Returns the rows of a Loop, and their ancestors inside it.
 pub(super) fn read_for_rows(model: &Model, node: &Node) -> FxHashSet<ValueId> {
     let Some(body) = node.subgraphs().next() else { return FxHashSet::default() };
     let carried = model.graph(body).inputs().len().saturating_sub(1);
@@ -81,9 +81,8 @@ pub(super) fn read_for_rows(model: &Model, node: &Node) -> FxHashSet<ValueId> {
     found
 }
 
-/// Whether ONNX Runtime is told as much of the shape of a row whatever computes it: the rank is declared, and of the dims those that are
-/// proved to be numbers. It proves no more than this program does. Of what is not proved yet an edit may tell more, so then all dims are to
-/// be declared.
+/// Returns `true` if ONNX Runtime knows the same shape of a row whatever its producer: the rank is declared, and so are the dims that are proved to
+/// be numbers. The runtime proves no more than this program. Edits may reveal unproved dims, so an unproved shape requires all dims to be declared.
 fn is_told(model: &Model, facts: &Facts, row: ValueId) -> bool {
     let declared = model.value(row).declared.as_ref().and_then(DeclaredType::shape);
     let is_number = |declared: &DeclaredDim| matches!(declared.claim, DimClaim::Value(_));
@@ -95,7 +94,7 @@ fn is_told(model: &Model, facts: &Facts, row: ValueId) -> bool {
     proved.is_empty() || declared.is_some_and(|declared| agrees(declared))
 }
 
-/// Whether a node is an If whose branches are not proved to give results of the same shapes.
+/// Returns `true` if a node is an If whose branches are not proved to return equal shapes.
 pub(super) fn has_unlike_branches(model: &Model, facts: &Facts, node: &Node) -> bool {
     let branches: Vec<GraphId> = node.subgraphs().collect();
     let [one, other] = *branches.as_slice() else { return false };

@@ -1,13 +1,12 @@
-//! Vectors of sizes that some tensor has in a row are read by one Shape of that tensor, instead of being computed, and of what a runtime
-//! computes in one step the shape is read behind the step.
+//! Reads vectors of consecutive dims by one Shape instead of computing them, and reads shapes after operators that runtimes fuse.
 //!
-//! Law: `[d_i, …, d_(j-1)] = Shape(x, start = i, end = j)` where `x` has the shape `[d_0, …, d_(n-1)]`, each size equal as an expression
-//! in the symbols.
+//! Law: `[d_i, …, d_(j-1)] = Shape(x, start = i, end = j)` where `x` has the shape `[d_0, …, d_(n-1)]`, each size equal as an expression in the
+//! symbols.
 //!
-//! This takes what needs no search, in every round; what is left of the sizes is planned by [`super::chains`].
+//! This pass needs no search and runs in every round; [`super::chains`] plans the remaining sizes.
 //!
-//! Law: `Shape(x) = Shape(f(x))` where `f(x)` has the shape of `x`. A product or convolution and the function behind it are one kernel only
-//! where the values between them have no other consumer, so the shape is read of the last such value.
+//! Law: `Shape(x) = Shape(f(x))` where `f(x)` has the shape of `x`. A product or convolution and the function after it are fused only if the values
+//! between them have no other consumer. So the shape is read from the last such value.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,19 +21,19 @@ use crate::ops::{Opset, is_strided};
 use crate::rewrite::build::Build;
 use crate::tensor::DType;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(super) const NAME: &str = "shape-read-off";
 
 /// The name of the pass that reads shapes later.
 pub(super) const BEHIND: &str = "shape-behind-function";
 
-/// Longer vectors are no shapes.
+/// The most elements of a vector that may be a shape.
 const MAX_LEN: usize = 64;
 
-/// How many tensors are remembered for one dimension.
+/// The most tensors that are recorded for one dim.
 const MAX_SOURCES: usize = 8;
 
-/// Reads vectors of sizes off tensors, in the main graph and its subgraphs.
+/// Reads vectors of sizes from tensors, in the main graph and its subgraphs.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -50,7 +49,7 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCo
     if sources.is_empty() {
         return Ok(());
     }
-    // A vector that is there already is left to value numbering.
+    // Value numbering merges a vector that exists already.
     let mut known: FxHashSet<Vec<Dim>> = FxHashSet::default();
     for &value in model.graph(graph).inputs() {
         note_source(model, facts, value, &mut sources);
@@ -72,17 +71,17 @@ fn in_graph(model: &mut Model, facts: &Facts, graph: GraphId, edits: &mut EditCo
     Ok(())
 }
 
-/// The expressions a vector holds, if it is one that could be read off a tensor.
+/// Returns the expressions in a vector, if the vector could be a part of a shape.
 fn sizes(facts: &Facts, value: ValueId) -> Option<Vec<Dim>> {
     let fact = facts.get(value).filter(|fact| fact.data().is_none() && fact.dtype() == Some(DType::Int64))?;
     fact.shape().filter(|shape| shape.len() == 1)?;
     fact.ints().filter(|elements| elements.len() <= MAX_LEN && !elements.is_empty())
 }
 
-/// Where each dimension stands that a vector begins with which might be read off: tensors and their axes.
+/// The places of each dim that a readable vector begins with: tensors and their axes.
 type Sources<'f> = FxHashMap<&'f Dim, Vec<(ValueId, usize)>>;
 
-/// The dimensions to look out for, standing nowhere yet.
+/// Returns the first dims of readable vectors, without places yet.
 fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     let mut sources = Sources::default();
     if !Opset::of(model, graph).shape_of_a_run() {
@@ -100,12 +99,12 @@ fn sources<'f>(model: &Model, facts: &'f Facts, graph: GraphId) -> Sources<'f> {
     sources
 }
 
-/// Whether a node could be replaced by a Shape.
+/// Returns `true` if a Shape could replace a node.
 fn is_readable(node: &Node) -> bool {
     node.outputs().len() == 1 && !node.is("Shape")
 }
 
-/// Remembers the tensor under each dimension a shape read off it could begin with.
+/// Records a tensor as a source of each dim that a readable vector begins with.
 fn note_source(model: &Model, facts: &Facts, value: ValueId, sources: &mut Sources<'_>) {
     if sources.is_empty() || is_inside_a_quantized_group(model, value) || is_strided(model, facts, value) {
         return;
@@ -118,7 +117,7 @@ fn note_source(model: &Model, facts: &Facts, value: ValueId, sources: &mut Sourc
     }
 }
 
-/// Computes a vector of dimensions by one Shape of a tensor that has them in a row, when something longer computes it now.
+/// Computes a vector of dims by one Shape of a tensor with these consecutive dims, unless its node is a Shape already.
 fn read(
     model: &mut Model,
     facts: &Facts,
@@ -144,13 +143,13 @@ fn read(
     Ok(())
 }
 
-/// Whether the dimensions of `tensor` from `axis` on are `elements`.
+/// Returns `true` if the dims of `tensor` from `axis` on are `elements`.
 fn is_run(facts: &Facts, tensor: ValueId, axis: usize, elements: &[Dim]) -> bool {
     let shape = facts.get(tensor).and_then(|fact| fact.shape());
     shape.and_then(|shape| shape.get(axis..)?.get(..elements.len())).is_some_and(|run| run == elements)
 }
 
-/// Reads shapes behind functions that runtimes compute together with what they are applied to, in the main graph and its subgraphs.
+/// Reads shapes after functions that runtimes fuse with the producer of their operand, in the main graph and its subgraphs.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -174,7 +173,7 @@ pub fn read_behind(
     Ok(())
 }
 
-/// The value behind functions that has the shape which a node reads of a value before them.
+/// Returns a value after functions with the shape that a node reads from a value before them.
 fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: NodeId) -> Option<ValueId> {
     let node = model.node(id).filter(|&node| traits_of(model, node).of_shape)?;
     let value = node.input(0)?;
@@ -182,7 +181,7 @@ fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: N
     if !traits_of(model, producer).fused_with_next {
         return None;
     }
-    // In this order nothing depends on what comes after it, so a function before all that depend on the shape does not.
+    // In topological order, a function before all dependents of the shape does not depend on the shape.
     let readers = node.outputs().iter().flatten().flat_map(|&output| model.users(output));
     let first = readers.filter_map(|(reader, _)| places.get(&holder_in(model, node.graph(), reader))).min();
     let (mut last, mut best) = (value, value);
@@ -200,7 +199,7 @@ fn behind(model: &Model, facts: &Facts, places: &FxHashMap<NodeId, usize>, id: N
     (best != value).then_some(best)
 }
 
-/// The function that alone reads the elements of a value, and its result of the same type and shape.
+/// Returns the only function that reads the elements of a value, and its result of the same type and shape.
 fn only_function(model: &Model, facts: &Facts, graph: GraphId, value: ValueId) -> Option<(NodeId, ValueId)> {
     let mut found = None;
     for (reader, _) in model.users(value) {

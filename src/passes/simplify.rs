@@ -1,4 +1,4 @@
-//! Drives the rewrite rules over every node, in an order to compute in.
+//! Applies the rewrite rules to every node, in topological order.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -13,24 +13,25 @@ use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
 use crate::ops::{Budget, Event, EventKind, Operator, Opset, newest_opset, operator, operator_of};
 use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, Programs, RULES, Rule, Taken, check};
 
-/// Rules by the operators they look at.
+/// Rules by their operators.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
 
-/// The same for operators that the program knows, by where their entries lie.
+/// Rules by the address of the entries of known operators.
 type ByEntry = FxHashMap<usize, Vec<&'static Rule>>;
 
-/// The rules in force.
+/// The enabled rules.
 pub struct RuleSet {
-    /// Those to be tried whenever, then one stage after the other those that wait.
+    /// The rules of each stage: those that are always tried, then the late stages.
     stages: Vec<(ByOperator, ByEntry)>,
-    /// What computing new constants may cost.
+    /// The budget for computing new constants.
     budget: Budget,
     /// The index maps that rules have written.
     programs: Rc<Programs>,
 }
 
 impl RuleSet {
-    /// Every rule whose name is wanted but, if `exact`, those that only hold up to rounding. The constants of the model take `payload` bytes.
+    /// Collects the rules whose name is wanted, with `exact` without those that only hold up to rounding. The constants of the model take `payload`
+    /// bytes.
     pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool, payload: usize) -> Self {
         let wanted = |rule: &&Rule| (rule.exact || !exact) && is_wanted(rule.name);
         let collect = |families: &[&'static [Rule]]| {
@@ -49,7 +50,7 @@ impl RuleSet {
         RuleSet { stages, budget: Budget::for_rules(payload), programs: Rc::default() }
     }
 
-    /// The rules of a stage that look at a node.
+    /// Returns the rules of a stage for a node's operator.
     fn at(&self, stage: usize, model: &Model, node: &Node) -> Option<&[&'static Rule]> {
         let (by_operator, by_entry) = self.stages.get(stage)?;
         let rules = match operator_of(model, node).filter(|operator| operator.domain.is_empty()) {
@@ -63,13 +64,13 @@ impl RuleSet {
     }
 }
 
-/// Where the entry of an operator lies.
+/// Returns the address of an operator's entry.
 fn entry(operator: &'static Operator) -> usize {
     std::ptr::from_ref(operator).addr()
 }
 
-/// Tries every rule of a stage at every node of the main graph and its subgraphs, once, but for those where all of them have declined and
-/// nothing they read has changed since. Returns the attempts that a limit ended.
+/// Tries every rule of a stage once at every node of the main graph and its subgraphs, except settled nodes: those where every rule has declined and
+/// its reads have not changed. Returns the attempts that a limit ended.
 ///
 /// # Errors
 /// A rule made the model inconsistent: a defect of the rule.
@@ -89,7 +90,7 @@ pub fn simplify(
             continue;
         }
         let opset = Opset::of(model, graph);
-        // What operators newer than this program do, no rule knows.
+        // No rule knows operators newer than this program.
         if newest_opset("").is_some_and(|newest| opset.version() > newest) {
             continue;
         }
@@ -103,8 +104,8 @@ pub fn simplify(
     Ok(cuts)
 }
 
-/// What the runtime will recognise, and rules must not take apart. It is worked out when the first rule of a sweep has an edit to offer;
-/// most sweeps have none.
+/// Returns the idioms that runtimes recognize and rules must not break. The first rule of a sweep that returns an edit causes their computation; most
+/// sweeps have no edit.
 pub(super) fn recognised(model: &Model, facts: &Facts, budget: &Budget) -> Idioms {
     let mut idioms = Idioms::default();
     let taken = Taken::default();
@@ -140,7 +141,7 @@ pub(super) fn offered(rule: &Rule, place: &Place<'_>) -> Result<Edit, Miss> {
     }
 }
 
-/// The event of an attempt that a limit ended.
+/// Returns the event of an attempt that a limit ended.
 fn cut_short(node: NodeId, rule: &str, limit: &str) -> Event {
     let reason = format!("the limit {limit} ended an attempt of the rule {rule}, which might apply");
     Event { node, kind: EventKind::Limited, reason }
@@ -154,7 +155,7 @@ fn at_node(
     edits: &mut EditCounter,
     (id, opset, taken, idioms): (NodeId, Opset, &Taken, &OnceCell<Idioms>),
 ) -> Result<(), Broken> {
-    // A rule may leave the node in place with other operands, and then another may apply.
+    // A rule may keep the node with other operands, to which another rule applies.
     for _ in 0..8 {
         let Some(node) = model.node(id).filter(|_| edits.allows_more()) else { break };
         let Some(candidates) = rules.at(stage, model, node) else {
@@ -186,14 +187,13 @@ fn at_node(
             Some((rule.name, edit?))
         });
         agenda.pause(model, facts);
-        // Whether an edit is permitted may depend on nodes far away, so where one was refused the rules are asked again.
+        // The permission of an edit may depend on distant nodes, so a node with a refused edit is not settled.
         if found.is_none() && !is_refused {
             agenda.settle_by_reads(stage, id, model, facts);
         }
         let Some((_, edit)) = found.filter(|(name, _)| edits.take(name, || model.describe(id))) else { break };
         for &(old, new) in &edit.replace {
-            // Both have the same content, so what is known of one holds for the other; but what is known inside a body may hold only
-            // where the body runs.
+            // Both have the same content, so a fact about one holds for the other. A fact inside a subgraph may hold only where the subgraph runs.
             let together = !new.is_placeholder() && model.graph_of(old) == model.graph_of(new);
             if let Some(fact) = facts.get(old).filter(|_| together).cloned() {
                 let _ = facts.meet(new, fact);

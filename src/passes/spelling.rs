@@ -1,10 +1,10 @@
-//! How sizes are spelled in what is written: short expressions as they are, long ones by a name that stands for them.
+//! Writes sizes as text: short expressions unchanged, long ones as a name.
 //!
-//! Readers of a model parse the text of every size, some of them in time that grows with its square, and people read it. So a text
-//! has at most [`LONGEST`] characters. An expression that needs more is written densely, without spaces; if that is still too long, one
-//! name stands for the expression wherever it occurs, and a note says for what.
+//! Tools parse the text of every size, some of them in quadratic time, and people read it. So a text has at most [`LONGEST`] characters. A longer
+//! expression is written densely, without spaces. If that is still too long, one name replaces the expression everywhere, and a note explains the
+//! name.
 //!
-//! A label of an input that is no word, such as `n + 1`, is written only as a whole dim: readers would parse `2*(n + 1)` as arithmetic with `n`. A
+//! A label of an input that is no word, such as `n + 1`, is written only as a whole dim: tools would parse `2*(n + 1)` as arithmetic with `n`. A
 //! fresh name replaces expressions that contain one, and expressions whose text is the label of another size.
 
 use std::cell::RefCell;
@@ -18,11 +18,11 @@ use crate::ops::EventKind;
 
 /// The most characters of an expression.
 const LONGEST: usize = 80;
-/// The most characters that a note tells of an expression.
+/// The most characters of an expression in a note.
 const LONGEST_TOLD: usize = 2000;
 
-/// The expression as text, if it has a short one that means nothing else. A symbol's own name is never too long. `is_label` returns `true` for labels of
-/// inputs. Texts of claims are written in parentheses, because their authors computed them.
+/// Returns the text of an expression, if it is short and has no other meaning. A symbol's own name is never too long. `is_label` returns `true` for
+/// labels of inputs. Texts of claims are written in parentheses, because their authors computed them.
 pub fn short_text(scope: &Scope, dim: &Dim, is_label: &dyn Fn(Symbol) -> bool) -> Option<String> {
     if let Some(symbol) = dim.as_symbol() {
         return Some(scope.name(symbol).to_string());
@@ -45,21 +45,21 @@ pub fn short_text(scope: &Scope, dim: &Dim, is_label: &dyn Fn(Symbol) -> bool) -
     text.or_else(|| Some(with_claims(scope.format_densely(dim))).filter(fits))
 }
 
-/// A size as it reads where more is known.
+/// Returns the form of a size under more knowledge.
 pub fn shorter(scope: &Scope, dim: &Dim) -> Dim {
     if dim.as_const().is_some() || dim.as_symbol().is_some() {
         return dim.clone();
     }
     let symbols = dim.symbols();
     let again = scope.substitute(dim, &|_| None);
-    // One that grew over what an expression may have is a symbol of its own.
+    // An expression that outgrew the limit becomes a new symbol.
     if again.symbols().iter().all(|symbol| symbols.contains(symbol)) { again } else { dim.clone() }
 }
 
-/// The names that stand for long expressions.
+/// The names of long expressions.
 pub struct Spelling<'s> {
     scope: &'s Scope,
-    /// Names that are not to be made.
+    /// Names that must not be created.
     taken: &'s FxHashSet<String>,
     /// The symbols of inputs.
     inputs: &'s FxHashSet<Symbol>,
@@ -68,7 +68,7 @@ pub struct Spelling<'s> {
 }
 
 impl<'s> Spelling<'s> {
-    /// Authors' names for long expressions, names that mean something else, and the symbols of inputs.
+    /// Creates a spelling from authors' names for long expressions, names with other meanings, and the symbols of inputs.
     pub fn new(
         scope: &'s Scope,
         names: FxHashMap<Dim, String>,
@@ -78,7 +78,7 @@ impl<'s> Spelling<'s> {
         Spelling { scope, taken, inputs, names: RefCell::new(names), notes: RefCell::default() }
     }
 
-    /// A size as it is written.
+    /// Returns the claim to write for a size.
     pub fn claim(&self, dim: &Dim) -> DimClaim {
         match dim.as_const() {
             Some(size) if size >= 0 => DimClaim::Value(size),
@@ -109,7 +109,7 @@ impl<'s> Spelling<'s> {
         name
     }
 
-    /// `size_1` or the next such name that means nothing else.
+    /// Returns `size_1` or the next unused name of this kind.
     fn unused(&self, names: &FxHashMap<Dim, String>) -> String {
         let is_free = |name: &String| {
             !self.taken.contains(name) && self.scope.lookup(name).is_none() && !names.values().any(|own| own == name)
@@ -119,7 +119,7 @@ impl<'s> Spelling<'s> {
         candidates.into_iter().find(is_free).unwrap_or_default()
     }
 
-    /// A note for each name that was written.
+    /// Returns a note for each written name.
     pub fn into_notes(self) -> Vec<NodeEvent> {
         self.notes.into_inner()
     }

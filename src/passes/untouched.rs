@@ -1,15 +1,14 @@
-//! Nodes that are left exactly as they are, with what computes their operands.
+//! Selects the nodes that are kept exactly as they are, with the producers of their operands.
 //!
-//! A node that cannot work, or of which runtimes and the standard's text disagree, may still be in a model that runs: in a branch that
-//! is not taken, in a body that does not run, on the way to a result that nobody asks for, or because the runtime is lax.
-//! Runtimes infer shapes when they load a model, and refuse it where they see that such a node cannot work, or settle on a
-//! shape that the run then does not have. Whether they see it depends on which operands are constants. So operands that
-//! nodes compute are not folded into initializers, even if they are known, and no rule looks at such a node.
+//! An invalid node, or one that runtimes and the standard interpret differently, may be in a model that runs. The branch of the node may not be
+//! taken, its subgraph may not run, its result may be unused, or the runtime may be lax. Runtimes infer shapes when they load a model. They reject it
+//! if they see that such a node is invalid, or assume a shape that the run does not have. The detection depends on the operands that are constants.
+//! So known operands of such a node are not folded into initializers, and no rule edits it.
 //!
-//! Shapes flow through nodes whose results nobody knows, too: a Reshape with a constant for a target has a rank, and rows that a Loop stacks
-//! have one more than what is computed of constants in its body. So everything that a node which cannot work is computed from stays, as well
-//! as what the bodies on the way hold; except where the node cannot work whatever its operands are, which shapes tell nobody. Of what is computed
-//! from its results the known operands stay. A disputed node is common in models that work, so there only what is known stays as well.
+//! Shapes flow through nodes with unknown results, too: a Reshape with a constant target has a rank, and stacked rows of a Loop have one more axis
+//! than their constant source in the subgraph. So all ancestors of an invalid node are kept, with the subgraphs on the way, unless the node is
+//! invalid whatever its operands are. For nodes that depend on its results, known operands are kept. Disputed nodes are common in models that run, so
+//! only their known operands are kept.
 
 use rustc_hash::FxHashSet;
 
@@ -18,26 +17,25 @@ use super::rows::{always_runs, collects_rows, has_unlike_branches, never_runs, t
 use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::{Event, EventKind, Opset};
 
-/// The nodes that are not to be touched, as far as the walks have told.
+/// The nodes that must not be edited, as found by the walks so far.
 #[derive(Default)]
 pub struct Untouched {
-    /// Those that cannot work or are disputed.
+    /// The invalid and disputed nodes.
     sources: FxHashSet<NodeId>,
-    /// Those of them that ONNX Runtime must be told no more of: nodes that cannot work, Loops that never run, before operator set 11 Ifs of unlike
-    /// branches, and Resizes by an open number of sizes.
+    /// Those about which ONNX Runtime must not learn more: invalid nodes, Loops that never run, before operator set 11 Ifs with different branches,
+    /// and Resizes by an unknown number of sizes.
     broken: FxHashSet<NodeId>,
-    /// The Loops for the sake of whose rows nodes stay.
+    /// The Loops for whose rows nodes are kept.
     telling: FxHashSet<NodeId>,
-    /// What computes these rows.
+    /// The nodes that compute these rows.
     rows: FxHashSet<NodeId>,
-    /// The sources, the nodes that those which cannot work are computed from, and the nodes with known results that compute operands of disputed
-    /// ones. A node once found stays here until `let_go`: `hold` forgets what is known of its results, so a later call could not find it
-    /// again.
+    /// The sources, the ancestors of invalid nodes, and the nodes with known results that are operands of disputed ones. A node is kept here until
+    /// `let_go`: `hold` forgets the facts about its results, so a later call could not find it again.
     nodes: FxHashSet<NodeId>,
 }
 
 impl Untouched {
-    /// Takes note of what a walk told.
+    /// Records an event of a walk.
     pub fn note(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::Invalid | EventKind::Disputed) {
             self.sources.insert(event.node);
@@ -47,19 +45,19 @@ impl Untouched {
         }
     }
 
-    /// The nodes that cannot work, and others whose operands' shapes ONNX Runtime must not be told.
+    /// Returns the invalid nodes, and others whose operand shapes ONNX Runtime must not learn.
     pub fn broken(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self.broken.iter().copied().collect();
         nodes.sort_unstable();
         nodes
     }
 
-    /// Begins anew if one of the nodes is gone for whose sake others stay. Returns what those compute, to be inferred again.
+    /// Starts over if a source was removed. Returns the results of the nodes kept for it, to be inferred again.
     pub fn let_go(&mut self, model: &Model) -> Vec<ValueId> {
         if self.sources.is_empty() && self.telling.is_empty() {
             return Vec::new();
         }
-        // What is inside a node that is gone stays in the model, but in no graph that is live.
+        // The inner nodes of a removed node are still in the model, but in no live graph.
         let graphs: FxHashSet<GraphId> = live_graphs(model).into_iter().collect();
         let is_there = |id: &NodeId| model.node(*id).is_some_and(|node| graphs.contains(&node.graph()));
         if self.sources.iter().chain(&self.telling).all(is_there) {
@@ -75,25 +73,25 @@ impl Untouched {
         held.flat_map(|node| node.outputs().iter().flatten()).copied().collect()
     }
 
-    /// Whether a node is not to be touched.
+    /// Returns `true` if a node must not be edited.
     pub fn contains(&self, node: NodeId) -> bool {
         self.nodes.contains(&node)
     }
 
-    /// Whether a node computes rows of a Loop that may have none, by which ONNX Runtime tells their shape.
+    /// Returns `true` if ONNX Runtime infers the shape of a Loop's rows, of which there may be none, from a node.
     pub fn tells_rows(&self, node: NodeId) -> bool {
         self.rows.contains(&node)
     }
 
-    /// Whether a node of a body, or of one inside it, cannot work.
+    /// Returns `true` if a subgraph or one inside it has an invalid node.
     pub fn has_broken(&self, model: &Model, body: GraphId) -> bool {
         let mut nodes = graphs_below(model, body).into_iter().flat_map(|graph| model.graph(graph).nodes());
         !self.broken.is_empty() && nodes.any(|node| self.broken.contains(&node))
     }
 
-    /// Notes the nodes whose operands tell ONNX Runtime shapes that it then gives or checks: rows of Loops that may not run, and all that Loops
-    /// read that never run; before operator set 11, branches that differ; and what a Resize reads whose number of sizes is open, which
-    /// ONNX Runtime takes for 0.
+    /// Records the nodes from whose operands ONNX Runtime infers shapes that it returns or checks: rows of Loops that may not run, and everything
+    /// that Loops read which never run. Before operator set 11, also branches that differ. Also operands of a Resize with an unknown number of sizes,
+    /// which ONNX Runtime reads as 0.
     fn note_shapes_told(&mut self, model: &Model, facts: &Facts) {
         for graph in live_graphs(model) {
             let differing = Opset::of(model, graph).version() < 11;
@@ -120,8 +118,8 @@ impl Untouched {
         }
     }
 
-    /// Finds what is to stay beside such nodes, and forgets the contents of its results, so that nothing is folded. To be called after
-    /// each walk, with the nodes that cannot work whatever their operands are.
+    /// Finds the nodes to keep for such nodes, and forgets the contents of their results, so that they are not folded. Must be called after each
+    /// walk, with the nodes that are invalid whatever their operands are (`hopeless`).
     pub fn hold(&mut self, model: &Model, facts: &mut Facts, hopeless: &FxHashSet<NodeId>) {
         self.note_shapes_told(model, facts);
         if self.sources.is_empty() && self.nodes.is_empty() {
@@ -145,7 +143,7 @@ impl Untouched {
         self.nodes.extend(broken.iter().filter_map(|&value| model.value(value).producer()));
         let producers = self.nodes.iter().filter(|id| !self.sources.contains(id)).filter_map(|&id| model.node(id));
         let mut results: Vec<ValueId> = producers.flat_map(|node| node.outputs().iter().flatten()).copied().collect();
-        // A Loop that never runs may itself compute what another of them reads.
+        // A Loop that never runs may compute an operand of another one.
         let read = self.broken.iter().filter_map(|&id| model.node(id)).flat_map(|node| node.inputs().iter().flatten());
         let of_source = |&&value: &&ValueId| model.value(value).producer().is_some_and(|id| self.sources.contains(&id));
         results.extend(read.filter(of_source));
@@ -157,9 +155,8 @@ impl Untouched {
     }
 }
 
-/// The nodes that read what others compute, directly or by way of others, and all in the bodies of these. ONNX Runtime may take the results of a
-/// node that cannot work for another shape than they have, and whether it then refuses a reader depends on whether what else that reads is
-/// constant.
+/// Returns the transitive readers of nodes' results, and all nodes in the subgraphs of these. ONNX Runtime may infer a wrong shape for a result of an
+/// invalid node. Whether it then rejects a reader depends on which other operands of that reader are constants.
 pub fn readers_of(model: &Model, nodes: &FxHashSet<NodeId>) -> FxHashSet<NodeId> {
     let mut found = FxHashSet::default();
     let mut open: Vec<NodeId> = nodes.iter().copied().collect();
@@ -172,7 +169,7 @@ pub fn readers_of(model: &Model, nodes: &FxHashSet<NodeId>) -> FxHashSet<NodeId>
     found
 }
 
-/// Whether a node resizes by a vector of sizes, or of scales, whose length is not known.
+/// Returns `true` if a node resizes by a vector of sizes or scales of unknown length.
 fn counts_openly(facts: &Facts, node: &Node) -> bool {
     let is_open = |value: &ValueId| {
         let fact = facts.get(*value);
@@ -181,12 +178,12 @@ fn counts_openly(facts: &Facts, node: &Node) -> bool {
     (node.is("Resize") || node.is("Upsample")) && node.inputs().iter().skip(1).flatten().any(is_open)
 }
 
-/// Whether it is known which branch an If takes: the other one goes, and nothing is compared any more.
+/// Returns `true` if the taken branch of an If is known: the other one is removed, and no shapes are compared.
 fn is_decided(facts: &Facts, node: &Node) -> bool {
     node.input(0).and_then(|condition| facts.get(condition)).is_some_and(|fact| fact.data().is_some())
 }
 
-/// Every value that nodes are computed from, in the graphs they stand in and in bodies on the way.
+/// Returns all ancestors of nodes, in their graphs and in subgraphs on the way.
 pub fn computed_from(model: &Model, nodes: &[NodeId]) -> FxHashSet<ValueId> {
     let mut found = FxHashSet::default();
     let mut open = nodes.to_vec();
@@ -202,7 +199,7 @@ pub fn computed_from(model: &Model, nodes: &[NodeId]) -> FxHashSet<ValueId> {
             }
         }
         for value in read.into_iter().filter(|&value| found.insert(value)) {
-            // What a body is given depends on the node that holds it.
+            // Inputs of a subgraph depend on its owner.
             let holder = || model.graph_of(value).and_then(|graph| model.graph(graph).parent());
             open.extend(model.value(value).producer().or_else(holder).filter(|&node| seen.insert(node)));
         }

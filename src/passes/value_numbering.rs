@@ -1,8 +1,8 @@
-//! Value numbering: values that are proved to hold the same integers become one, whatever computed them.
+//! Value numbering: merges values that are proved to have the same integers, whatever their producers.
 //!
-//! Law: two integer tensors of the same element type and shape, whose elements are equal as expressions in the symbols, are equal for
-//! every value of the symbols. Tensors of symbolic size are compared by what they count (see [`crate::rewrite::positions`]): an offset,
-//! and a step along each axis.
+//! Law: two integer tensors of the same element type and shape, whose elements are equal as expressions in the symbols, are equal for every value of
+//! the symbols. Tensors of symbolic size are compared by their counting pattern (see [`crate::rewrite::positions`]): an offset, and a step along each
+//! axis.
 
 use rustc_hash::FxHashMap;
 
@@ -15,17 +15,17 @@ use crate::ops::{Budget, Opset};
 use crate::rewrite::{Place, Positions, Taken, positions};
 use crate::tensor::DType;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(super) const NAME: &str = "value-numbering";
 
-/// Longer vectors are no shapes.
+/// The most elements of a vector that may be a shape.
 const MAX_LEN: usize = 64;
 
-/// What values of known content are told apart by: element type, shape and elements.
+/// The key of values with known content: element type, shape and elements.
 type Key = (DType, Vec<usize>, Vec<Dim>);
 
-/// Merges values of equal symbolic content in the main graph and its subgraphs. What nodes that are not to be touched give stays apart: a
-/// runtime may know more of the other value's shape.
+/// Merges values of equal symbolic content in the main graph and its subgraphs. Results of untouched nodes are not merged, because a runtime may know
+/// more of the other value's shape.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -78,7 +78,7 @@ fn in_graph(
     Ok(())
 }
 
-/// Lets every reader of a value read one that holds the same.
+/// Rewires every reader of a value to an equal one.
 fn unite(model: &mut Model, value: ValueId, known: ValueId, edits: &mut EditCounter) {
     let is_free = !model.is_named(value) && !model.users(value).is_empty();
     if is_free && edits.take(NAME, || format!("'{}'", model.value(value).name)) {
@@ -86,7 +86,7 @@ fn unite(model: &mut Model, value: ValueId, known: ValueId, edits: &mut EditCoun
     }
 }
 
-/// What a tensor of symbolic size counts.
+/// Returns the counting pattern of a tensor of symbolic size.
 fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Looks) -> Option<Positions> {
     let fact = facts.get(value)?;
     let symbolic = fact.shape()?.iter().any(|dim| dim.as_const().is_none());
@@ -97,7 +97,7 @@ fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Loo
     positions(&Place { model, facts, id, opset: *opset, budget, taken }, value)
 }
 
-/// What looking at a node takes.
+/// The context for matching positions at a node.
 struct Looks {
     opset: Opset,
     budget: Budget,

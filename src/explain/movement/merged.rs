@@ -7,7 +7,7 @@ use crate::ir::{Fact, Facts, Model, NodeId, ValueId};
 /// The most nodes of a tree.
 const MOST_NODES: usize = 16;
 
-/// Returns the composed map of each node of the main graph that one of these places names, if a movement node computes one of its operands.
+/// Returns the composed map of each main graph node at one of these places, if a movement node computes one of its operands.
 pub(crate) fn merged_maps(model: &Model, facts: &Facts, places: &[&str]) -> Vec<MovementMap> {
     let nodes = model.graph(model.main()).nodes().filter(|&id| places.contains(&model.describe(id).as_str()));
     nodes.filter_map(|id| merged_map(model, facts, id)).collect()
@@ -17,7 +17,7 @@ fn merged_map(model: &Model, facts: &Facts, id: NodeId) -> Option<MovementMap> {
     let value = model.node(id)?.output(0)?;
     let (mut map, mut leaves) = map_over_values(model, facts, value).ok()?;
     let mut above = Vec::new();
-    // Leaves before this one are computed by no movement node, or do not compose.
+    // Leaves before this one have no movement node as producer, or do not compose.
     let mut next = 0;
     while let Some(&leaf) = leaves.get(next).filter(|_| above.len() < MOST_NODES) {
         let id = model.value(leaf).producer();
@@ -37,7 +37,7 @@ fn merged_map(model: &Model, facts: &Facts, id: NodeId) -> Option<MovementMap> {
     (!above.is_empty()).then_some(MovementMap { above, ..found })
 }
 
-/// The map over the operands of the node that computes a leaf, in place of the leaf.
+/// Returns the map with a leaf replaced by the operands of its producer.
 fn composed(
     model: &Model,
     facts: &Facts,

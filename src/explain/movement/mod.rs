@@ -63,7 +63,7 @@ pub struct MappedAxis {
     pub size: String,
     /// The size as a number, with an example for each open dim. `None` if the example is no valid size.
     pub extent: Option<i64>,
-    /// Returns `true` if the size depends on open dims: then only the order of ranges holds for all sizes, not their proportions.
+    /// `true` if the size depends on open dims: then only the order of ranges holds for all sizes, not their proportions.
     pub is_open: bool,
     /// The elements of each piece. Empty if the positions of the piece do not follow the axes.
     pub ranges: Vec<MappedRange>,
@@ -81,7 +81,7 @@ pub struct MappedRange {
     pub len: i64,
     /// The selection within the range.
     pub density: RangeDensity,
-    /// Returns `true` if the positions descend while those of the result ascend.
+    /// `true` if the positions descend while those of the result ascend.
     pub is_reversed: bool,
 }
 
@@ -103,11 +103,11 @@ pub enum RangeDensity {
 pub struct MapPiece {
     /// The variables.
     pub digits: Vec<MapDigit>,
-    /// The position on each axis of the result; one position in row-major order if the positions do not follow the axes.
+    /// The position on each axis of the result, or one row-major position if the positions do not follow the axes.
     pub to: Vec<String>,
     /// The source; `None` for a constant.
     pub source: Option<usize>,
-    /// The position on each axis of the source, one position in row-major order, or the constant.
+    /// The position on each axis of the source, one row-major position, or the constant.
     pub from: Vec<String>,
 }
 
@@ -121,11 +121,11 @@ pub struct MapDigit {
     pub start: String,
     /// The bound above.
     pub end: String,
-    /// Returns `true` if the variable runs over all of one axis of the result.
+    /// `true` if the variable runs over all of one axis of the result.
     pub is_axis: bool,
 }
 
-/// Returns the index maps of all results of nodes, as far as they are known.
+/// Returns the known index maps of all results of nodes.
 pub(crate) fn movement_maps(model: &Model, facts: &Facts) -> Vec<MovementMap> {
     let graphs = model.graphs().filter(|&graph| model.is_live(graph));
     let nodes = graphs.flat_map(|graph| model.graph(graph).nodes());
@@ -133,7 +133,7 @@ pub(crate) fn movement_maps(model: &Model, facts: &Facts) -> Vec<MovementMap> {
     maps.take(MOST_MAPS).collect()
 }
 
-/// Returns the index map of each result of a node, or the reason why it is not known; nothing for an operator that computes elements.
+/// Returns the index map of each result of a node, or the reason why it is unknown. Skips operators that compute elements.
 pub(crate) fn maps_of_node(model: &Model, facts: &Facts, id: NodeId) -> Vec<Result<MovementMap, Undecided>> {
     let Some(node) = model.node(id) else { return Vec::new() };
     let map = |value| {
@@ -144,7 +144,7 @@ pub(crate) fn maps_of_node(model: &Model, facts: &Facts, id: NodeId) -> Vec<Resu
     maps.filter(|map| !matches!(map, Err(Undecided::NoMovement))).collect()
 }
 
-/// The index map of a result of a node, and the values that are its sources.
+/// Returns the index map of a result of a node, and the values that are its sources.
 fn map_over_values(model: &Model, facts: &Facts, value: ValueId) -> Result<(IndexMap, Vec<ValueId>), Undecided> {
     let id = model.value(value).producer().ok_or(Undecided::NoMovement)?;
     let node = model.node(id).ok_or(Undecided::NoMovement)?;
@@ -237,7 +237,7 @@ impl<'a> Mapped<'a> {
         MappedTensor { name, symbol, axes: dims.iter().map(axis).collect() }
     }
 
-    /// The number of a dim where every open dim has the example as its size.
+    /// Returns the value of a dim in which every open dim has the example size.
     fn number(&self, dim: &Dim) -> Option<i64> {
         dim.evaluate(&|symbol| {
             let (low, high) = self.scope.bounds(&Dim::symbol(symbol));
@@ -245,7 +245,7 @@ impl<'a> Mapped<'a> {
         })
     }
 
-    /// The digits of a position that vary.
+    /// Returns the digits of a position that vary.
     fn digits_of(&self, region: &Region, position: &Position) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         for (_, variable) in &position.terms {
@@ -326,7 +326,7 @@ impl<'a> Mapped<'a> {
                 return Some(runs);
             }
         }
-        // The range from the least position to the greatest one. The range has no gap if each weight is at most the number of positions below the weight.
+        // The range from the least position to the greatest one. It has no gap if each weight is at most the number of positions below the weight.
         let (mut least, mut most) = (offset, offset);
         let mut weights = Vec::new();
         let mut is_dense = true;
@@ -358,7 +358,7 @@ impl<'a> Mapped<'a> {
     }
 }
 
-/// The position at one combination of the used digits, by its number in row-major order.
+/// Returns the position at one combination of the used digits, by its number in row-major order.
 fn value_at(
     offset: i64,
     terms: &[(i64, &Variable)],
@@ -390,7 +390,7 @@ fn value_at(
     Some(sum)
 }
 
-/// The text of one element.
+/// Formats one element.
 fn element_text(element: &Tensor) -> Option<String> {
     if let Some(value) = element.to_i64s().and_then(|values| values.first().copied()) {
         return Some(value.to_string());

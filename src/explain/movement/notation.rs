@@ -12,7 +12,7 @@ const MOST_LINES: usize = 16;
 const MOST_ENTRIES: usize = 8;
 
 impl MovementMap {
-    /// The map as lines: one for each piece, but one for all pieces with the most frequent constant.
+    /// Returns the lines of the map: one for each piece, but one for all pieces with the most frequent constant.
     pub fn lines(&self) -> Vec<String> {
         if self.result.axes.iter().any(|axis| axis.size == "0") {
             return vec!["out has no elements".to_string()];
@@ -38,7 +38,7 @@ impl MovementMap {
         lines
     }
 
-    /// The names and shapes behind the symbols, as one line.
+    /// Returns the names and shapes of the symbols as one line.
     pub fn legend(&self) -> String {
         let tensors = std::iter::once(&self.result).chain(&self.sources);
         let one = |tensor: &MappedTensor| {
@@ -61,7 +61,7 @@ impl MovementMap {
     }
 }
 
-/// An element of a tensor at these positions, one of each axis or one in row-major order.
+/// Formats an element of a tensor at positions: one per axis, or one in row-major order.
 fn element(symbol: &str, rank: usize, positions: &[String]) -> String {
     match positions.len() == rank {
         true if rank == 0 => symbol.to_string(),
@@ -70,12 +70,12 @@ fn element(symbol: &str, rank: usize, positions: &[String]) -> String {
     }
 }
 
-/// Writes positions over the variables of a map.
+/// Formats positions over the variables of a map.
 pub(super) struct Notation<'a> {
     scope: &'a Scope,
     map: &'a IndexMap,
     has_pieces: bool,
-    /// The names of dims, which no variable and no operand has.
+    /// The names of dims. Variables and operands get other names.
     used: BTreeSet<String>,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Notation<'a> {
         Notation { scope, map, has_pieces, used }
     }
 
-    /// `data` for one operand, letters for some, numbers for many.
+    /// Returns the symbols of the operands: `data` for one, letters for some, numbers for many.
     pub fn source_symbols(&self) -> Vec<String> {
         let count = self.map.sources().len();
         let letters: Vec<String> = ('a'..='h').map(String::from).filter(|name| !self.used.contains(name)).collect();
@@ -97,14 +97,14 @@ impl<'a> Notation<'a> {
         }
     }
 
-    /// The names of variables.
+    /// Returns the names of variables.
     fn names(&self) -> impl Iterator<Item = String> {
         let names = ('i'..='z').map(String::from).chain((0..).map(|number| format!("i{number}")));
         names.filter(|name| !self.used.contains(name))
     }
 
     pub fn piece(&self, region: &Region, sources: &[MappedTensor], dtype: Option<DType>) -> MapPiece {
-        // Names in the order of the result. Where axes are cut, an axis has the same name in all pieces, also in those in which it is constant.
+        // Names follow the order of the result. In cut axes, an axis has the same name in all pieces, also where it is constant.
         let mut order: Vec<Option<usize>> = Vec::new();
         for position in &region.result {
             let digits = position.terms.iter().map(|(_, variable)| match variable {
@@ -170,7 +170,7 @@ impl Writer<'_> {
         at.and_then(|at| self.notation.names().nth(at)).unwrap_or_else(|| "?".to_string())
     }
 
-    /// The least positive terms first: `2·i + 1`, `W − 1 − j`.
+    /// Formats a position, positive terms first: `2·i + 1`, `W − 1 − j`.
     fn position(&self, position: &Position) -> String {
         let scope = self.notation.scope;
         let (mut added, mut subtracted) = (Vec::new(), Vec::new());
@@ -224,7 +224,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The distance of a digit from its start.
+    /// Formats the distance of a digit from its start.
     fn local_index(&self, digit: usize) -> String {
         let one = (Dim::constant(1), Variable::Digit(digit));
         let start = self.region.digits.get(digit).map_or(Dim::constant(0), |digit| digit.start.clone());
@@ -232,7 +232,7 @@ impl Writer<'_> {
     }
 }
 
-/// An expression with the signs of mathematics, but for the names in quotes.
+/// Replaces operators by mathematical signs, except in quoted names.
 fn math(text: &str) -> String {
     let parts = text.split_inclusive(['\'', '"']).enumerate();
     let signs = |part: &str| part.replace("**", "^").replace('*', "·").replace('-', "−");

@@ -1,4 +1,4 @@
-//! The notation, and the ranges of pictures.
+//! Tests of the notation, and of the ranges of pictures.
 
 use super::{Mapped, MovementMap, RangeDensity};
 use crate::dim::{Dim, Scope};
@@ -77,7 +77,7 @@ fn sizes_of_0_and_1_have_no_variable() {
     assert_eq!(lines(&scope, &map("0 n")), "out has no elements");
 }
 
-/// Variables, operands and dims have different names, and names in quotes keep their signs.
+/// Variables, operands and dims have different names, and quoted names keep their signs.
 #[test]
 fn names_of_dims_are_no_names_of_variables_and_operands() {
     let scope = Scope::new();

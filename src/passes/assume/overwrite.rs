@@ -1,23 +1,23 @@
-//! What changes in the model when an input is given other sizes than the file declares.
+//! Changes of the model for an input that gets other sizes than the file declares.
 
 use rustc_hash::FxHashMap;
 
 use crate::ir::{DeclaredType, Definition, DimClaim, Model, ValueId};
 
-/// What a new shape of one input means for the names in it.
+/// The effect of an input's new shape on the names in it.
 #[derive(Default)]
 pub(super) struct Change {
-    /// Sizes that names get.
+    /// New sizes of names.
     pub sizes: Vec<(String, i64)>,
-    /// Names that names get.
+    /// New names of names.
     pub renamed: Vec<(String, DimClaim)>,
-    /// Whether a number that the file declares is replaced.
+    /// `true` if a number that the file declares is replaced.
     pub overwrites: bool,
 }
 
 impl Change {
-    /// Notes what a dim was, whether that is a number which the file declares, and what it is to be. `false` if it cannot be both;
-    /// `contradicts` tells if a declared name cannot be a size.
+    /// Records the old claim of a dim (with `true` if it is a number that the file declares) and the new one. Returns `false` if they conflict.
+    /// `contradicts` checks a declared name against a size.
     pub fn note(
         &mut self,
         (old, is_declared): (&DimClaim, bool),
@@ -43,7 +43,7 @@ impl Change {
         true
     }
 
-    /// What is written for a name.
+    /// Returns the new claim for a name.
     pub fn of(&self, name: &str) -> Option<DimClaim> {
         let size = self.sizes.iter().find(|(symbol, _)| symbol == name).map(|(_, size)| DimClaim::Value(*size));
         size.or_else(|| self.renamed.iter().find(|(symbol, _)| symbol == name).map(|(_, new)| new.clone()))
@@ -53,7 +53,7 @@ impl Change {
 /// The numbers that the file declares as sizes of inputs, by input and axis.
 pub(super) type Numbers = FxHashMap<(ValueId, usize), i64>;
 
-/// Those of a model.
+/// Returns the declared numbers of a model.
 pub(super) fn numbers(model: &Model) -> Numbers {
     let mut numbers = Numbers::default();
     for &value in model.graph(model.main()).inputs() {
@@ -67,8 +67,8 @@ pub(super) fn numbers(model: &Model) -> Numbers {
     numbers
 }
 
-/// Drops every declared shape that may follow from a size which is replaced: those of all values but the main graph's inputs, and initializers,
-/// whose shape is that of their data.
+/// Drops every declared shape that may depend on a replaced size. Keeps the shapes of main graph inputs, and of initializers, which have the shape of
+/// their data.
 pub(super) fn forget_shapes(model: &mut Model) {
     let main = model.main();
     for graph in model.graphs().collect::<Vec<_>>() {
@@ -87,7 +87,7 @@ pub(super) fn forget_shapes(model: &mut Model) {
     }
 }
 
-/// Without recursion, so that no type is nested too deep.
+/// Drops the shapes in a type, without recursion, since types may nest deeply.
 fn forget(declared: &mut DeclaredType) {
     let mut open = vec![declared];
     while let Some(declared) = open.pop() {

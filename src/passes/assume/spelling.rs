@@ -1,22 +1,22 @@
-//! How the shape of an input is spelled: `x:1,3,224,224`, as the tools around ONNX write it.
+//! Parses the shape of an input as the tools around ONNX write it: `x:1,3,224,224`.
 //!
-//! The dims may stand in brackets (`x:[1,3]`, `x:(1, 3)`), may be parted by `x` where all are numbers (`x:1x3`), and name or shape may be in
-//! quotes. Without a name the shape is that of the only input.
+//! Allows brackets around the dims (`x:[1,3]`, `x:(1, 3)`), `x` between numbers (`x:1x3`), and quotes around name or shape. Without a name, the shape
+//! belongs to the only input.
 
 use crate::dim::is_word;
 use crate::ir::DimClaim;
 
-/// What was spelled: the input's name, if one is given, and its shape.
+/// A parsed shape, with the input's name if one is given.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Spelled<'t> {
     pub input: Option<&'t str>,
     pub shape: Vec<DimClaim>,
 }
 
-/// Reads a shape with or without a name. `known` are names of dims in the model, which need be no identifiers. `None` if it is no shape.
+/// Parses a shape with or without a name; `None` if the text is no shape. `known` are dim names of the model, which need not be identifiers.
 pub(super) fn read<'t>(text: &'t str, known: &[String]) -> Option<Spelled<'t>> {
     let text = unquoted(text);
-    // Names of inputs may have colons in them ("input:0"), shapes have none.
+    // Input names may contain colons ("input:0"), shapes do not.
     let (input, list) = match text.rsplit_once(':') {
         Some((input, list)) => (Some(unquoted(input)).filter(|input| !input.is_empty()), list),
         None => (None, text),
@@ -30,7 +30,7 @@ pub(super) fn read<'t>(text: &'t str, known: &[String]) -> Option<Spelled<'t>> {
 fn shape(list: &str, known: &[String]) -> Option<Vec<DimClaim>> {
     let bracket = |open: char, close: char| list.strip_prefix(open).map(|rest| rest.strip_suffix(close));
     let list = match bracket('[', ']').or_else(|| bracket('(', ')')) {
-        // A bracket that is opened must be closed.
+        // An opened bracket must be closed.
         Some(inside) => inside?,
         None => list,
     };
@@ -41,7 +41,7 @@ fn shape(list: &str, known: &[String]) -> Option<Vec<DimClaim>> {
     if !list.contains(',') && list.contains('x') && list.split('x').all(numeric) {
         return list.split('x').map(|part| entry(part, known)).collect();
     }
-    // `(1,)` is how Python writes a shape of one dim.
+    // Python writes a shape of one dim as `(1,)`.
     let list = list.trim_end().strip_suffix(',').unwrap_or(list);
     list.split(',').map(|part| entry(part, known)).collect()
 }
@@ -59,7 +59,7 @@ fn entry(text: &str, known: &[String]) -> Option<DimClaim> {
     }
 }
 
-/// Without blanks and one pair of quotes around it.
+/// Removes surrounding blanks and one pair of quotes.
 pub(super) fn unquoted(text: &str) -> &str {
     let text = text.trim();
     let inside = |quote: char| text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
@@ -98,7 +98,7 @@ mod tests {
         }
         assert_eq!(told("input:0:1,batch,-1,?"), Some((Some("input:0"), "1 batch ? ?".to_string())));
         assert_eq!(told("x:?x3"), Some((Some("x"), "? 3".to_string())));
-        // A dim may be called so.
+        // `max` is a valid dim name.
         assert_eq!(told("x:max"), Some((Some("x"), "max".to_string())));
         assert_eq!(told("x:2,N+1"), Some((Some("x"), "2 N+1".to_string())));
         for scalar in ["x:", "x:[]", "x:()"] {

@@ -1,4 +1,4 @@
-//! Candidates: the ways to get a row.
+//! Candidates: the ways to compute a row.
 
 use std::rc::Rc;
 
@@ -9,26 +9,26 @@ use super::step::{Indices, Operand};
 use crate::ir::ValueId;
 use crate::tensor::DType;
 
-/// A way to get a row.
+/// A way to compute a row.
 #[derive(Clone, Debug)]
 pub(super) enum Candidate {
-    /// Entries of a vector that the plan has, and how many it has in all.
+    /// Entries of a vector in the plan, and the number of all its entries.
     Pick { data: Operand, length: usize, indices: Indices },
     /// Axes of a tensor's shape.
     Read(Reading),
-    /// The node that computes the row now, on operands that hold the same as its own.
+    /// A copy of the node that computes the row now, on equal operands.
     Copy(ValueId),
     /// One operation on rows.
     Apply(Rc<Operation>),
-    /// The same integers in this other type, cast.
+    /// A Cast of the same integers from this other type.
     Cast(DType),
-    /// The scalar of a vector or the vector of a scalar.
+    /// The scalar of a vector, or the vector of a scalar.
     OtherRank(RowId),
-    /// Rows of these lengths, one after the other.
+    /// A Concat of rows of these lengths.
     Concat(Vec<usize>),
-    /// A vector that differs in numbers only, and what is added to it.
+    /// A vector that differs only in numbers, and the row to add to it.
     Patched { data: Operand, offsets: RowId },
-    /// Entries of a vector and of numbers behind it.
+    /// Entries of a vector with numbers appended.
     Among { vector: RowId, numbers: RowId },
 }
 
@@ -40,13 +40,13 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Whether the axes follow one another.
+    /// Returns `true` if the axes are consecutive.
     pub fn is_run(&self) -> bool {
         is_run(&self.axes)
     }
 }
 
-/// Whether axes follow one another.
+/// Returns `true` if axes are consecutive.
 pub(super) fn is_run(axes: &[usize]) -> bool {
     axes.windows(2).all(|pair| matches!(pair, [a, b] if a + 1 == *b))
 }
@@ -55,12 +55,12 @@ pub(super) fn is_run(axes: &[usize]) -> bool {
 #[derive(Debug)]
 pub(super) struct Operation {
     pub operator: &'static str,
-    /// Whether it makes one element of a vector.
+    /// `true` if it reduces a vector to one element.
     pub reduces: bool,
     /// The type of the result.
     pub to: DType,
-    /// Whether it leaves the first element that is no number as it is.
+    /// `true` if it keeps the first element that is no number.
     pub skips_first: bool,
-    /// The rows that serve as each operand; `None` if with all of them the result would have one element.
+    /// The rows for each operand; `None` if every operand is uniform, because the result would have one element.
     pub operands: Option<Vec<SmallVec<[RowId; 2]>>>,
 }

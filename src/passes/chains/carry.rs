@@ -1,4 +1,4 @@
-//! Carrying a plan out: its steps become nodes, and the readers read them.
+//! Turns the steps of a plan into nodes, and rewires the readers.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,7 +9,7 @@ use crate::ir::{Broken, Edit, GraphId, Model, NewNode, NodeId, ValueId};
 use crate::rewrite::build::{self, Build};
 use crate::tensor::Tensor;
 
-/// Makes the nodes of a plan, and lets the readers read what they make.
+/// Creates the nodes of a plan, and rewires the readers to their results.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -39,7 +39,7 @@ pub(super) fn carry_out(model: &mut Model, survey: &Survey, demands: &Demands, p
     Ok(())
 }
 
-/// For each step the first value that holds the same now: what the step makes is named after it.
+/// Returns the first value that now has the content of each step. The result of the step is named after it.
 fn counterparts(survey: &Survey, plan: &Plan) -> FxHashMap<usize, ValueId> {
     let same = plan.steps.iter().enumerate().filter_map(|(at, planned)| match &planned.claim {
         Claim::Row(row) => Some((at, survey.first.get(row)?.0)),
@@ -52,7 +52,7 @@ struct Writer<'a> {
     model: &'a Model,
     survey: &'a Survey,
     edit: Edit,
-    /// What each step became.
+    /// The result of each step.
     made: Vec<ValueId>,
 }
 
@@ -68,7 +68,7 @@ impl Writer<'_> {
         operands.iter().map(|&operand| self.value(operand)).collect()
     }
 
-    /// The value that a step makes.
+    /// Returns the result of a step.
     fn make(&mut self, step: Step, counterpart: Option<ValueId>) -> Option<ValueId> {
         let (stem, node) = match step {
             Step::Constant(tensor) => return Some(self.edit.constant_named("size", tensor)),
@@ -89,7 +89,7 @@ impl Writer<'_> {
         Some(value)
     }
 
-    /// The node of a step, without a result.
+    /// Builds the node of a step, without a result.
     fn node(&mut self, step: &Step) -> Option<NewNode> {
         let opset = self.survey.opset;
         Some(match step {
@@ -130,7 +130,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The node of a step and a stem for the name of its result, named after the value that holds the same now and its node.
+    /// Builds the node of a step, and a stem for the name of its result. The value that has the same content now gives both their names.
     fn named(&mut self, counterpart: Option<ValueId>, step: &Step) -> Option<(String, NewNode)> {
         let node = self.node(step)?;
         let Some(value) = counterpart else { return Some(("size".to_string(), node)) };
@@ -144,8 +144,8 @@ impl Writer<'_> {
     }
 }
 
-/// The result of a node that is there and does just what a new one would: it is read instead, so that it keeps its name. What the new
-/// node reads is there before its readers, so what reads the same is too.
+/// Returns the result of an existing node that equals a new one, so that the name is kept. The operands of the new node precede its readers, so the
+/// existing node can, too.
 fn existing(model: &Model, graph: GraphId, wanted: &NewNode, constants: &[(ValueId, Tensor)]) -> Option<ValueId> {
     let made = |value: ValueId| constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor);
     let first = wanted.inputs.iter().flatten().copied().find(|&value| made(value).is_none())?;

@@ -1,7 +1,7 @@
-//! What operators accept in place of the sizes themselves: a Reshape its codes 0 and −1, an Expand a 1, a Slice fewer bounds,
-//! and numbers that count from the end.
+//! Values that operators accept in place of sizes: the codes 0 and −1 of Reshape, a 1 of Expand, fewer bounds of Slice, and numbers that count from
+//! the end.
 //!
-//! One function per operator; each gives rows of terms with which the node computes the same for every size.
+//! One function per operator returns rows of terms with which the node computes the same result for every size.
 
 use super::survey::Survey;
 use super::terms::{TermId, Terms};
@@ -17,12 +17,12 @@ fn dims_of(facts: &Facts, value: Option<ValueId>) -> Option<&[Dim]> {
     facts.get(value?)?.shape()
 }
 
-/// Whether a Reshape reads 0 as a code, as it does −1.
+/// Returns `true` if a Reshape reads 0 as a code, as it does −1.
 pub(super) fn says_codes(node: &Node) -> bool {
     node.flag("allowzero", false) == Some(false)
 }
 
-/// A target of Reshape may say 0 for a dim that is kept, and −1 for one if the others are not 0.
+/// Returns the rows for a Reshape target with 0 for kept dims, and −1 for one dim if the others are not 0.
 pub(super) fn reshape_codes(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Vec<Terms> {
     let (Some(from), Some(to)) = (dims_of(facts, node.input(0)), dims_of(facts, node.output(0))) else {
         return Vec::new();
@@ -65,8 +65,8 @@ pub(super) fn reshape_codes(survey: &mut Survey, facts: &Facts, node: &Node, val
     found
 }
 
-/// Whether ONNX Runtime may put −1 in the place of what a target of Reshape computes, where that tells nothing: of a Concat it makes a
-/// constant if one entry alone is computed, beside numbers, which says no more of an operand without elements. Of two entries it does not.
+/// Returns `true` if ONNX Runtime may replace the only computed entry of a Reshape target by −1, although other dims may be 0. It makes a constant of
+/// a Concat with one computed entry and numbers, but not with two computed entries.
 fn reads_as_rest(survey: &Survey, scope: &Scope, to: &[Dim], terms: &Terms) -> bool {
     let constants: Vec<Option<i64>> = terms.iter().map(|&term| survey.terms.as_const(term)).collect();
     let mut computed = (0..terms.len()).filter(|&axis| constants.get(axis).is_some_and(Option::is_none));
@@ -75,7 +75,7 @@ fn reads_as_rest(survey: &Survey, scope: &Scope, to: &[Dim], terms: &Terms) -> b
     !constants.contains(&Some(-1)) && !reshape_leaves_rest(scope, others)
 }
 
-/// A target of Expand may say 1 for a dim that is kept.
+/// Returns the row for an Expand target with 1 for kept dims.
 pub(super) fn expand_ones(survey: &mut Survey, facts: &Facts, node: &Node, value: ValueId) -> Option<Terms> {
     let (from, to) = (dims_of(facts, node.input(0))?, dims_of(facts, node.output(0))?);
     let mut terms = survey.row(value)?.terms.clone();
@@ -91,7 +91,7 @@ pub(super) fn expand_ones(survey: &mut Survey, facts: &Facts, node: &Node, value
     Some(terms)
 }
 
-/// What a Slice cuts along one axis.
+/// The cut of a Slice along one axis.
 struct SliceTerms {
     start: TermId,
     end: TermId,
@@ -108,15 +108,14 @@ impl SliceTerms {
     }
 }
 
-/// Bounds that serve as one operand of a Slice, if others of its operands become constants.
+/// Bounds for one operand of a Slice, if other operands become constants.
 pub(super) struct Bounds {
     pub terms: Terms,
     /// The constants, by slot.
     pub constants: Vec<(usize, Tensor)>,
 }
 
-/// The bounds of a Slice may be of 64 bits if all its operands are, need not name axes that are kept whole, and may lie anywhere
-/// beyond the end.
+/// Returns the bounds of a Slice in 64 bits and without axes that are kept whole. The bounds may lie anywhere beyond the end.
 pub(super) fn slice_bounds(
     survey: &mut Survey,
     model: &Model,
@@ -125,7 +124,7 @@ pub(super) fn slice_bounds(
     reader: NodeId,
     slot: usize,
 ) -> Option<Bounds> {
-    // A Slice in a subgraph may read constants that are not this graph's.
+    // A Slice in a subgraph may read constants of another graph.
     if !survey.opset.slice_has_operands() || survey.position(reader).is_none() {
         return None;
     }
@@ -145,7 +144,7 @@ pub(super) fn slice_bounds(
         constants.push((4, vector(kept.iter().map(|cut| cut.step).collect())));
     }
     for (slot, terms) in [(1, &starts), (2, &ends)] {
-        // A bound that is computed is a demand of its own.
+        // A computed bound is a separate demand.
         if survey.elements(node.input(slot)?).is_none() || facts.get(node.input(slot)?)?.data().is_some() {
             constants.push((slot, vector(known(terms)?)));
         }
@@ -153,7 +152,7 @@ pub(super) fn slice_bounds(
     Some(Bounds { terms: if slot == 1 { starts } else { ends }, constants })
 }
 
-/// The bounds of a Slice, with numbers for those that numbers can tell: how far from the end, or to the end.
+/// Returns the bounds of a Slice, with a number for each one that a distance from the end, or the end itself, expresses.
 pub(super) fn slice_numbers(
     survey: &mut Survey,
     model: &Model,
@@ -173,7 +172,7 @@ pub(super) fn slice_numbers(
     numbers.collect()
 }
 
-/// What a Slice cuts, axis by axis, where the axes and steps are known and the bounds are sizes.
+/// Returns the cut of a Slice on each axis, if axes and steps are known and the bounds are sizes.
 fn cuts(survey: &mut Survey, model: &Model, facts: &Facts, node: &Node) -> Option<Vec<SliceTerms>> {
     let shape = dims_of(facts, node.input(0))?;
     let mut bound = |slot: usize| -> Option<Terms> {

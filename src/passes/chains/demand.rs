@@ -1,18 +1,18 @@
-//! A demand: one operand of a node that computes no size, and what would serve there.
+//! A demand: one operand of a node that computes no size, and the rows that can replace it.
 
 use super::row::Row;
 use crate::ir::{NodeId, ValueId};
 
-/// An operand of a node that computes no size, which a size node computes.
+/// An operand of a node that computes no size, with a size node as producer.
 pub(super) struct Demand {
     pub reader: NodeId,
     pub slot: usize,
-    /// What is read now.
+    /// The current operand.
     pub value: ValueId,
     /// The position of the reader, or of the node whose subgraph has the reader.
     pub position: usize,
-    /// Whether that node is needed even if no size node is left.
+    /// `true` if that node is needed even without any size node.
     pub is_kept: bool,
-    /// The rows that serve, of equally cheap ones the first before the others; if there are none, only what holds the same as `value` does.
+    /// The rows that can replace it, in order of preference at equal cost. If empty, only an equal value can replace it.
     pub rows: Vec<Row>,
 }

@@ -1,4 +1,4 @@
-//! Demands: the operands of other nodes that size nodes compute, and the rows that would serve in their place.
+//! Demands: the operands of other nodes that size nodes compute, and the rows that can replace them.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ use crate::tensor::{DType, Tensor};
 /// All demands on a group of size nodes.
 #[derive(Default)]
 pub(super) struct Demands {
-    /// In the order of their positions.
+    /// The demands, sorted by position.
     pub list: Vec<Demand>,
-    /// Operands of readers that become constants when the demands are met.
+    /// Operands of readers that become constants if the demands are met.
     pub constants: Vec<(NodeId, usize, Tensor)>,
-    /// For each tensor that has sizes which are demanded, how many.
+    /// The number of demanded sizes of each tensor.
     pub score: BTreeMap<ValueId, usize>,
     /// The tensors whose whole shapes are demanded.
     pub whole: Vec<ValueId>,
-    /// Single numbers that the same operator computes, side by side: a vector and the position of the first of their readers.
+    /// Numbers that the same operator computes, as one vector with the position of its first reader.
     pub joint: Vec<(Row, usize)>,
 }
 
 impl Demands {
-    /// The demands on the size nodes; `None` if a reader has no position.
+    /// Collects the demands on the size nodes; `None` if a reader has no position.
     pub fn of(survey: &mut Survey, model: &Model, facts: &Facts) -> Option<Demands> {
         let mut demands = Demands::default();
         let mut sizes: FxHashSet<Dim> = FxHashSet::default();
@@ -60,7 +60,7 @@ impl Demands {
         demands.list.sort_by_key(|demand| (demand.position, demand.slot, demand.value));
         for (at, row) in shared_rests(survey, model, facts, &demands.list) {
             if let Some(demand) = demands.list.get_mut(at) {
-                // Of rows that cost the same the first is taken: what serves twice.
+                // Of rows with equal cost, the first is used: this row serves two demands.
                 demand.rows.insert(0, row);
             }
         }
@@ -69,7 +69,7 @@ impl Demands {
         Some(demands)
     }
 
-    /// For each vector that is demanded, the earliest tensor that has it as its shape.
+    /// Finds the earliest tensor whose shape is each demanded vector.
     fn find_whole(&mut self, survey: &Survey) {
         for row in self.list.iter().flat_map(|demand| &demand.rows).filter(|row| row.is_vector && row.len() > 1) {
             let dims: Option<Vec<&Dim>> = row.terms.iter().map(|&term| survey.terms.as_dim(term)).collect();
@@ -82,7 +82,7 @@ impl Demands {
         }
     }
 
-    /// Puts single numbers side by side that the same operator computes.
+    /// Joins numbers that the same operator computes into vectors.
     fn join(&mut self, survey: &mut Survey, facts: &Facts) {
         let mut groups: Vec<((DType, &'static str), Terms, usize)> = Vec::new();
         for demand in &self.list {
@@ -92,7 +92,7 @@ impl Demands {
             let Some(operator) = formulas.first().map(|formula| formula.operator) else { continue };
             let key = (row.dtype, operator);
             match groups.iter_mut().find(|(other, ..)| *other == key) {
-                // What is longer than shapes are takes time and memory that grow with its square, and more.
+                // Vectors longer than shapes take more than quadratic time and memory.
                 Some((_, terms, _)) if terms.len() >= MAX_LEN || terms.contains(&term) => {}
                 Some((_, terms, position)) => {
                     terms.push(term);
@@ -106,7 +106,7 @@ impl Demands {
         self.joint.extend(joint);
     }
 
-    /// The rows that serve as operand `slot` of a reader, which is `value` now.
+    /// Returns the rows that can replace operand `slot` of a reader, which is `value` now.
     fn rows(&mut self, survey: &mut Survey, model: &Model, facts: &Facts, at: (NodeId, usize, ValueId)) -> Vec<Row> {
         let (reader, slot, value) = at;
         let mut rows: Vec<Row> = survey.row(value).cloned().into_iter().collect();
@@ -116,7 +116,7 @@ impl Demands {
             "Expand" if slot == 1 => expand_ones(survey, facts, node, value).into_iter().collect(),
             "Slice" if slot == 1 || slot == 2 => match slice_bounds(survey, model, facts, node, reader, slot) {
                 Some(bounds) => {
-                    // The other operands change as well, so that the exact row no longer fits.
+                    // The other operands change, too, so the exact row no longer fits.
                     rows.clear();
                     for (slot, tensor) in bounds.constants {
                         if !self.constants.iter().any(|(id, other, _)| *id == reader && *other == slot) {
@@ -138,7 +138,7 @@ impl Demands {
     }
 }
 
-/// The node of `graph` that is the reader, or whose subgraph has it.
+/// Returns the node of `graph` that is the reader, or contains it in a subgraph.
 pub(in crate::passes) fn holder_in(model: &Model, graph: GraphId, reader: NodeId) -> NodeId {
     let mut holder = reader;
     while let Some(outer) =

@@ -1,7 +1,7 @@
-//! The plan while it is made: its steps, what they hold, and the way back.
+//! The plan under construction: its steps, their contents, and an undo log.
 //!
-//! Whatever a trial adds lies behind the checkpoint that was taken before it, so a trial is undone by cutting the draft there. What was
-//! cut off can be attached again as long as the draft is what it was at the checkpoint.
+//! A trial only appends to the draft, so truncation to the checkpoint before it undoes the trial. A detached part can be attached again while the
+//! draft is in the state of the checkpoint.
 
 use rustc_hash::FxHashMap;
 
@@ -9,25 +9,25 @@ use super::row::RowId;
 use super::step::{Claim, Operand, PlannedStep, Step};
 use crate::ir::ValueId;
 
-/// What the memo is asked for.
+/// A key of the memo.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Key {
-    /// Something that holds this row.
+    /// An operand that holds this row.
     Row(RowId),
     /// The whole shape of this tensor.
     Shape(ValueId),
-    /// Something that holds what this value holds.
+    /// An operand that holds the content of this value.
     Value(ValueId),
 }
 
-/// An entry of the memo, and what stood there before.
+/// An entry of the memo, and the entry that it replaced.
 struct MemoChange {
     key: Key,
     operand: Operand,
     hidden: Option<Operand>,
 }
 
-/// The plan while it is made.
+/// The plan under construction.
 #[derive(Default)]
 pub(super) struct Draft {
     steps: Vec<PlannedStep>,
@@ -38,7 +38,7 @@ pub(super) struct Draft {
     rows: Vec<Option<Operand>>,
     /// The memo of everything else.
     memo: FxHashMap<Key, Operand>,
-    /// The entries of the memo, in the order they were made in.
+    /// The changes of the memo, in order.
     trail: Vec<MemoChange>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Checkpoint {
     cost: usize,
 }
 
-/// What was cut off behind a checkpoint.
+/// The part of a draft after a checkpoint.
 pub(super) struct Detached {
     steps: Vec<PlannedStep>,
     ready: Vec<usize>,
@@ -59,14 +59,14 @@ pub(super) struct Detached {
 }
 
 impl Detached {
-    /// How many nodes were cut off.
+    /// Returns the number of detached nodes.
     pub fn cost(&self) -> usize {
         self.cost
     }
 }
 
 impl Draft {
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn cost(&self) -> usize {
         self.cost
     }
@@ -78,7 +78,7 @@ impl Draft {
         }
     }
 
-    /// The position after which a step can be computed; `None` if there is no such step.
+    /// Returns the position after which a step can be computed; `None` without such a step.
     pub fn ready(&self, step: usize) -> Option<usize> {
         self.ready.get(step).copied()
     }
@@ -98,7 +98,7 @@ impl Draft {
         }
     }
 
-    /// Sets an entry of the memo, or removes it. Returns what was there.
+    /// Sets an entry of the memo, or removes it. Returns the previous entry.
     fn set(&mut self, key: Key, operand: Option<Operand>) -> Option<Operand> {
         match (key, operand) {
             (Key::Row(row), _) => {
@@ -118,7 +118,7 @@ impl Draft {
         self.trail.push(MemoChange { key, operand, hidden });
     }
 
-    /// The rows there are, the latest first.
+    /// Returns the rows in the memo, the latest first.
     pub fn rows(&self) -> impl Iterator<Item = (RowId, Operand)> {
         self.trail.iter().rev().filter_map(|entry| match entry.key {
             Key::Row(row) => Some((row, entry.operand)),
@@ -130,7 +130,7 @@ impl Draft {
         Checkpoint { steps: self.steps.len(), entries: self.trail.len(), cost: self.cost }
     }
 
-    /// Cuts off everything behind a checkpoint.
+    /// Detaches everything after a checkpoint.
     pub fn cut(&mut self, at: Checkpoint) -> Detached {
         let entries = self.trail.split_off(at.entries);
         for entry in entries.iter().rev() {
@@ -141,7 +141,7 @@ impl Draft {
         Detached { steps: self.steps.split_off(at.steps), ready: self.ready.split_off(at.steps), entries, cost }
     }
 
-    /// Removes everything behind a checkpoint.
+    /// Removes everything after a checkpoint.
     pub fn undo(&mut self, at: Checkpoint) {
         while self.trail.len() > at.entries
             && let Some(entry) = self.trail.pop()
@@ -153,7 +153,7 @@ impl Draft {
         self.ready.truncate(at.steps);
     }
 
-    /// Attaches again what was cut off at the state the draft is in.
+    /// Attaches a part that was detached at the current state.
     pub fn attach(&mut self, detached: Detached) {
         self.steps.extend(detached.steps);
         self.ready.extend(detached.ready);

@@ -1,8 +1,7 @@
-//! The groups of size nodes that are planned apart.
+//! Splits the size nodes into groups that are planned separately.
 //!
-//! Two size nodes belong together if they share a symbol, an operand that is computed, a reader, or a node that is needed for their sakes only.
-//! A plan for one group can save nothing in another, so each group is planned as if there were no other: the effort for another
-//! group, or a demand of another group that cannot be met, changes no plan.
+//! Two size nodes are in one group if they share a symbol, a computed operand, a reader, or a node that only they need. A plan for one group saves
+//! nothing in another. So neither the effort for another group nor an unmet demand there changes a plan.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use super::survey::{Group, Survey, add_symbols};
 use crate::dim::Symbol;
 use crate::ir::{Facts, Model, NodeId, ValueId};
 
-/// Something that two size nodes may have in common.
+/// Something that two size nodes may share.
 #[derive(PartialEq, Eq, Hash)]
 enum Shared {
     Symbol(Symbol),
@@ -21,7 +20,7 @@ enum Shared {
     Node(NodeId),
 }
 
-/// Sets of size nodes, by their places in the order.
+/// A union-find of size nodes, by their index in the order.
 struct Sets {
     parents: Vec<usize>,
     first: FxHashMap<Shared, usize>,
@@ -39,11 +38,11 @@ impl Sets {
         at
     }
 
-    /// Joins a node with the others that have this.
+    /// Merges the set of a node with the set of the nodes that share this.
     fn join(&mut self, at: usize, shared: Shared) {
         let other = *self.first.entry(shared).or_insert(at);
         let (a, b) = (self.root(at), self.root(other));
-        // The earlier node represents the set, so that groups are in the order of their first nodes.
+        // The earliest node represents a set, so that groups are in the order of their first nodes.
         if let Some(parent) = self.parents.get_mut(a.max(b)) {
             *parent = a.min(b);
         }
@@ -51,10 +50,10 @@ impl Sets {
 }
 
 impl Survey {
-    /// The groups of size nodes, in the order of their first nodes.
+    /// Returns the groups of size nodes, in the order of their first nodes.
     pub fn groups(&self, model: &Model, facts: &Facts) -> Vec<Group> {
         let mut sets = Sets { parents: (0..self.order.len()).collect(), first: FxHashMap::default() };
-        // The nodes that are needed for sizes only, each with the first size node that needs it.
+        // The nodes that are needed only for sizes, each with the first size node that needs it.
         let (mut needed, mut seen): (Vec<usize>, FxHashSet<NodeId>) = (Vec::new(), FxHashSet::default());
         for (at, node) in self.order.iter().enumerate().filter_map(|(at, &id)| Some((at, model.node(id)?))) {
             let computed = |value: &ValueId| !model.value(*value).is_constant();

@@ -1,4 +1,4 @@
-//! The candidates for a row, in the order they are tried in.
+//! Lists the candidates for a row, in the order of trials.
 
 use std::rc::Rc;
 
@@ -12,8 +12,7 @@ use super::terms::{TermId, Terms};
 use crate::tensor::DType;
 
 impl Search<'_> {
-    /// The candidates for a row, those first that are likely to be cheap. Once the effort is used up, those without further choices
-    /// are enough if there are any.
+    /// Returns the candidates for a row, the probably cheap ones first. Once the effort is used up, candidates without further choices are enough.
     pub(super) fn candidates(&mut self, id: RowId, before: usize) -> Vec<Candidate> {
         let mut found = Vec::new();
         let Some(row) = self.survey.numbered.get(id).map(|own| Rc::clone(&own.row)) else { return found };
@@ -45,7 +44,7 @@ impl Search<'_> {
         found
     }
 
-    /// A vector that the draft holds and that differs from a row in numbers only: `[n, 8, h, w] + [0, 24, 0, 0]` is `[n, 32, h, w]`.
+    /// Returns a vector of the draft that differs from a row only in numbers: `[n, 8, h, w] + [0, 24, 0, 0]` is `[n, 32, h, w]`.
     fn patched(&mut self, row: &Row, before: usize) -> Option<Candidate> {
         if row.dtype != DType::Int64 || !row.is_vector {
             return None;
@@ -68,8 +67,7 @@ impl Search<'_> {
         Some(Candidate::Patched { data, offsets: self.survey.number(&row.with_terms(offsets)) })
     }
 
-    /// A vector that has all terms of a row but its numbers, where those stand between the others: put behind the vector, all is picked at
-    /// once.
+    /// Returns a vector with all terms of a row except numbers between them. With the numbers appended to the vector, one Gather picks the row.
     fn among(&mut self, id: RowId, before: usize) -> Option<Candidate> {
         let row = Rc::clone(&self.survey.numbered.get(id)?.row);
         if !self.survey.terms.has_numbers_between(&row.terms) {
@@ -89,7 +87,7 @@ impl Search<'_> {
         Some(Candidate::Among { vector, numbers })
     }
 
-    /// Entries of the latest vector that has all the terms of a row. A constant is not picked from.
+    /// Returns entries of the latest vector that has all terms of a row, except from a constant.
     fn pick(&self, row: RowId, before: usize) -> Option<Candidate> {
         let own = self.survey.numbered.get(row)?;
         let (row, mask) = (&own.row, own.mask);
@@ -106,7 +104,7 @@ impl Search<'_> {
         })
     }
 
-    /// What the elements of a row are.
+    /// Returns the kinds of a row's elements.
     fn kinds(&mut self, row: RowId) -> Option<Rc<[Kind]>> {
         let own = self.survey.numbered.get(row)?;
         if let Some(kinds) = &own.kinds {
@@ -118,7 +116,7 @@ impl Search<'_> {
         Some(kinds)
     }
 
-    /// The ways to cut a row into shorter ones, by their lengths.
+    /// Returns the ways to split a row into shorter ones, by their lengths.
     fn partitions(&mut self, row: RowId, before: usize) -> Vec<Vec<usize>> {
         let Some(kinds) = self.kinds(row) else { return Vec::new() };
         let mut found = vec![by_reach(&kinds, |at| self.reach(row, at, before))];
@@ -130,7 +128,7 @@ impl Search<'_> {
         found
     }
 
-    /// How many elements of a row from `at` on, but for all of it, can be had at once: at least two.
+    /// Returns the number of elements of a row from `at` on that one operand provides: at least two, but not the whole row.
     fn reach(&mut self, row: RowId, at: usize, before: usize) -> Option<usize> {
         let row = Rc::clone(&self.survey.numbered.get(row)?.row);
         let rest = row.terms.get(at..)?;

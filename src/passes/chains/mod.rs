@@ -1,70 +1,69 @@
-//! The size planner: everything that computes sizes is computed anew, in fewer nodes if possible.
+//! The size planner: recomputes all sizes of a graph in fewer nodes, if possible.
 //!
-//! Exporters read every size where they happen to need it: Shape, Gather, Unsqueeze and Concat again and again, each from another
-//! tensor. Here all that the rest of a graph needs of its sizes is planned together, and if the plan takes fewer nodes than there are,
-//! it replaces them. The words, each with its file:
+//! Exporters read a size wherever they need it, with Shape, Gather, Unsqueeze and Concat of a different tensor each time. The planner plans all sizes
+//! that the rest of a graph needs together. If the plan takes fewer nodes than the graph has for them, it replaces those. The terms, each with its
+//! file:
 //!
-//! * **Size node** (`survey`): a node that computes nothing but sizes, or numbers that follow from sizes.
-//! * **Group** (`groups`): size nodes that share a symbol, an operand or a reader. Each group is planned as if there were no other.
-//! * **Term** (`terms`): one element of a small tensor, known by what it is: an expression in the symbols, or an operation on terms. A
+//! * **Size node** (`survey`): a node that computes only sizes, or numbers that follow from sizes.
+//! * **Group** (`groups`): size nodes that share a symbol, an operand or a reader. Each group is planned separately.
+//! * **Term** (`terms`): one element of a small tensor, identified by its content: an expression in the symbols, or an operation on terms. A
 //!   **formula** computes a term by one operation from other terms (`observe` collects those of the graph's own nodes).
-//! * **Row** (`row`): what a scalar or a vector holds: a type, and a term per element.
-//! * **Demand** (`demand`, `demands`): an operand of another node that a size node computes, and the rows that would serve there. These are what
-//!   it holds now, and what the operator's conventions allow instead (`conventions`: a Reshape's 0 and −1, for example; `rests`: a −1
-//!   that another target says as well).
-//! * **Step** (`step`): a node or a constant of the plan, with a claim of what row its result holds. A **plan** is a list of steps, and
-//!   for every demand the step that its reader is to read.
+//! * **Row** (`row`): the content of a scalar or a vector: a type, and a term per element.
+//! * **Demand** (`demand`, `demands`): an operand of another node that a size node computes, and the rows that can replace it: its current content,
+//!   and alternatives that the operator accepts (`conventions`: a Reshape's 0 and −1, for example; `rests`: a −1 that another target has, too).
+//! * **Step** (`step`): a node or a constant of the plan, with a claim of the row in its result. A **plan** is a list of steps, and for every demand
+//!   the step that its reader reads.
 //!
-//! **What is asked.** For every demand a step that holds one of its rows, and that can be computed before the reader.
+//! **Problem.** Find a step for every demand that has one of its rows, and that can be computed before the reader.
 //!
-//! **Candidates.** A row that the draft of the plan does not hold yet can be got in these ways, tried in this order (`listing`):
-//! 1. *pick*: Gather entries of a vector that the draft holds;
-//! 2. *read*: Shape of a tensor that has these sizes, and Gather where that is needed (`reading` says which tensor);
-//! 3. *copy*: the node that computes the row now, on operands that hold the same as its own;
+//! **Candidates.** A row that the draft of the plan lacks can be computed in these ways, tried in this order (`listing`):
+//! 1. *pick*: Gather entries of a vector in the draft;
+//! 2. *read*: Shape of a tensor with these sizes, and Gather where needed (`reading` selects the tensor);
+//! 3. *copy*: the node that computes the row now, on equal operands;
 //! 4. *apply*: one operator on other rows, if every term has a formula with it, so that height and width cost one node (`operations`);
 //! 5. *cast*: the same integers in 64 or in 32 bits;
 //! 6. *other rank*: a scalar from a vector of one element, or the reverse;
-//! 7. *concat*: the row cut into runs in at most two ways (`partition`), each got on its own;
-//! 8. *patched*: numbers added to a vector that differs in numbers only: `[n, 32, h, w]` of `[n, 8, h, w]`;
-//! 9. *among*: numbers put behind a vector that has all the rest, and the row picked from both: `[h/4, 4, w/4, 4]` of a shape.
+//! 7. *concat*: the row split into runs in at most two ways (`partition`), each computed separately;
+//! 8. *patched*: numbers added to a vector that differs only in numbers: `[n, 32, h, w]` from `[n, 8, h, w]`;
+//! 9. *among*: numbers appended to a vector with all other terms, and the row picked from both: `[h/4, 4, w/4, 4]` from a shape.
 //!
-//! Rows of numbers are constants. What a plan could do but does not, for the sake of runtimes, is stated in `policy`.
+//! Rows of numbers are constants. `policy` states what plans avoid for the sake of runtimes.
 //!
-//! **Cost.** A plan costs its nodes; constants are free, a shared step is charged once and a step that no demand needs not at all.
-//! During the search a candidate costs the nodes that it adds to the draft. Nodes that exist only because a size node measures their
-//! result (`Survey::shape_only`) are charged to a plan that may keep them.
+//! **Cost.** A plan costs its nodes. Constants are free, a shared step counts once, and an unneeded step does not count. During the search, a
+//! candidate costs the nodes that it adds to the draft. Nodes that exist only because a size node measures their result (`Survey::shape_only`) are
+//! charged to a plan that may keep them.
 //!
-//! **Search** (`search`, `trial`). Demands are met in the order of their readers. A row is got by the candidate that adds the fewest
-//! nodes, the first of equals; a candidate's own rows are got in the same way. This is greedy from demand to demand and exhaustive within
-//! one, but for the bound. It is made several times, and the first of the cheapest plans is taken: once without *apply*, so that
-//! nothing changes its form without need, once with all candidates, once each with the shape of one of the most useful tensors
-//! taken at the start, or of one whose whole shape is demanded, which serves later demands as well, once in each order with single
-//! numbers side by side that one operator computes (`Demands::join`), so that each costs a Gather of the vector, and twice, without and
-//! with the shape of the most useful tensor, with *patched*, *among* and operations that leave the first size of a row as it is, which
-//! leave less to be shared. All of that is done for
-//! two orders to compute in (`order`): that of the file, and one in which what is computed of sizes alone comes late, when
-//! more tensors are there to be measured.
+//! **Search** (`search`, `trial`). Demands are met in the order of their readers. A row is computed by the candidate that adds the fewest nodes, the
+//! first of equals; so are the candidate's operands. The search is greedy across demands and exhaustive within one, except for the bound. It runs
+//! several times, and the first of the cheapest plans is used:
+//! * once without *apply*, so that no form changes without need, and once with all candidates;
+//! * once each with the shape of a useful tensor as first step, or of one whose whole shape is demanded: it also serves later demands;
+//! * once in each order with numbers that one operator computes joined to a vector (`Demands::join`), so that each costs a Gather of it;
+//! * twice (without and with the shape of the most useful tensor) with *patched*, *among* and operations that keep the first size of a row: they
+//!   leave less to share.
 //!
-//! **Bound.** The unit is the expansion: one look for the candidates of one row. For each demand a search may expand `SearchLimits::effort`
-//! rows; candidates share that equally, and once it is used up, the first that works is taken. No row is looked for in order to get
-//! itself, rows need rows to a depth of 48 at most, a demand is given up after 20 times its effort and 2,000 expansions, a search ends
-//! after 200,000, and a trial is given up as soon as it costs as much as the best known. Clocks play no part.
+//! All of this runs for two topological orders (`order`): file order, and one in which nodes that compute only from sizes are late, when more tensors
+//! can be measured.
 //!
-//! **Soundness.** Law: tensors with the same type, shape and, element for element, the same term are equal for every input. The search
-//! need not be trusted: `verify` goes through the steps of a finished plan and derives each claim from those of the step's operands, by
-//! the rule of its operator on rows. That rests on three things: what facts prove (the dims of a measured tensor, the elements of a size
-//! node's results), the arithmetic of `dim`, and that a node gives equal results for equal operands. By induction each step holds what
-//! it claims, and each reader gets a row that serves it. A plan that does not pass is dropped.
+//! **Bound.** The unit is the expansion: one listing of the candidates of one row. For each demand, a search may expand `SearchLimits::effort` rows.
+//! Candidates share them equally; once they are used up, the first working candidate is used. No row is expanded to compute itself, and rows need
+//! rows to a depth of at most 48. A demand is given up after 20 times its effort plus 2,000 expansions. A search ends after 200,000, and a trial as
+//! soon as it costs as much as the best one. Clocks play no part.
 //!
-//! **No cycle.** Every node has a position in an order to compute the graph in. Let a step's position be the latest of those of the
-//! values it needs (0 if none). Edges of the graph lead to higher positions, edges into and between steps never to lower ones, and a
-//! step is read only by readers at a higher position than its own, which `verify` checks. So a cycle could only be one of steps at one
-//! position, but a step reads earlier steps only.
+//! **Soundness.** Law: tensors with the same type and shape, and the same term for each element, are equal for every input. The search need not be
+//! trusted: `verify` derives each claim of a finished plan from those of the step's operands, by the rule of its operator on rows. The derivation
+//! rests on proved facts (the dims of a measured tensor, the elements of a size node's results) and the arithmetic of `dim`. It assumes that a node
+//! gives equal results for equal operands. By induction each step has its claimed content, and each reader gets a row that meets its demand. A plan
+//! that fails the check is dropped.
 //!
-//! **Same result everywhere.** Hash tables are only asked for keys, and never iterated. Candidates, demands, tensors and steps are lists in
-//! the order of the graph, and of equals the first is taken.
+//! **No cycle.** Every node has a position in a topological order. Let a step's position be the latest of the values it needs (0 if none). Edges of
+//! the graph lead to higher positions, and edges into and between steps never to lower ones. A step is only read at higher positions than its own,
+//! which `verify` checks. So a cycle could only contain steps at one position, but a step only reads earlier steps.
 //!
-//! **It ends.** A plan is carried out only if it costs less than the size nodes that it replaces.
+//! **Determinism.** Hash tables are only used for lookups, and never iterated. Candidates, demands, tensors and steps are lists in the order of the
+//! graph, and the first of equals is used.
+//!
+//! **Termination.** A plan is applied only if it costs less than the size nodes that it replaces.
 
 mod candidate;
 mod carry;
@@ -103,21 +102,21 @@ use step::Plan;
 use survey::Survey;
 pub(super) use survey::is_inside_a_quantized_group;
 
-/// The pass's name, under which its edits are counted: each group of sizes with a new plan counts as one edit.
+/// The name of the pass, under which its edits are counted: each group with a new plan is one edit.
 pub(super) const NAME: &str = "size-chain";
 
-/// How many rows all searches for one group together may expand, and how many one search may for one demand. The number of
-/// candidate plans grows exponentially with the number of demands.
+/// The most rows that all searches for one group may expand together; [`MAX_EFFORT`] is the most that one search may expand for one demand. The
+/// number of candidate plans grows exponentially with the number of demands.
 const EFFORT: usize = 24_000;
 const MAX_EFFORT: usize = 1_000;
 
-/// How many nodes a search may plan beyond those of the best plan so far: some may turn out not to be needed.
+/// The number of nodes that a draft may have beyond the best plan: some may turn out to be unneeded.
 const SLACK: usize = 2;
 
-/// How many tensors are tried as the one whose shape is taken first.
+/// The most tensors that are tried as the first to be measured.
 const MAX_FIRST_SHAPES: usize = 4;
 
-/// Replaces the nodes of each group of sizes where a plan takes fewer nodes. Returns how many nodes fewer.
+/// Replaces the nodes of each group whose plan takes fewer nodes. Returns the number of nodes saved.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -151,7 +150,7 @@ pub fn shorten(model: &mut Model, facts: &Facts, edits: &mut EditCounter) -> Res
     Ok(saved)
 }
 
-/// The cheapest plan of all searches, the first of equals, and its cost; `None` if none costs less than `known`.
+/// Returns the cheapest plan of all searches, the first of equals, and its cost; `None` if none costs less than `known`.
 fn cheapest(
     survey: &mut Survey,
     demands: &Demands,
@@ -178,7 +177,7 @@ fn cheapest(
     best
 }
 
-/// The searches that are made. Of equally cheap plans the first is taken, so the searches come first that keep more of what there is.
+/// Returns the searches to run. The first of equally cheap plans is used, so searches that keep more of the graph come first.
 fn searches(survey: &Survey, demands: &Demands) -> Vec<SearchLimits> {
     let mut by_score: Vec<_> =
         demands.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();

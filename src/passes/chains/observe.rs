@@ -1,4 +1,4 @@
-//! What size nodes compute: the terms of their results, and the formulas that they compute them by.
+//! Finds the terms of the results of size nodes, and the formulas that compute them.
 
 use super::row::Row;
 use super::survey::{Survey, movement, small};
@@ -9,8 +9,8 @@ use crate::ops::traits::Movement;
 use crate::tensor::DType;
 
 impl Survey {
-    /// Notes what the results of a size node hold, and how it computes them. What is known of an element by its expression comes first;
-    /// else an element is the operation on its operands, the element that was moved there, or nothing but this value's element.
+    /// Records the content of a size node's results, and the formulas that compute it. An element is its known expression, or otherwise the operation
+    /// on its operands, the moved element, or an opaque element of this value.
     pub(super) fn observe(&mut self, model: &Model, facts: &Facts, node: &Node, position: usize) {
         for &input in node.inputs().iter().flatten() {
             self.elements_of(facts, input);
@@ -60,7 +60,7 @@ impl Survey {
         self.first.entry(row).or_insert((value, position));
     }
 
-    /// The elements of a small value.
+    /// Returns the elements of a small value.
     fn elements_of(&mut self, facts: &Facts, value: ValueId) -> Option<Terms> {
         if let Some(terms) = self.elements.get(&value) {
             return Some(terms.clone());
@@ -78,8 +78,8 @@ impl Survey {
         Some(terms)
     }
 
-    /// The formula of each element of a node's result, if the operator is one of those that formulas have, in the node's own types:
-    /// what is known of an element by nothing but its formula may have wrapped around in them.
+    /// Returns the formula of each element of a node's result, if formulas support the operator, in the node's own types: an element that only its
+    /// formula describes may have wrapped around in them.
     fn formulas_of(&mut self, facts: &Facts, node: &Node, count: usize) -> Option<Vec<Formula>> {
         let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>()?;
         let &first = inputs.first()?;
@@ -122,7 +122,7 @@ impl Survey {
             .collect()
     }
 
-    /// Whether the operation in 64 bits gives the term that a node gave in fewer bits, where it may have overflowed.
+    /// Returns `true` if the operation in 64 bits gives the term that a node gave in fewer bits, where it may have overflowed.
     fn holds_in_64_bits(&self, scope: &Scope, formula: &Formula, term: TermId) -> bool {
         if formula.from != DType::Int64 {
             return true;
@@ -139,7 +139,7 @@ impl Survey {
         }
     }
 
-    /// The elements of a result that are elements of the operands in another order.
+    /// Returns the elements of a result that only rearranges elements of the operands.
     fn moved(&mut self, facts: &Facts, node: &Node, count: usize) -> Option<Terms> {
         let first = node.input(0)?;
         let terms = match node.op_type.as_str() {
@@ -169,8 +169,7 @@ impl Survey {
     }
 }
 
-/// A formula of elements whose expressions are known, with integers of 64 bits for those of 32, so that what the model computes in 32 bits
-/// can be computed in 64.
+/// Widens a formula of elements with known expressions from 32 to 64 bits, so that a plan may compute in 64 bits.
 fn widened(formula: &Formula, operator: &str) -> Formula {
     let wide = |dtype: DType| if dtype == DType::Int32 { DType::Int64 } else { dtype };
     let is_integer = operator == "Cast" || formula.from.is_integer() || reduction(operator).is_some();
@@ -178,7 +177,7 @@ fn widened(formula: &Formula, operator: &str) -> Formula {
     Formula { from: wide(formula.from), to, ..formula.clone() }
 }
 
-/// What an operator gives for two integers, if it gives an integer. Div rounds towards 0, Mod has the sign of the divisor.
+/// Returns the result of an operator on two integers, if it is an integer. Div rounds towards 0, Mod has the sign of the divisor.
 pub(super) fn integer_result(scope: &Scope, operator: &str, a: &Dim, b: &Dim) -> Option<Dim> {
     Some(match operator {
         "Add" => scope.add(a, b),

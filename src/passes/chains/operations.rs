@@ -1,8 +1,7 @@
 //! Operations: a row as the result of one operator on other rows.
 //!
-//! Law: if every term of a row has a formula with the same operator and types, the row is that operator applied to the columns of the
-//! formulas' operands. A term without such a formula takes one that leaves it as it is: `t + 0`, `t − 0`, `t · 1`, `t / 1`, and `t mod d`
-//! for a number `0 ≤ t < d`.
+//! Law: let every term of a row have a formula with the same operator and types. Then the row is that operator applied to the columns of the
+//! formulas' operands. A term without such a formula gets a neutral one: `t + 0`, `t − 0`, `t · 1`, `t / 1`, and `t mod d` for a number `0 ≤ t < d`.
 
 use std::cmp::Reverse;
 use std::rc::Rc;
@@ -19,7 +18,7 @@ use super::terms::{Formula, TermId, TermTable, Terms, reduction};
 use crate::tensor::DType;
 
 impl Search<'_> {
-    /// What a term is when it is an element of this type.
+    /// Returns the kind of a term as an element of this type.
     pub(super) fn kind(&mut self, term: TermId, dtype: DType) -> Kind {
         match self.survey.terms.is_number(term) {
             true => Kind::Number,
@@ -31,8 +30,8 @@ impl Search<'_> {
         self.survey.terms.formulas(term, dtype, self.survey.opset, self.facts.scope())
     }
 
-    /// The operations that give a row: one for each formula of the first term that has any and is no number, if the other terms can
-    /// follow.
+    /// Returns the operations that compute a row: one for each formula of the first computed term that has any, if the other terms have matching
+    /// ones.
     pub(super) fn operations(&mut self, id: RowId) -> Rc<[Rc<Operation>]> {
         let Some(own) = self.survey.numbered.get(id) else { return Rc::default() };
         if let Some(known) = &own.operations {
@@ -77,7 +76,7 @@ impl Search<'_> {
         found
     }
 
-    /// The operands of a sum or a product, the other way round for those elements that are numbers: `[h, 0] + [1, 5]` for `[h, 5] + [1, 0]`.
+    /// Swaps the operands of a sum or a product for those elements that are numbers: `[h, 0] + [1, 5]` for `[h, 5] + [1, 0]`.
     fn turned(&self, row: &Row, columns: &[Terms]) -> Option<Vec<Terms>> {
         let [left, right] = columns else { return None };
         let is_number = |at: usize| row.terms.get(at).is_some_and(|&term| self.survey.terms.is_number(term));
@@ -91,7 +90,7 @@ impl Search<'_> {
         Some(vec![turn(left, right), turn(right, left)]).filter(|turned| turned.as_slice() != columns)
     }
 
-    /// The rows that serve as operands of an application that gives a row.
+    /// Returns the operand rows of an application that computes a row.
     fn operation(&mut self, row: &Row, application: Application) -> Operation {
         let Application { operator, from, to, skips_first, columns } = application;
         let reduces = reduction(operator).is_some();
@@ -107,7 +106,7 @@ impl Search<'_> {
             if reduces || count == 1 || !full.is_uniform() {
                 rows.push(self.survey.number(&full));
             } else {
-                // One element is broadcast, be it a vector or a scalar.
+                // One element is broadcast, as a vector or as a scalar.
                 let vector = full.with_terms(full.terms.iter().take(1).copied().collect());
                 rows.push(self.survey.number(&vector));
                 rows.extend(vector.other_rank().map(|scalar| self.survey.number(&scalar)));
@@ -117,7 +116,7 @@ impl Search<'_> {
         Operation { operator, reduces, to, skips_first, operands: Some(operands) }
     }
 
-    /// Gets the operands, and tells the step that gives the row then.
+    /// Computes the operands, and returns the step that computes the row from them.
     pub(super) fn apply(&mut self, row: &Row, operation: &Operation, before: usize) -> Option<Step> {
         let Operation { operator, reduces, to, operands: rows, .. } = operation;
         let mut operands = Vec::new();
@@ -135,7 +134,7 @@ impl Search<'_> {
     }
 }
 
-/// An operator and, for each of its operands, the terms that the operand is to hold.
+/// An operator, and the terms of each of its operands.
 #[derive(PartialEq)]
 struct Application {
     operator: &'static str,
@@ -143,14 +142,14 @@ struct Application {
     from: DType,
     /// The type of the result.
     to: DType,
-    /// Whether it leaves the first term that is no number as it is.
+    /// `true` if it keeps the first term that is no number.
     skips_first: bool,
     columns: Vec<Terms>,
 }
 
-/// The operands of one operation that gives every term of a row: those of the lead's formula, and for each other term those of a
-/// formula of the same kind, the one most like the lead's. Of several the one that stands where the lead does among the formulas of its
-/// term: height and width have the same formulas, in the same order.
+/// Returns the operands of one operation that computes every term of a row: those of the lead's formula, and for each other term those of the most
+/// similar formula of the same kind. Ties prefer the lead's place among the formulas of its term: height and width have the same formulas, in the
+/// same order.
 fn columns(
     table: &mut TermTable,
     row: &Row,
@@ -172,7 +171,7 @@ fn columns(
     Some(columns)
 }
 
-/// How alike the operands of two formulas are: 2 for each that is the same, 1 for each that is a number in both or in neither.
+/// Scores the similarity of two formulas' operands: 2 for each equal pair, plus 1 for each pair of two numbers or of two computed terms.
 fn likeness(table: &TermTable, a: &Formula, b: &Formula) -> usize {
     let pairs = a.operands.iter().zip(&b.operands);
     let alike =
@@ -180,7 +179,7 @@ fn likeness(table: &TermTable, a: &Formula, b: &Formula) -> usize {
     pairs.map(alike).sum()
 }
 
-/// Operands with which the lead's operator leaves a term as it is. An integer below 2²⁴ is cast to the float that is equal to it.
+/// Returns operands with which the lead's operator keeps a term unchanged. An integer below 2²⁴ is cast to the equal float.
 fn neutral(table: &mut TermTable, term: TermId, lead: &Formula) -> Option<Terms> {
     if lead.from != DType::Int64 {
         return None;
@@ -192,7 +191,7 @@ fn neutral(table: &mut TermTable, term: TermId, lead: &Formula) -> Option<Terms>
         return exact.then(|| std::iter::once(table.int(whole)).collect());
     }
     if lead.operator == "Mod" {
-        // What is less than the divisor is its own remainder.
+        // A number less than the divisor is its own remainder.
         let &divisor = lead.operands.get(1)?;
         let (number, most) = (table.as_const(term)?, table.as_const(divisor)?);
         return (0..most).contains(&number).then(|| [term, divisor].into_iter().collect());

@@ -1,12 +1,12 @@
-//! An order to compute in for which most tensors are there when sizes are read.
+//! Computes a topological order in which most tensors precede the reads of sizes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{GraphId, Model, NodeId};
 
-/// The nodes of a graph, which are given in an order to compute in, in another one: each comes as late as possible, when the first
-/// of its readers needs it, and of the operands of a reader those come first that take the longest chain of nodes. So what is
-/// computed of sizes alone, such as positions and masks, follows the tensors that it is used with, and may read their shapes.
+/// Reorders the nodes of a graph from one topological order to another: each node is as late as possible, when its first reader needs it. Of a
+/// reader's operands, those with the longest chain of nodes come first. So nodes that compute only from sizes, such as positions and masks, follow
+/// the tensors that they are used with, and may read their shapes.
 pub(super) fn as_late_as_possible(model: &Model, graph: GraphId, order: &[NodeId]) -> Vec<NodeId> {
     let within: FxHashSet<NodeId> = order.iter().copied().collect();
     let mut depth: FxHashMap<NodeId, usize> = FxHashMap::default();
@@ -18,7 +18,7 @@ pub(super) fn as_late_as_possible(model: &Model, graph: GraphId, order: &[NodeId
     let mut found = Vec::with_capacity(order.len());
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();
     for end in ends.filter(|end| within.contains(end)).chain(order.iter().copied()) {
-        // Each node with what it reads and is still to come, the deepest last.
+        // Each open node with its remaining producers, the deepest last.
         let mut open: Vec<(NodeId, Vec<NodeId>)> = Vec::new();
         let enter = |id: NodeId, open: &mut Vec<(NodeId, Vec<NodeId>)>| {
             let mut operands = reads(model, id, &within);
@@ -43,7 +43,7 @@ pub(super) fn as_late_as_possible(model: &Model, graph: GraphId, order: &[NodeId
     found
 }
 
-/// The nodes that compute what a node reads, its subgraphs included.
+/// Returns the producers of a node's operands, including those of its subgraphs.
 fn reads(model: &Model, id: NodeId, within: &FxHashSet<NodeId>) -> Vec<NodeId> {
     let Some(node) = model.node(id) else { return Vec::new() };
     let captured = node.subgraphs().flat_map(|inner| model.captures(inner));

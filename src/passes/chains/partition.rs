@@ -1,21 +1,21 @@
-//! Partitions: ways to cut a row into shorter ones that are put together by one Concat.
+//! Partitions: ways to split a row into shorter rows for one Concat.
 
-/// What an element of a row is, for whoever asks which of them belong together.
+/// The kind of a row element, which determines the runs of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A number.
     Number,
-    /// Computed, first of all by this operator; without one it is read.
+    /// Computed, preferably by this operator; without one, read from a shape.
     Computed(Option<&'static str>),
 }
 
-/// The lengths of the runs of equal kinds: numbers are one constant, and what the same operator computes is computed at once.
+/// Returns the lengths of the runs of equal kinds: numbers are one constant, and one operator computes its terms at once.
 pub(super) fn by_kind(kinds: &[Kind]) -> Vec<usize> {
     kinds.chunk_by(|a, b| a == b).map(<[Kind]>::len).collect()
 }
 
-/// The lengths of runs of numbers, and between them of the longest runs that can be had at once, else of single elements.
-/// `longest(at)` tells how many elements from `at` on can be had at once.
+/// Returns the lengths of runs of numbers, and between them of the longest available runs, or of single elements. `longest(at)` returns the number of
+/// elements from `at` on that one operand provides.
 pub(super) fn by_reach(kinds: &[Kind], mut longest: impl FnMut(usize) -> Option<usize>) -> Vec<usize> {
     let mut lengths = Vec::new();
     let mut at = 0;
@@ -46,7 +46,7 @@ mod tests {
         let kinds = [Kind::Number, READ, READ, SUM, Kind::Number];
         let lengths = by_reach(&kinds, |at| (at == 1).then_some(2));
         assert_eq!(lengths, [1, 2, 1, 1]);
-        // Whatever is said, a run ends with the row and the lengths add up.
+        // For any `longest`, runs end with the row and the lengths add up.
         assert_eq!(by_reach(&kinds, |_| Some(0)), [1, 1, 1, 1, 1]);
         assert_eq!(by_reach(&kinds, |_| Some(9)), [1, 4]);
     }

@@ -1,15 +1,15 @@
-//! Policies: what a plan may do is soundness and stands elsewhere; here is what it does not do although it could, and for whose sake.
+//! Policies: sound plans that are avoided for the sake of runtimes. `verify` checks soundness.
 
 use super::terms::{Formula, TermId, TermTable, Terms};
 
-/// Integers from here on are codes and no sizes: exporters write 2147483646, 2³¹ − 1 or 2⁶³ − 1 for "up to the end" of a Slice.
+/// The least magnitude of a sentinel, which is no size: exporters write 2147483646, 2³¹ − 1 or 2⁶³ − 1 for "up to the end" of a Slice.
 const LEAST_SENTINEL: u64 = (1 << 31) - 2;
 
-/// Whether a plan may compute a row as formulas like `lead` do, from these columns of operands.
+/// Returns `true` if a plan may compute a row by formulas like `lead` from these columns of operands.
 ///
-/// A sentinel is moved and compared, added to and multiplied, but never divided and never turned into a float: OpenVINO divides sizes
-/// in float32, so that `2147483646 / 1` is −2147483648 there and the slice empty. Operators that the model itself applies to a
-/// sentinel stay as they are (a copied node is not asked about here).
+/// A sentinel may be moved, compared, added and multiplied, but neither divided nor cast to a float. OpenVINO divides sizes in float32, so that
+/// `2147483646 / 1` is −2147483648 there and the slice empty. Operators that the model itself applies to a sentinel are kept (copied nodes skip this
+/// check).
 pub(super) fn may_compute(table: &TermTable, lead: &Formula, columns: &[Terms]) -> bool {
     let stays_exact = !matches!(lead.operator, "Div" | "Mod") && !lead.from.is_float() && !lead.to.is_float();
     stays_exact || !columns.iter().flatten().any(|&term| is_sentinel(table, term))

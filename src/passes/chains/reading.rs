@@ -1,4 +1,4 @@
-//! Reading sizes from the shapes of tensors.
+//! Reads sizes from the shapes of tensors.
 
 use std::rc::Rc;
 
@@ -12,10 +12,10 @@ use crate::dim::Dim;
 use crate::ir::ValueId;
 use crate::tensor::DType;
 
-/// Axes of a shape that have these sizes: one after the other if there are such, else the first axis of each size.
+/// Returns the axes of a shape with these sizes: consecutive axes if possible, or the first axis of each size.
 fn axes_of(shape: &[Dim], sizes: &[&Dim]) -> Option<Indices> {
     let is_here = |run: &[Dim]| run.iter().zip(sizes).all(|(own, size)| own == *size);
-    // There is no window of length 0.
+    // `windows` rejects length 0.
     match shape.windows(sizes.len().max(1)).position(is_here) {
         Some(start) => Some((start..start + sizes.len()).collect()),
         None => sizes.iter().map(|size| shape.iter().position(|own| own == *size)).collect(),
@@ -23,13 +23,13 @@ fn axes_of(shape: &[Dim], sizes: &[&Dim]) -> Option<Indices> {
 }
 
 impl Search<'_> {
-    /// Whether a tensor that no size node computes may be read.
+    /// Returns `true` if a tensor that no size node computes may be read.
     pub(super) fn may_read(&self, tensor: ValueId) -> bool {
         !self.options.kept_only || self.survey.is_kept(self.model, tensor)
     }
 
-    /// The tensor from which a row is read in the fewest nodes, before a position. Of equals the one whose shape is taken already
-    /// is best, then the one that has the most of the sizes demanded, then the earliest.
+    /// Returns the tensor from which a row is read in the fewest nodes, before a position. Ties prefer a tensor whose shape is in the draft, then one
+    /// with more demanded sizes, then the earliest.
     pub(super) fn reading(&mut self, row: RowId, before: usize) -> Option<Reading> {
         let sources = self.sources(row)?;
         let is_vector = self.survey.numbered.get(row)?.row.is_vector;
@@ -50,7 +50,7 @@ impl Search<'_> {
         best.map(|(_, source)| Reading { tensor: source.tensor, axes: source.axes.clone() })
     }
 
-    /// The tensors from which a row can be read, whatever may be read and is there.
+    /// Returns all tensors from which a row can be read, at any position and under any options.
     fn sources(&mut self, row: RowId) -> Option<Rc<[Source]>> {
         let own = self.survey.numbered.get(row)?;
         if let Some(sources) = &own.sources {
@@ -73,8 +73,8 @@ impl Search<'_> {
         Some(sources)
     }
 
-    /// A whole shape is one node, or none if it is taken already. Some of its axes are one more, or one in all where Shape can say
-    /// which axes.
+    /// Returns the number of nodes to read axes. A whole shape is one node, or none if the draft has it. A part of it is one more, or one in total
+    /// where Shape has `start` and `end`.
     fn nodes_to_read(&self, source: &Source, is_vector: bool, is_taken: bool) -> usize {
         let is_run = is_vector && is_run(&source.axes);
         let is_whole = is_run && source.axes.len() == source.rank;
@@ -102,7 +102,7 @@ impl Search<'_> {
         self.push(Step::Gather { data: shape, indices: reading.axes, is_vector }, claim)
     }
 
-    /// The whole shape of a tensor.
+    /// Returns the whole shape of a tensor.
     pub(super) fn shape(&mut self, tensor: ValueId) -> Option<Operand> {
         if let Some(known) = self.draft.get(Key::Shape(tensor)) {
             return Some(known);

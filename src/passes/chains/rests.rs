@@ -1,8 +1,7 @@
-//! Targets of Reshape that say −1 for a number because another target does: one vector serves both.
+//! Finds Reshape targets with −1 in place of a number because another target has it: one vector serves both.
 //!
-//! Law: a Reshape may say −1 for a size if the product of its other sizes is not 0 in any run that ends. That is so where the product is
-//! proved not to be 0, and where a Reshape that the graph needs says −1 itself beside the same sizes: a run in which their product is 0
-//! fails there.
+//! Law: a Reshape may use −1 for a size if the product of its other sizes is not 0 in any run that ends. The law holds if the product is proved not
+//! to be 0, or if a needed Reshape itself uses −1 with the same other sizes: a run in which their product is 0 fails there.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -15,12 +14,12 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, ValueId};
 use crate::ops::size_operand::reshape_leaves_rest;
 
-/// How many demands are remembered that one row serves.
+/// The most demands that are recorded for one row.
 const MOST_SAYING: usize = 16;
 
-/// The rows that demands may have beside their own, each with the number of its demand.
+/// Returns the additional rows of demands, each with the index of its demand.
 pub(super) fn shared_rests(survey: &mut Survey, model: &Model, facts: &Facts, list: &[Demand]) -> Vec<(usize, Row)> {
-    // The demands that each row with a −1 serves.
+    // The demands that each row with a −1 meets.
     let mut saying: FxHashMap<&Row, SmallVec<[&Demand; 2]>> = FxHashMap::default();
     let rest = survey.terms.int(-1);
     for demand in list {
@@ -43,7 +42,7 @@ pub(super) fn shared_rests(survey: &mut Survey, model: &Model, facts: &Facts, li
                 let others = own.to.iter().enumerate().filter(|(other, _)| *other != axis).map(|(_, dim)| dim);
                 own.to.len() == row.len() && reshape_leaves_rest(facts.scope(), others)
             };
-            // The first row of a demand is what its reader reads now.
+            // The first row of a demand is its reader's current operand.
             let fails_with = |says: &&Demand| {
                 let is_said = says.is_kept && says.rows.first() == Some(&row);
                 let target = Target::of(model, facts, says).filter(|_| is_said);
@@ -57,7 +56,7 @@ pub(super) fn shared_rests(survey: &mut Survey, model: &Model, facts: &Facts, li
     found
 }
 
-/// A Reshape whose target is demanded and that reads 0 and −1 as codes: the dims of its operand and of its result.
+/// A Reshape with a demanded target that reads 0 and −1 as codes: the dims of its operand and of its result.
 struct Target<'a> {
     from: &'a [Dim],
     to: &'a [Dim],
@@ -73,7 +72,7 @@ impl<'a> Target<'a> {
         Some(Target { from: dims(node.input(0))?, to: dims(node.output(0))? })
     }
 
-    /// Whether each 0 of the row copies the same size here as there.
+    /// Returns `true` if each 0 of the row copies the same size in both targets.
     fn copies_as(&self, other: &Target, survey: &Survey, row: &Row, scope: &Scope) -> bool {
         row.terms.iter().enumerate().all(|(axis, &term)| {
             survey.terms.as_const(term) != Some(0)
@@ -82,7 +81,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The rows of a demand with −1 in place of a number, each with its axis.
+/// Returns the rows of a demand with −1 in place of a number, each with its axis.
 fn with_rests(survey: &mut Survey, demand: &Demand) -> Vec<(usize, Row)> {
     let rest = survey.terms.int(-1);
     let mut found = Vec::new();

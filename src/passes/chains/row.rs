@@ -1,51 +1,50 @@
-//! Rows: what a scalar or a vector holds, term by term.
+//! Rows: the content of a scalar or a vector, term by term.
 
 use super::terms::{Term, TermTable, Terms};
 use crate::dim::Dim;
 use crate::tensor::{DType, Element, Tensor};
 
-/// What a scalar or a vector holds: an element type, whether it is a vector, and one term per element. Tensors that hold the same row
-/// are equal.
+/// The content of a scalar or a vector: an element type, the rank, and one term per element. Tensors with the same row are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Row {
     pub dtype: DType,
-    /// A tensor of rank 1; otherwise of rank 0, with exactly one term.
+    /// `true` for rank 1. Rank 0 has exactly one term.
     pub is_vector: bool,
     pub terms: Terms,
 }
 
 impl Row {
-    /// A vector of 64-bit integers.
+    /// Creates a vector of 64-bit integers.
     pub fn sizes(terms: Terms) -> Self {
         Row { dtype: DType::Int64, is_vector: true, terms }
     }
 
-    /// What Shape gives for a tensor of this shape, whose dims are in their current form.
+    /// Creates the result of Shape for a tensor of this shape, whose dims are in their current form.
     pub fn of_shape(table: &mut TermTable, shape: &[Dim]) -> Self {
         Row::sizes(shape.iter().map(|dim| table.intern(Term::Int(dim.clone()))).collect())
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.terms.len()
     }
 
-    /// A row of the same type with other terms.
+    /// Returns a row of the same type with other terms.
     pub fn with_terms(&self, terms: Terms) -> Self {
         Row { terms, ..self.clone() }
     }
 
-    /// The vector as a scalar or the scalar as a vector, if there is one element.
+    /// Returns the vector as a scalar or the scalar as a vector, if there is one element.
     pub fn other_rank(&self) -> Option<Self> {
         (self.len() == 1).then(|| Row { is_vector: !self.is_vector, ..self.clone() })
     }
 
-    /// Whether every element is the same term.
+    /// Returns `true` if every element is the same term.
     pub fn is_uniform(&self) -> bool {
         is_uniform(&self.terms)
     }
 
-    /// The row as a tensor, if every term is a number that the element type can say.
+    /// Returns the row as a tensor, if every term is a number that the element type represents.
     pub fn as_constant(&self, table: &TermTable) -> Option<Tensor> {
         let ints = || self.terms.iter().map(|&term| table.as_const(term)).collect::<Option<Vec<i64>>>();
         let floats = || self.terms.iter().map(|&term| table.as_float(term)).collect::<Option<Vec<f64>>>();
@@ -66,7 +65,7 @@ impl Row {
     }
 }
 
-/// A row, by its number in the table of rows.
+/// The index of a row in the table of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct RowId(u32);
 
@@ -80,7 +79,7 @@ impl RowId {
     }
 }
 
-/// Whether there is a first term and every other is the same.
+/// Returns `true` if there is a first term and every other is the same.
 pub(super) fn is_uniform(terms: &Terms) -> bool {
     terms.first().is_some_and(|first| terms.iter().all(|term| term == first))
 }

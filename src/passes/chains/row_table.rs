@@ -1,7 +1,7 @@
-//! Rows by number, and what is the same however often a search looks for one.
+//! Numbers rows, and caches results that are the same in every search.
 //!
-//! Searches look for the same few rows thousands of times, so a row is compared and hashed once, when it gets its number, and what does
-//! not depend on the draft is found once.
+//! Searches look up the same few rows thousands of times. So a row is compared and hashed once, when it gets its number, and results that do not
+//! depend on the draft are computed once.
 
 use std::rc::Rc;
 
@@ -19,43 +19,43 @@ use crate::tensor::Tensor;
 pub(super) struct Source {
     pub tensor: ValueId,
     pub position: usize,
-    /// The axes that have the sizes.
+    /// The axes with the sizes.
     pub axes: Indices,
-    /// How many axes the tensor has.
+    /// The rank of the tensor.
     pub rank: usize,
 }
 
-/// A row, and what was found of it.
+/// A row, and cached results about it.
 pub(super) struct NumberedRow {
     pub row: Rc<Row>,
-    /// A bit per term (modulo 64): a bit that another row lacks, a term that it lacks.
+    /// A bit per term (modulo 64). If another row lacks a bit, it lacks a term.
     pub mask: u64,
-    /// The row as a tensor, if it is one of numbers.
+    /// The row as a tensor, if its terms are numbers.
     pub constant: Option<Tensor>,
-    /// The operations that give the row.
+    /// The operations that compute the row.
     pub operations: Option<Rc<[Rc<Operation>]>>,
-    /// What its elements are.
+    /// The kinds of its elements.
     pub kinds: Option<Rc<[Kind]>>,
     /// The tensors it can be read from, the earliest first.
     pub sources: Option<Rc<[Source]>>,
 }
 
-/// The rows that were looked for.
+/// The rows of the searches.
 #[derive(Default)]
 pub(super) struct RowTable {
     list: Vec<NumberedRow>,
     ids: FxHashMap<Rc<Row>, RowId>,
-    /// The rows that whole shapes are.
+    /// The rows of whole shapes.
     pub shapes: FxHashMap<ValueId, RowId>,
 }
 
 impl RowTable {
-    /// The number of a row, if it has one.
+    /// Returns the number of a row, if it has one.
     pub fn find(&self, row: &Row) -> Option<RowId> {
         self.ids.get(row).copied()
     }
 
-    /// Gives a row a number, which has none yet. `constant` is the row as a tensor.
+    /// Adds a new row, and returns its number. `constant` is the row as a tensor.
     pub fn add(&mut self, row: Row, constant: Option<Tensor>) -> RowId {
         let id = RowId::of(self.list.len());
         let mask = row.terms.iter().fold(0, |mask, term| mask | term.bit());

@@ -1,7 +1,7 @@
-//! The search for a plan: demand by demand, the cheapest way to get a row that serves.
+//! The search for a plan: meets each demand in the cheapest way.
 //!
-//! A row is got by the candidate that adds the fewest nodes, the first of equals. A candidate is tried by carrying it out on the draft,
-//! with what it needs got the same way; then the draft is cut back to where it was, and the best trial is attached again.
+//! A row is computed by the candidate that adds the fewest nodes, the first of equals. A candidate is tried by applying it to the draft, with its
+//! operands computed in the same way. Then the draft is cut back, and the best trial is attached again.
 
 use std::rc::Rc;
 
@@ -14,42 +14,42 @@ use super::step::{Claim, Operand, Plan, Step};
 use super::survey::Survey;
 use crate::ir::{Facts, Model, ValueId};
 
-/// How deeply rows may need other rows.
+/// The largest depth of rows that need other rows.
 const MAX_DEPTH: usize = 48;
 
-/// How many rows may be expanded in one search.
+/// The most expansions of one search.
 const MAX_EXPANDED: usize = 200_000;
 
-/// How many rows may be expanded for one demand: so many for each of its effort, and some beside. What works is found with fewer; where
-/// nothing works, all ways there are would be tried.
+/// The most expansions for one demand are this multiple of its effort, plus [`MAX_BESIDE`]. A solution takes fewer; without one, the search would try
+/// all ways.
 const MAX_BY_EFFORT: usize = 20;
 const MAX_BESIDE: usize = 2_000;
 
-/// What distinguishes one search from another.
+/// The options of a search.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SearchLimits {
-    /// Only tensors are read that are there even if no size node is left, and only their readers' demands are met.
+    /// `true` to read only tensors that exist without any size node, and to meet only their readers' demands.
     pub kept_only: bool,
-    /// No operation is planned but those that copied nodes do.
+    /// `true` to plan no operations except those of copied nodes.
     pub copies_only: bool,
-    /// A tensor whose shape is taken before anything else.
+    /// A tensor whose shape is the first step.
     pub first_shape: Option<ValueId>,
-    /// Single numbers that the same operator computes are taken side by side before anything else.
+    /// The order in which numbers of the same operator are joined to vectors before anything else.
     pub joint: Option<Joint>,
-    /// Rows are made of vectors by adding to numbers in them, or picking from them with numbers behind.
+    /// `true` to make rows of vectors by adding to numbers in them, or by picking from them with numbers appended.
     pub among: bool,
-    /// How many rows may be expanded for each demand before only the first candidate that works is tried.
+    /// The number of expansions for each demand before only the first working candidate is tried.
     pub effort: usize,
 }
 
-/// In which order numbers are taken that stand side by side: as their readers come, or the other way round.
+/// The order of joined numbers: that of their readers, or the reverse.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joint {
     Forward,
     Backward,
 }
 
-/// A search under way.
+/// A running search.
 pub(super) struct Search<'a> {
     pub(super) survey: &'a mut Survey,
     pub(super) model: &'a Model,
@@ -57,19 +57,19 @@ pub(super) struct Search<'a> {
     pub(super) demands: &'a Demands,
     pub(super) options: SearchLimits,
     pub(super) draft: Draft,
-    /// The draft must stay below this many nodes.
+    /// The exclusive bound of the number of nodes in the draft.
     pub(super) limit: usize,
-    /// How many more rows may be expanded before only the first candidate that works is tried.
+    /// The number of further expansions before only the first working candidate is tried.
     effort: usize,
     expanded: usize,
-    /// How many may be expanded before what is looked for is given up.
+    /// The number of expansions at which the current demand is given up.
     last: usize,
-    /// The rows that are being looked for, each needed by another of them, but for one.
+    /// The rows under expansion, each needed by the one before.
     open: Vec<RowId>,
 }
 
 impl<'a> Search<'a> {
-    /// A search for a plan of fewer than `limit` nodes, those counted that turn out not to be needed.
+    /// Creates a search for a plan of fewer than `limit` nodes, including unneeded ones.
     pub fn new(
         (model, facts): (&'a Model, &'a Facts),
         survey: &'a mut Survey,
@@ -116,13 +116,13 @@ impl<'a> Search<'a> {
         Some(Plan { steps: self.draft.into_steps(), answers })
     }
 
-    /// Gives what is looked for next its effort.
+    /// Resets the effort for the next demand or vector.
     fn begin(&mut self) {
         self.effort = self.options.effort;
         self.last = (self.expanded + MAX_BY_EFFORT * self.effort + MAX_BESIDE).min(MAX_EXPANDED);
     }
 
-    /// Gets the vectors of numbers side by side. A plan need not have them.
+    /// Computes the vectors of joined numbers. A plan need not use them.
     fn take_joint(&mut self, order: Joint) {
         for (row, before) in &self.demands.joint {
             self.begin();
@@ -135,7 +135,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The position after which an operand is there.
+    /// Returns the position after which an operand is available.
     pub(super) fn ready(&self, operand: Operand) -> usize {
         match operand {
             Operand::Step(step) => self.draft.ready(step).unwrap_or(usize::MAX),
@@ -143,7 +143,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds a step to the draft, unless that is too many nodes.
+    /// Adds a step to the draft, unless it would have too many nodes.
     pub(super) fn push(&mut self, step: Step, claim: Claim) -> Option<Operand> {
         if step.cost() > 0 && self.draft.cost() + step.cost() >= self.limit {
             return None;
@@ -153,12 +153,12 @@ impl<'a> Search<'a> {
         Some(self.draft.push(step, claim, ready))
     }
 
-    /// What the draft has under a key, if it is there before a position.
+    /// Returns the operand of a key in the draft, if it is available before a position.
     pub(super) fn known(&self, key: Key, before: usize) -> Option<Operand> {
         self.draft.get(key).filter(|&known| self.ready(known) < before)
     }
 
-    /// A row that is there, or else the cheapest of them to get.
+    /// Returns an available row, or else computes the cheapest one.
     pub(super) fn cheapest(&mut self, rows: &[RowId], before: usize) -> Option<Operand> {
         if let Some(known) = rows.iter().find_map(|&row| self.known(Key::Row(row), before)) {
             return Some(known);
@@ -166,7 +166,7 @@ impl<'a> Search<'a> {
         self.best(rows.iter().copied(), |search, row| search.row(row, before))
     }
 
-    /// Something that holds a row and can be computed before a position.
+    /// Returns an operand with a row that can be computed before a position.
     pub(super) fn row(&mut self, row: RowId, before: usize) -> Option<Operand> {
         let key = Key::Row(row);
         if let Some(known) = self.known(key, before) {
@@ -196,18 +196,18 @@ impl<'a> Search<'a> {
         Some(found)
     }
 
-    /// The claim that a step holds a row.
+    /// Returns the claim that a step has a row.
     pub(super) fn claim(&self, row: RowId) -> Option<Claim> {
         self.survey.numbered.get(row).map(|own| Claim::Row(Rc::clone(&own.row)))
     }
 
-    /// The effort left, for whoever lists candidates.
+    /// Returns `true` if the effort is used up.
     pub(super) fn is_exhausted(&self) -> bool {
         self.effort == 0
     }
 
-    /// Tries all, and keeps on the draft what adds the fewest nodes, the first of equals. Each is given an equal share of the effort
-    /// that is left; once there is none, the first that works is taken.
+    /// Tries all attempts, and keeps the one on the draft that adds the fewest nodes, the first of equals. Each gets an equal share of the remaining
+    /// effort. Without effort, the first working attempt is used.
     fn best<T>(
         &mut self,
         attempts: impl ExactSizeIterator<Item = T>,
@@ -219,7 +219,7 @@ impl<'a> Search<'a> {
         let mut left = attempts.len();
         for one in attempts {
             if let Some((trial, _)) = &best {
-                // Nothing is better than one node, for what adds none was looked up before.
+                // No attempt is better than one node, since a row that adds none was found before.
                 if trial.cost() <= 1 || self.effort == 0 {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Steps: what a plan makes, one node or one constant each.
+//! Steps: the nodes and constants of a plan.
 
 use std::rc::Rc;
 
@@ -8,23 +8,23 @@ use super::row::Row;
 use crate::ir::{NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
-/// Some positions in a vector, in order.
+/// Positions in a vector, in order.
 pub(super) type Indices = SmallVec<[usize; 4]>;
 
-/// What a step or a reader reads.
+/// The operand of a step or a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Operand {
-    /// A value of the graph that is no part of the plan.
+    /// A value of the graph outside the plan.
     Value(ValueId),
-    /// The result of an earlier step, by its number.
+    /// The result of an earlier step, by its index.
     Step(usize),
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Constant(Tensor),
-    /// Shape of a tensor; of the axes `start .. end` if they are given (operator set 15).
+    /// Shape of a tensor, or of its axes `start .. end` (operator set 15).
     Shape(ValueId, Option<(usize, usize)>),
     /// Gather of entries of a vector: a vector, or the only one as a scalar.
     Gather {
@@ -32,35 +32,35 @@ pub(super) enum Step {
         indices: Indices,
         is_vector: bool,
     },
-    /// Vectors one after the other.
+    /// Concat of vectors.
     Concat(Vec<Operand>),
     /// Unsqueeze of a scalar to a vector of one element.
     Unsqueeze(Operand),
     /// Squeeze of a vector of one element to a scalar.
     Squeeze(Operand),
-    /// An operator that works element by element. Only a Cast has a type `to`.
+    /// An element-wise operator. Only a Cast has a type `to`.
     Apply {
         operator: &'static str,
         operands: Vec<Operand>,
         to: Option<DType>,
     },
-    /// A reduction of a vector to one element: a vector of it if the axis is kept, else a scalar.
+    /// A reduction of a vector to one element: a vector if the axis is kept, else a scalar.
     Reduce {
         operator: &'static str,
         operand: Operand,
         keeps_axis: bool,
     },
-    /// The same as a node of the graph does, on these operands.
+    /// A copy of a node of the graph, on these operands.
     Copy(NodeId, Vec<Option<Operand>>),
 }
 
 impl Step {
-    /// How many nodes the step costs.
+    /// Returns the number of nodes of the step.
     pub fn cost(&self) -> usize {
         usize::from(!matches!(self, Step::Constant(_)))
     }
 
-    /// What the step reads, but for a tensor whose shape it takes.
+    /// Returns the operands of the step, except a tensor whose shape it reads.
     pub fn operands(&self) -> impl Iterator<Item = Operand> + '_ {
         let (one, many, optional): (Option<Operand>, &[Operand], &[Option<Operand>]) = match self {
             Step::Constant(_) | Step::Shape(..) => (None, &[], &[]),
@@ -74,7 +74,7 @@ impl Step {
         one.into_iter().chain(many.iter().copied()).chain(optional.iter().flatten().copied())
     }
 
-    /// The tensor whose shape the step takes.
+    /// Returns the tensor whose shape the step reads.
     pub fn measured(&self) -> Option<ValueId> {
         match self {
             Step::Shape(tensor, _) => Some(*tensor),
@@ -83,16 +83,16 @@ impl Step {
     }
 }
 
-/// What the planner says that a step's result holds. [`super::verify`] checks it.
+/// The claimed content of a step's result. [`super::verify`] checks it.
 #[derive(Clone, Debug)]
 pub(super) enum Claim {
     /// These terms.
     Row(Rc<Row>),
-    /// The same as this value of the graph.
+    /// The content of this value of the graph.
     Value(ValueId),
 }
 
-/// A step and what its result is said to hold.
+/// A step with the claimed content of its result.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedStep {
     pub step: Step,
@@ -101,14 +101,14 @@ pub(super) struct PlannedStep {
 
 /// A finished plan.
 pub(super) struct Plan {
-    /// In an order to compute in: a step reads earlier steps only.
+    /// The steps in topological order: a step only reads earlier steps.
     pub steps: Vec<PlannedStep>,
-    /// For each demand, by its number, what its reader is to read.
+    /// The new operand of each demand's reader, by the index of the demand.
     pub answers: Vec<(usize, Operand)>,
 }
 
 impl Plan {
-    /// The nodes that the answers need: each is charged once, however many steps and readers share it.
+    /// Returns the number of nodes that the answers need. A shared node counts once.
     pub fn cost(&self) -> usize {
         let mut needed = vec![false; self.steps.len()];
         let need = |needed: &mut Vec<bool>, operand: Operand| {

@@ -1,4 +1,4 @@
-//! The survey: which nodes of a graph compute sizes, what their results hold, and which tensors have those sizes.
+//! The survey: finds the nodes of a graph that compute sizes, the content of their results, and the tensors with those sizes.
 
 use std::rc::Rc;
 
@@ -17,19 +17,19 @@ use crate::rewrite::is_quantization;
 /// Size nodes that are planned together.
 #[derive(Default)]
 pub(super) struct Group {
-    /// The nodes, in an order to compute in.
+    /// The nodes, in topological order.
     pub nodes: Vec<NodeId>,
     /// The number of nodes that are needed only because a node of the group measures their results.
     pub shape_only: usize,
 }
 
-/// Longer vectors are no shapes.
+/// The most elements of a vector that may be a shape.
 pub(super) const MAX_LEN: usize = 64;
 
-/// How many tensors are remembered for one size.
+/// The most tensors that are recorded for one size.
 const MAX_SOURCES: usize = 16;
 
-/// A tensor that has a size as one of its dims.
+/// A tensor with a size as one of its dims.
 #[derive(Clone, Copy)]
 pub(super) struct SizedTensor {
     pub tensor: ValueId,
@@ -37,37 +37,36 @@ pub(super) struct SizedTensor {
     pub position: usize,
 }
 
-/// What is known of the sizes in one graph. A position is a node's place in an order to compute the graph in, counted from 1; what
-/// is there before the first node has position 0.
+/// The sizes in one graph. A position is a node's place in a topological order, counted from 1. Values before the first node have position 0.
 pub(super) struct Survey {
     pub graph: GraphId,
     pub opset: Opset,
-    /// The nodes that compute nothing but sizes, or numbers that follow from sizes.
+    /// The nodes that compute only sizes, or numbers that follow from sizes.
     pub size_nodes: FxHashSet<NodeId>,
-    /// The same in an order to compute in.
+    /// The size nodes in topological order.
     pub order: Vec<NodeId>,
-    /// The shapes of tensors that have sizes which are no numbers, each dim in its current form.
+    /// The shapes of tensors that may be measured, each dim in its current form.
     pub shapes: Rc<FxHashMap<ValueId, Rc<[Dim]>>>,
-    /// The tensors that have each size, the earliest first.
+    /// The tensors with each size, the earliest first.
     pub sources: Rc<FxHashMap<Dim, Vec<SizedTensor>>>,
-    /// The first value that holds each row, and its position.
+    /// The first value with each row, and its position.
     pub first: FxHashMap<Row, (ValueId, usize)>,
-    /// The nodes that results of the graph need even if no size node is left.
+    /// The nodes that results of the graph need even without size nodes.
     pub kept: Rc<FxHashSet<NodeId>>,
-    /// How many nodes are needed only because a size node takes the shape of what they compute.
+    /// The number of nodes that are needed only because a size node reads the shape of their result.
     pub shape_only: usize,
     pub terms: TermTable,
-    /// The elements of the results and operands of size nodes, whatever their rank.
+    /// The elements of the results and operands of size nodes, of any rank.
     pub(super) elements: FxHashMap<ValueId, Terms>,
-    /// What those of rank 0 and 1 hold.
+    /// The rows of those of rank 0 and 1.
     pub(super) rows: FxHashMap<ValueId, Row>,
-    /// The rows that were looked for.
+    /// The rows of the searches.
     pub numbered: RowTable,
     positions: Rc<FxHashMap<NodeId, usize>>,
 }
 
 impl Survey {
-    /// Nothing of a graph.
+    /// Creates an empty survey of a graph.
     fn empty(graph: GraphId, opset: Opset) -> Survey {
         Survey {
             graph,
@@ -87,7 +86,7 @@ impl Survey {
         }
     }
 
-    /// Finds the size nodes of a graph and the tensors that may be measured, with positions in file order; `None` if there are no two size nodes.
+    /// Finds the size nodes of a graph and the tensors that may be measured, with positions in file order; `None` for fewer than two size nodes.
     /// [`part`](Self::part) finds the contents of the size nodes.
     ///
     /// # Errors
@@ -101,7 +100,7 @@ impl Survey {
                 survey.order.push(id);
             }
         }
-        // In most graphs everything is said with that, so nothing else is looked at before.
+        // Most graphs have no such nodes, so everything else is computed later.
         if survey.size_nodes.len() < 2 || !survey.opset.is_known() {
             return Ok(None);
         }
@@ -115,7 +114,7 @@ impl Survey {
         Ok(Some(survey))
     }
 
-    /// The same with positions in the order in which each node comes as late as possible; `None` if that is file order.
+    /// Returns the survey with positions in the order with the latest possible nodes; `None` if that is file order.
     ///
     /// # Errors
     /// The model is inconsistent.
@@ -136,7 +135,7 @@ impl Survey {
         Ok(Some(survey))
     }
 
-    /// Gives the nodes their positions, and notes which tensors are there at each.
+    /// Assigns positions to the nodes, and records the tensors with each size.
     fn place(&mut self, model: &Model, order: &[NodeId]) {
         self.positions = Rc::new(order.iter().enumerate().map(|(place, &id)| (id, place + 1)).collect());
         let (mut sources, mut seen) = (FxHashMap::default(), FxHashSet::default());
@@ -174,37 +173,37 @@ impl Survey {
         part
     }
 
-    /// How many nodes go if a plan takes the place of all size nodes and reads kept tensors only.
+    /// Returns the number of nodes that disappear if a plan replaces all size nodes and reads only kept tensors.
     pub fn cost(&self) -> usize {
         self.size_nodes.len() + self.shape_only
     }
 
-    /// The position of a node of the graph.
+    /// Returns the position of a node of the graph.
     pub fn position(&self, id: NodeId) -> Option<usize> {
         self.positions.get(&id).copied()
     }
 
-    /// The position of a value: that of the node that computes it, or 0 for what is there before the graph runs.
+    /// Returns the position of a value: that of its producer, or 0 for values that exist before the graph runs.
     pub fn position_of(&self, model: &Model, value: ValueId) -> usize {
         model.value(value).producer().and_then(|producer| self.position(producer)).unwrap_or(0)
     }
 
-    /// Whether a size node computes the value.
+    /// Returns `true` if a size node computes the value.
     pub fn is_size(&self, model: &Model, value: ValueId) -> bool {
         model.value(value).producer().is_some_and(|producer| self.size_nodes.contains(&producer))
     }
 
-    /// Whether a tensor is there even if no size node is left.
+    /// Returns `true` if a tensor exists even without size nodes.
     pub fn is_kept(&self, model: &Model, tensor: ValueId) -> bool {
         model.value(tensor).producer().is_none_or(|id| self.kept.contains(&id) || !self.positions.contains_key(&id))
     }
 
-    /// What a result or an operand of a size node holds, if it is a scalar or a vector.
+    /// Returns the row of a result or an operand of a size node, if it is a scalar or a vector.
     pub fn row(&self, value: ValueId) -> Option<&Row> {
         self.rows.get(&value)
     }
 
-    /// The number of a row.
+    /// Returns the number of a row.
     pub fn number(&mut self, row: &Row) -> RowId {
         match self.numbered.find(row) {
             Some(known) => known,
@@ -212,7 +211,7 @@ impl Survey {
         }
     }
 
-    /// The row that the shape of a tensor is.
+    /// Returns the row of a tensor's shape.
     pub fn number_of_shape(&mut self, tensor: ValueId) -> Option<RowId> {
         if let Some(&known) = self.numbered.shapes.get(&tensor) {
             return Some(known);
@@ -223,7 +222,7 @@ impl Survey {
         Some(row)
     }
 
-    /// The elements of a result or an operand of a size node.
+    /// Returns the elements of a result or an operand of a size node.
     pub fn elements(&self, value: ValueId) -> Option<&Terms> {
         self.elements.get(&value)
     }
@@ -237,7 +236,7 @@ impl Survey {
         seen: &mut FxHashSet<(Rc<[Dim]>, bool)>,
     ) {
         let Some(shape) = self.shapes.get(&source.tensor).cloned() else { return };
-        // Of tensors of one shape the earliest serves as well as any, of those that are kept too.
+        // Of tensors with one shape, only the earliest and the earliest kept one are recorded.
         if seen.insert((Rc::clone(&shape), self.is_kept(model, source.tensor))) {
             for dim in shape.iter().filter(|dim| dim.as_const().is_none()) {
                 let known = sources.entry(dim.clone()).or_default();
@@ -248,7 +247,7 @@ impl Survey {
         }
     }
 
-    /// The nodes that results need, without going through size nodes.
+    /// Returns the nodes that results need, on paths without size nodes.
     fn find_kept(&self, model: &Model) -> FxHashSet<NodeId> {
         let mut kept = FxHashSet::default();
         let mut open: Vec<ValueId> = model.graph(self.graph).outputs().to_vec();
@@ -264,7 +263,7 @@ impl Survey {
         kept
     }
 
-    /// Whether a node computes nothing but sizes, or numbers that follow from sizes.
+    /// Returns `true` if a node computes only sizes, or numbers that follow from sizes.
     fn is_size_node(&self, model: &Model, facts: &Facts, node: &Node) -> bool {
         if !node.canonical_domain().is_empty() || node.subgraphs().next().is_some() {
             return false;
@@ -300,7 +299,7 @@ impl Survey {
     }
 }
 
-/// The shape of a tensor, if the tensor may be measured.
+/// Returns the shape of a tensor, if the tensor may be measured.
 fn shape_of(model: &Model, facts: &Facts, tensor: ValueId) -> Option<Rc<[Dim]>> {
     let shape = facts.get(tensor).and_then(Fact::shape)?;
     let is_misread = || is_inside_a_normalization(model, tensor) || is_strided(model, facts, tensor);
@@ -308,24 +307,24 @@ fn shape_of(model: &Model, facts: &Facts, tensor: ValueId) -> Option<Rc<[Dim]>> 
     is_measured.then(|| shape.iter().map(|dim| facts.scope().current(dim)).collect())
 }
 
-/// Whether a value is one number of a type that is followed: beside sizes it is an operand like any other, whatever computes it.
+/// Returns `true` if a value is one number of a followed type. In an operation with sizes, any producer of it is accepted.
 fn is_number(facts: &Facts, value: ValueId) -> bool {
     let fact = facts.get(value);
     let followed = fact.and_then(Fact::dtype).is_some_and(is_followed);
     followed && fact.is_some_and(|fact| fact.rank() <= Some(1) && small(fact) == Some(1))
 }
 
-/// How an operator of the default domain moves elements, if it does nothing else.
+/// Returns how an operator of the default domain moves elements, if it only moves them.
 pub(super) fn movement(operator: &str) -> Option<Movement> {
     ops::operator("", operator)?.traits.moves
 }
 
-/// How many elements a tensor has, if there are some and not too many.
+/// Returns the number of elements of a small tensor that is not empty.
 pub(super) fn small(fact: &Fact) -> Option<usize> {
     fact.static_len().filter(|&len| len > 0 && len <= MAX_LEN)
 }
 
-/// Whether every element of the results is known and its symbols stand in the operands: then the node reads no data to tell it.
+/// Returns `true` if every element of the results is known by symbols in the operands: then the results do not depend on data.
 fn tells_sizes(facts: &Facts, node: &Node) -> bool {
     let (mut own, mut told) = (FxHashSet::default(), FxHashSet::default());
     for &output in node.outputs().iter().flatten() {
@@ -357,9 +356,9 @@ pub(super) fn add_symbols(facts: &Facts, value: ValueId, into: &mut impl Extend<
     }
 }
 
-/// Whether a value is what a quantized operation hands on: its result before it is quantized, or after. Runtimes compute such a group on
-/// integers only while nothing else reads these two, a function in between included, which they take for the bounds of the integers.
-/// Of an input of the graph anything may be read.
+/// Returns `true` if a value is an intermediate of a quantized operation: its result before or after quantization. Runtimes compute such a group on
+/// integers only while nothing else reads these values. A clipping function may be in between, which they fuse into the bounds. Any reader of a graph
+/// input is allowed.
 pub(in crate::passes) fn is_inside_a_quantized_group(model: &Model, value: ValueId) -> bool {
     let Some(producer) = model.value(value).producer() else { return false };
     let quantizes = |id: NodeId| model.node(id).is_some_and(is_quantization);
@@ -371,9 +370,8 @@ pub(in crate::passes) fn is_inside_a_quantized_group(model: &Model, value: Value
         || clipped.flat_map(|value| model.users(value)).any(|(id, _)| quantizes(id))
 }
 
-/// Whether a value is a mean that something is added to or subtracted with, or computed of one with constants, such as a deviation.
-/// Runtimes compute a normalization with one kernel only while nothing else reads these, and all their sizes are those of what is
-/// averaged.
+/// Returns `true` if a value is a mean that is added or subtracted, or is computed from one with constants, such as a deviation. Runtimes compute a
+/// normalization with one kernel only while nothing else reads these. All their sizes are those of the averaged tensor.
 fn is_inside_a_normalization(model: &Model, value: ValueId) -> bool {
     const MOST: usize = 4;
     let is_moved = |id: NodeId| model.node(id).is_some_and(|node| node.is("Sub") || node.is("Add"));

@@ -1,9 +1,8 @@
-//! Terms: the elements of small tensors, each known by what it is and not by which node computes it.
+//! Terms: the elements of small tensors, identified by their content and not by their producer.
 //!
-//! Two elements that are the same expression, or the same operation on the same terms, are one term. A [`Formula`] computes a term
-//! by one operation from other terms. Formulas come from two places: a node of the graph was observed to compute the term so, or the
-//! expression itself can be taken apart (`Scope::parts`). A node gives equal results for equal operands, so an observed formula holds
-//! wherever its operands are computed.
+//! Two elements that are the same expression, or the same operation on the same terms, are one term. A [`Formula`] computes a term by one operation
+//! from other terms. Formulas have two sources: a node of the graph was observed to compute the term so, or the expression itself can be split
+//! (`Scope::parts`). A node gives equal results for equal operands, so an observed formula holds wherever its operands are computed.
 
 use std::rc::Rc;
 
@@ -15,15 +14,15 @@ use crate::ir::{Scalar, ValueId};
 use crate::ops::{self, Opset, traits::Variation};
 use crate::tensor::DType;
 
-/// How many observed formulas are remembered for one term.
+/// The most observed formulas that are recorded for one term.
 const MAX_FORMULAS: usize = 8;
 
-/// A term, by number.
+/// The index of a term.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct TermId(u32);
 
 impl TermId {
-    /// This term's bit in masks of terms.
+    /// Returns this term's bit in masks of terms.
     pub fn bit(self) -> u64 {
         1 << (self.0 % 64)
     }
@@ -32,22 +31,22 @@ impl TermId {
 /// Terms in order.
 pub(super) type Terms = SmallVec<[TermId; 4]>;
 
-/// What one element is.
+/// The content of one element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Term {
-    /// An integer, of whatever type.
+    /// An integer of any type.
     Int(Dim),
     /// The float `num / den`, `den` a power of two.
     Real { num: Dim, den: i64 },
     /// A known float, by its bits as a double.
     Float(u64),
-    /// The result of an operation of which nothing more is known.
+    /// The result of an operation without a known expression.
     Applied(Formula),
-    /// What a value holds there.
+    /// An element of a value.
     Element(ValueId, usize),
 }
 
-/// One operation on terms: of an operator that works element by element, or a reduction of all operands to one element.
+/// One operation on terms: an element-wise operator, or a reduction of all operands to one element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Formula {
     pub operator: &'static str,
@@ -58,8 +57,8 @@ pub(super) struct Formula {
     pub operands: Terms,
 }
 
-/// The name of an operator that works element by element and gives the same bits whatever is beside an element. Attributes do not
-/// matter, but for those of the two that are looked at where they are used.
+/// Returns the name of an element-wise operator whose results do not depend on the place of an element. Only Cast and Mod may have attributes, which
+/// their users check.
 pub(super) fn elementwise(operator: &str) -> Option<&'static str> {
     let own = ops::operator("", operator)?;
     let pointwise = own.traits.pointwise?;
@@ -68,24 +67,24 @@ pub(super) fn elementwise(operator: &str) -> Option<&'static str> {
     (exact && plain).then_some(own.name)
 }
 
-/// The name of an operator that makes one element of many, one after the other.
+/// Returns the name of an operator that reduces elements to one by a binary operator.
 pub(super) fn reduction(operator: &str) -> Option<&'static str> {
     let own = ops::operator("", operator)?;
     own.traits.reduces?.folds.map(|_| own.name)
 }
 
-/// The operator of two numbers that a reduction applies from element to element; any other operator itself.
+/// Returns the binary operator that a reduction applies from element to element; any other operator itself.
 pub(super) fn pairwise(operator: &str) -> &str {
     ops::operator("", operator).and_then(|own| own.traits.reduces?.folds).unwrap_or(operator)
 }
 
-/// The name of the reduction that applies an operator of two numbers from element to element.
+/// Returns the name of the reduction that applies a binary operator from element to element.
 fn reduction_with(operator: &str) -> Option<&'static str> {
     let mut own = ops::operators().filter(|own| own.domain.is_empty());
     own.find(|own| own.traits.reduces.is_some_and(|own| own.folds == Some(operator))).map(|own| own.name)
 }
 
-/// Adds what an operator makes of two numbers, and the same of a vector of both, which may have them in either order.
+/// Adds the formula of a binary operator, and those of its reduction over a vector of both operands in either order.
 fn add_pair(
     found: &mut Vec<Formula>,
     (operator, folding): (&'static str, Option<&'static str>),
@@ -102,12 +101,12 @@ fn add_pair(
     }
 }
 
-/// Whether the results of an operator are flags, whatever its operands are.
+/// Returns `true` if the results of an operator are flags for any operands.
 pub(super) fn gives_flags(operator: &str) -> bool {
     ops::operator("", operator).is_some_and(|own| own.traits.gives_flags)
 }
 
-/// Whether an operator is there for operands of this type, and broadcasts.
+/// Returns `true` if an operator exists for operands of this type, and broadcasts.
 pub(super) fn is_available(operator: &str, from: DType, opset: Opset) -> bool {
     if reduction(operator).is_some() {
         return true;
@@ -117,12 +116,12 @@ pub(super) fn is_available(operator: &str, from: DType, opset: Opset) -> bool {
     opset.has(own.name) && opset.arithmetic_broadcasts() && pointwise.meets(opset) && pointwise.takes(opset, from)
 }
 
-/// Types whose elements are followed from operation to operation.
+/// Returns `true` if elements of a type are followed from operation to operation.
 pub(super) fn is_followed(dtype: DType) -> bool {
     matches!(dtype, DType::Int64 | DType::Int32 | DType::Float | DType::Double | DType::Bool)
 }
 
-/// All terms there are, by number, and the formulas that nodes of the graph were observed to compute them by.
+/// All terms, by index, and the formulas by which nodes of the graph compute them.
 #[derive(Default)]
 pub(super) struct TermTable {
     list: Vec<Term>,
@@ -150,8 +149,8 @@ impl TermTable {
         self.intern(Term::Int(Dim::constant(value)))
     }
 
-    /// The term of a known element; `None` if nobody knows it. Facts may be older than what is known of the symbols, so expressions
-    /// are taken in the form that arithmetic gives now: otherwise one size would be two terms.
+    /// Returns the term of a known element; `None` for an unknown one. Facts may be older than the knowledge of symbols, so expressions are brought
+    /// to their current form. Otherwise one size would be two terms.
     pub fn of_scalar(&mut self, scalar: &Scalar, scope: &Scope) -> Option<TermId> {
         Some(match scalar {
             Scalar::Int(dim) => self.intern(Term::Int(scope.current(dim))),
@@ -179,24 +178,24 @@ impl TermTable {
         }
     }
 
-    /// Whether the term is a number.
+    /// Returns `true` if the term is a number.
     pub fn is_number(&self, id: TermId) -> bool {
         self.as_const(id).is_some() || self.as_float(id).is_some()
     }
 
-    /// Whether there are numbers beside terms that are none.
+    /// Returns `true` if some of the terms are numbers and some are not.
     pub fn has_numbers(&self, terms: &[TermId]) -> bool {
         let numbers = terms.iter().filter(|&&term| self.is_number(term)).count();
         (1..terms.len()).contains(&numbers)
     }
 
-    /// Whether numbers stand between terms that are none.
+    /// Returns `true` if numbers separate terms that are none.
     pub fn has_numbers_between(&self, terms: &[TermId]) -> bool {
         let runs = terms.chunk_by(|&a, &b| self.is_number(a) == self.is_number(b));
         runs.filter(|run| run.first().is_some_and(|&term| !self.is_number(term))).count() > 1
     }
 
-    /// Remembers that a node computes a term by this formula.
+    /// Records that a node computes a term by this formula.
     pub fn observe(&mut self, id: TermId, formula: Formula) {
         let known = self.observed.entry(id).or_default();
         if known.len() < MAX_FORMULAS && !known.contains(&formula) && !formula.operands.contains(&id) {
@@ -204,12 +203,12 @@ impl TermTable {
         }
     }
 
-    /// The formulas that nodes of the graph compute a term by, whatever the type of the result.
+    /// Returns the formulas by which nodes of the graph compute a term, for any result type.
     pub fn observed(&self, id: TermId) -> &[Formula] {
         self.observed.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// The formulas that give a term as an element of type `to`, observed ones first.
+    /// Returns the formulas for a term as an element of type `to`, observed ones first.
     pub fn formulas(&mut self, id: TermId, to: DType, opset: Opset, scope: &Scope) -> Rc<[Formula]> {
         if let Some(known) = self.looked_up.get(&(id, to)) {
             return Rc::clone(known);
@@ -233,16 +232,16 @@ impl TermTable {
                         Operation::Min => "Min",
                         Operation::Max => "Max",
                     };
-                    // What one operator makes of two numbers a reduction makes of a vector of both, if that is there.
+                    // A reduction of a vector of both operands equals the operator on them, if the plan has such a vector.
                     let is_open = left != right && left.as_const().is_none() && right.as_const().is_none();
                     let folding = reduction_with(operator).filter(|_| is_open);
                     let operands = [self.intern(Term::Int(left)), self.intern(Term::Int(right))];
                     add_pair(&mut found, (operator, folding), to, operands);
                 }
             }
-            // What is an exact fraction is exact at every step, for the denominator is a power of two.
+            // The denominator is a power of two, so an exact fraction is exact at every step.
             Some(Term::Real { num, den: 1 }) if matches!(to, DType::Float | DType::Double) => {
-                // Which of two is less or more is the same before they are cast and after.
+                // A Cast preserves order, so Min and Max may follow or precede it.
                 for (operation, left, right) in scope.parts(&num) {
                     let operator = match operation {
                         Operation::Min => "Min",

@@ -1,4 +1,4 @@
-//! Random demands over random shapes: what is planned gives what was asked for at every size, and so does whatever the check lets pass.
+//! Tests random demands over random shapes: each plan meets them at every size, and so does each changed plan that passes the check.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::ops::{Budget, Walk};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// Numbers that look random and are the same on every machine.
+/// Pseudorandom numbers that are the same on every machine.
 struct Numbers(u64);
 
 impl Numbers {
@@ -39,7 +39,7 @@ impl Numbers {
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// A graph with tensors of random shapes, and some nodes that compute sizes.
+/// Creates a graph with tensors of random shapes, and some nodes that compute sizes.
 fn graph(numbers: &mut Numbers) -> Model {
     let mut shape = || (0..4).map(|_| numbers.one_of(&["a", "b", "c", "d", "3"])).collect::<Vec<_>>().join(",");
     let (x, y) = (shape(), shape());
@@ -100,7 +100,7 @@ fn row(numbers: &mut Numbers, survey: &mut Survey, scope: &Scope) -> Row {
     Row { dtype, is_vector: count > 1 || numbers.below(2) == 0, terms }
 }
 
-/// What is learnt of the sizes when all facts are there already.
+/// Knowledge of sizes that is added after all facts are inferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Learnt {
     Nothing,
@@ -142,14 +142,14 @@ impl Learnt {
     }
 }
 
-/// The survey of all size nodes as one group.
+/// Returns the survey of all size nodes as one group.
 fn whole(model: &Model, facts: &Facts) -> Survey {
     let survey = Survey::of(model, facts, model.main()).expect("no cycle").expect("there are size nodes");
     let group = Group { nodes: survey.order.clone(), shape_only: 0 };
     survey.part(model, facts, &group)
 }
 
-/// A graph, what is known of it, and random demands of its last node beside its own.
+/// A graph, its facts, and random demands of its last node in addition to its own.
 struct Case {
     model: Model,
     facts: Facts,
@@ -187,7 +187,7 @@ impl Case {
         verify(plan, &self.demands, &self.survey, &self.model, &self.facts)
     }
 
-    /// Every assignment of 0, 1, 2 and 7 to the symbols that what was learnt allows.
+    /// Returns every assignment of 0, 1, 2 and 7 to the symbols that the added knowledge allows.
     fn assignments(&self) -> impl Iterator<Item = Vec<(Symbol, i64)>> + '_ {
         let symbols = NAMES.map(|name| self.facts.scope().named(name));
         let all = (0..256usize).map(move |code| {
@@ -219,7 +219,7 @@ impl Case {
         terms.iter().map(|&term| self.term(term, sizes)).collect()
     }
 
-    /// What each step computes at these sizes; `None` for one that fails.
+    /// Computes each step at these sizes; `None` for one that fails.
     fn run(&self, plan: &Plan, sizes: &[(Symbol, i64)]) -> Vec<Option<Vec<f64>>> {
         let mut made: Vec<Option<Vec<f64>>> = Vec::new();
         for planned in &plan.steps {
@@ -265,7 +265,7 @@ impl Case {
                 Step::Reduce { operator, operand, .. } => {
                     Some(vec![apply(operator, dtype(*operand)?, dtype(*operand)?, &value(*operand)?)?])
                 }
-                // The check is what makes sure of the operands; the node itself gives what is known of its result.
+                // The check covers the operands; the node itself gives the known result.
                 Step::Copy(id, _) => self.terms(self.survey.elements(self.model.node(*id)?.output(0)?)?, sizes),
             })();
             made.push(result);
@@ -273,7 +273,7 @@ impl Case {
         made
     }
 
-    /// Whether every demand gets what it asks for at all sizes where that is defined.
+    /// Returns `true` if every demand gets one of its rows, at all sizes where the row is defined.
     fn is_right(&self, plan: &Plan) -> bool {
         self.assignments().all(|sizes| {
             let made = self.run(plan, &sizes);
@@ -289,7 +289,7 @@ impl Case {
     }
 }
 
-/// What an operator gives for numbers: integers are divided towards 0, the remainder has the divisor's sign.
+/// Applies an operator to numbers: integer division rounds towards 0, the remainder has the divisor's sign.
 fn apply(operator: &str, from: DType, to: DType, operands: &[f64]) -> Option<f64> {
     let is_int = !from.is_float();
     Some(match (operator, operands) {
@@ -338,7 +338,7 @@ fn plans_give_what_was_asked_for_at_every_size() {
     assert!(planned >= 200, "only {planned} of 400 demands could be planned");
 }
 
-/// A plan that differs in one place.
+/// Returns a plan that differs in one place.
 fn changed(plan: &Plan, numbers: &mut Numbers) -> Plan {
     let mut changed = Plan { steps: plan.steps.clone(), answers: plan.answers.clone() };
     let count = changed.steps.len();
@@ -447,7 +447,7 @@ fn a_step_is_refused_that_reads_a_later_one() {
     assert_eq!(case.check(&plan), Err(Mismatch::Step(at)));
 }
 
-/// A case with no demands but of these sizes, each a vector or a scalar.
+/// Returns a case with demands of these sizes only, each a vector or a scalar.
 fn demanding(text: &str, rows: &[(&[&str], bool)]) -> Case {
     let model = text::parse(text).expect("the text is a model");
     let facts = facts(&model);
@@ -474,9 +474,9 @@ fn demands_share_what_is_read_and_what_is_computed() {
     for (rows, cost) in [
         // One Shape for both, and one Gather each.
         (&[(&["c", "a"][..], true), (&["b"][..], true)][..], 3),
-        // Two sizes are computed by one node: Shape, Gather, Add.
+        // One Add computes two sizes, after Shape and Gather.
         (&[(&["a + 1", "c + 2"][..], true)][..], 3),
-        // Both are picked from the row that is there: three nodes and two.
+        // Both are picked from the existing row: three nodes and two.
         (&[(&["a + 1", "c + 2"][..], true), (&["c + 2"][..], true), (&["a + 1"][..], false)][..], 5),
         // A number costs nothing.
         (&[(&["3"][..], true)][..], 0),
@@ -484,7 +484,7 @@ fn demands_share_what_is_read_and_what_is_computed() {
         let mut case = demanding(THREE_SIZES, rows);
         let plan = case.plan(100).expect("all sizes can be read");
         assert_eq!((plan.cost(), case.check(&plan)), (cost, Ok(())), "{rows:?}: {:#?}", plan.steps);
-        // Without effort there is still a plan, if not as cheap a one.
+        // Without effort there is still a plan, perhaps a more expensive one.
         let hasty = case.plan(0).expect("the first candidates work");
         assert!(hasty.cost() >= cost && case.check(&hasty).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Carrying candidates out on the draft, what they need included.
+//! Applies candidates, with their operands, to the draft.
 
 use std::rc::Rc;
 
@@ -13,13 +13,13 @@ use crate::ir::ValueId;
 use crate::tensor::DType;
 
 impl Search<'_> {
-    /// Carries a candidate out on the draft.
+    /// Applies a candidate to the draft.
     pub(super) fn carry_out(&mut self, row: RowId, candidate: Candidate, before: usize) -> Option<Operand> {
         match candidate {
             Candidate::Read(reading) => self.read(row, reading),
             Candidate::Copy(value) => self.copy(value, before),
             other => {
-                // The candidate's own node is still to come, so what it needs has one node less.
+                // One node is reserved for the candidate itself.
                 let limit = self.limit;
                 self.limit = limit.checked_sub(1).filter(|&rest| self.draft.cost() < rest)?;
                 let step = self.last_step(row, other, before);
@@ -30,7 +30,7 @@ impl Search<'_> {
         }
     }
 
-    /// Gets what a candidate needs, and tells the step that gives the row then.
+    /// Computes the operands of a candidate, and returns the step that computes the row from them.
     fn last_step(&mut self, id: RowId, candidate: Candidate, before: usize) -> Option<Step> {
         let row = Rc::clone(&self.survey.numbered.get(id)?.row);
         Some(match candidate {
@@ -45,7 +45,7 @@ impl Search<'_> {
                 let id = self.survey.number(&other);
                 let operand = match from {
                     DType::Int64 => self.row(id, before)?,
-                    // Nothing is computed in 32 bits but what the model computes so.
+                    // A plan computes in 32 bits only what the model computes in 32 bits.
                     _ => match self.known(Key::Row(id), before) {
                         Some(known) => known,
                         None => {
@@ -96,7 +96,7 @@ impl Search<'_> {
         })
     }
 
-    /// Something that holds what a value holds.
+    /// Returns an operand with the content of a value.
     pub(super) fn same_as(&mut self, value: ValueId, before: usize) -> Option<Operand> {
         if !self.survey.is_size(self.model, value) {
             return self.may_read(value).then_some(Operand::Value(value));
@@ -113,7 +113,7 @@ impl Search<'_> {
         }
     }
 
-    /// The node that computes a value, on operands that hold the same as its own.
+    /// Copies the node that computes a value, on equal operands.
     pub(super) fn copy(&mut self, value: ValueId, before: usize) -> Option<Operand> {
         if let Some(known) = self.known(Key::Value(value), before) {
             return Some(known);

@@ -1,9 +1,8 @@
-//! The check of a plan, before it takes the place of anything.
+//! Checks a plan before it replaces anything.
 //!
-//! Every step comes with a claim of what its result holds. Going through the steps in order, each claim is recomputed from the claims of
-//! the step's operands, which were checked before; in the end every reader must get a row that serves it, or what holds the same as its
-//! operand does now, and nothing that the reader comes before. The check shares no code with the search, only the table of terms and
-//! the arithmetic of `dim`.
+//! Every step has a claim of its result's content. In the order of the steps, each claim is recomputed from the checked claims of the step's
+//! operands. In the end every reader must get a row that meets its demand, or the content of its current operand. The step must precede the reader.
+//! The check shares no code with the search, only the table of terms and the arithmetic of `dim`.
 
 use std::fmt;
 
@@ -18,12 +17,12 @@ use crate::dim::Dim;
 use crate::ir::{Facts, Model, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
-/// What is wrong with a plan.
+/// The first fault of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Mismatch {
-    /// The step does not give what it is said to hold, or reads what is not there yet.
+    /// The step does not compute its claim, or reads a later step.
     Step(usize),
-    /// The demand gets something else, or too late.
+    /// The demand gets other content, or too late.
     Demand(usize),
 }
 
@@ -39,7 +38,7 @@ impl fmt::Display for Mismatch {
 /// Checks a plan.
 ///
 /// # Errors
-/// The first step or demand that is wrong.
+/// The first wrong step or demand.
 pub(super) fn verify(
     plan: &Plan,
     demands: &Demands,
@@ -66,7 +65,7 @@ pub(super) fn verify(
             return Err(Mismatch::Demand(at));
         }
     }
-    // Answers that are left are out of order, or to no demand.
+    // Remaining answers are out of order, or have no demand.
     answers.next().map_or(Ok(()), |(at, _)| Err(Mismatch::Demand(*at)))
 }
 
@@ -75,7 +74,7 @@ struct Check<'a> {
     model: &'a Model,
     facts: &'a Facts,
     steps: &'a [PlannedStep],
-    /// Of the steps checked so far: the position after which each can be computed.
+    /// The position after which each checked step can be computed.
     ready: Vec<usize>,
 }
 
@@ -87,7 +86,7 @@ impl Check<'_> {
         }
     }
 
-    /// The position after which a step can be computed; `None` if it reads a step that does not come before it.
+    /// Returns the position after which a step can be computed; `None` if it reads a step that does not precede it.
     fn ready_of(&self, step: &Step) -> Option<usize> {
         let mut ready = step.measured().map_or(0, |tensor| self.survey.position_of(self.model, tensor));
         for operand in step.operands() {
@@ -106,7 +105,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether an operand holds the same as a value does.
+    /// Returns `true` if an operand has the content of a value.
     fn is_same(&self, operand: Operand, value: ValueId) -> bool {
         let is_value = match operand {
             Operand::Value(own) => own == value,
@@ -126,7 +125,7 @@ impl Check<'_> {
         in_time && serves
     }
 
-    /// Whether the claim of a step follows from those of its operands; `None` if something is missing.
+    /// Returns `true` if the claim of a step follows from those of its operands; `None` if something is missing.
     fn holds(&self, planned: &PlannedStep) -> Option<bool> {
         let row = match (&planned.step, &planned.claim) {
             (Step::Copy(id, operands), Claim::Value(value)) => return self.copies(*id, operands, *value),
@@ -193,7 +192,7 @@ impl Check<'_> {
         Some(tensor.dtype() == row.dtype && tensor.shape() == shape && tensor.len() == row.len() && is_here)
     }
 
-    /// A copy holds what the node's result holds if each operand holds what the node's own does.
+    /// Returns `true` if a copy has the content of a node's result, because their operands have the same content.
     fn copies(&self, id: NodeId, operands: &[Option<Operand>], value: ValueId) -> Option<bool> {
         let node = self.model.node(id)?;
         let same = |(own, operand): (&Option<ValueId>, &Option<Operand>)| match (own, operand) {
@@ -230,8 +229,8 @@ impl Check<'_> {
         Some(holds)
     }
 
-    /// Whether a formula gives a term: by the arithmetic of expressions, or because a node of the graph was observed to compute it so
-    /// and equal operands give equal results.
+    /// Returns `true` if a formula gives a term: by the arithmetic of expressions, or because a node of the graph was observed to compute it so.
+    /// Equal operands give equal results.
     fn derives(&self, formula: &Formula, term: TermId) -> bool {
         let table = &self.survey.terms;
         let is_int = |dtype: DType| matches!(dtype, DType::Int32 | DType::Int64);
@@ -241,7 +240,7 @@ impl Check<'_> {
             return true;
         }
         match (formula.operator, formula.operands.as_slice()) {
-            // Sizes are taken to fit 32 bits where a model computes them so.
+            // Sizes are assumed to fit 32 bits where a model computes them in 32 bits.
             ("Cast", [of]) if is_int(formula.from) && is_int(formula.to) => table.as_dim(*of).is_some() && *of == term,
             ("Cast", [of]) if formula.from == DType::Int64 && formula.to.is_float() => match table.get(term) {
                 Some(Term::Real { num, den: 1 }) => table.as_dim(*of) == Some(num),

@@ -1,16 +1,17 @@
-//! An If whose condition is known becomes the branch that is taken.
+//! Replaces an If with a known condition by the branch that runs.
 
 use super::{holds_names, nodes_of};
 use crate::ir::{Attribute, Broken, Facts, GraphId, Model, NodeId};
 use crate::passes::edits::EditCounter;
 use crate::passes::untouched::Untouched;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "decided-if";
 
 /// Inlines every If of the main graph and its subgraphs whose condition is proved.
 ///
-/// Law: `If(true, a, b) = a`, `If(false, a, b) = b`. A branch that holds what cannot work stays one: runtimes look less closely there.
+/// Law: `If(true, a, b) = a`, `If(false, a, b) = b`. A branch with an invalid node is kept as a branch, because runtimes check subgraphs less
+/// strictly.
 ///
 /// # Errors
 /// The model is inconsistent.

@@ -1,4 +1,4 @@
-//! The functions a model brings along: who calls whom, how large they are, and the removal of those that nobody calls.
+//! The call graph of the model's functions: callers, sizes, and the removal of uncalled functions.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,13 @@ use crate::ir::{FunctionId, GraphId, Model, NodeId, ValueId};
 use crate::passes::dead::{self, graphs_below};
 use crate::passes::edits::EditCounter;
 
-/// Who calls whom.
+/// The call graph.
 pub(in crate::passes) struct Calls {
-    /// The functions that the main graph calls, directly or not: each after those it calls itself. Those that call themselves in a
-    /// circle are left out.
+    /// The functions that the main graph calls, directly or not, each after its callees. Recursive functions are omitted.
     pub(in crate::passes) order: Vec<FunctionId>,
-    /// Every function that can be reached.
+    /// Every reachable function.
     reached: FxHashSet<FunctionId>,
-    /// The nodes that call each function, in the main graph or in a function that can be reached.
+    /// The nodes that call each function, in the main graph or in a reachable function.
     pub(in crate::passes) sites: FxHashMap<FunctionId, Vec<NodeId>>,
 }
 
@@ -33,7 +32,7 @@ impl Calls {
                 callees.insert(id, inner);
             }
         }
-        // How many calls of each function are of one that has a place already.
+        // The number of calls in each function whose callee has no place yet.
         let mut waiting: BTreeMap<FunctionId, usize> = callees.iter().map(|(&id, inner)| (id, inner.len())).collect();
         let mut callers: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
         for (&caller, inner) in &callees {
@@ -55,12 +54,12 @@ impl Calls {
         calls
     }
 
-    /// Whether a function calls itself, by way of others or not.
+    /// Returns `true` if a function calls itself, directly or not.
     pub(in crate::passes) fn has_circles(&self) -> bool {
         self.order.len() < self.reached.len()
     }
 
-    /// Puts the functions in an order that depends on nothing but the model: by how deep the calls below them go, then as in the file.
+    /// Sorts the functions by the depth of calls below them, then as in the file, so that the order only depends on the model.
     fn sort(&mut self, callees: &BTreeMap<FunctionId, Vec<FunctionId>>) {
         let mut depth: FxHashMap<FunctionId, usize> = FxHashMap::default();
         for &id in &self.order {
@@ -70,7 +69,7 @@ impl Calls {
         self.order.sort_by_key(|id| (depth.get(id).copied().unwrap_or_default(), *id));
     }
 
-    /// Notes the calls in a graph and those inside it; returns the functions called, once for each call.
+    /// Records the calls in a graph and its subgraphs; returns the callees, once for each call.
     fn note(&mut self, model: &Model, root: GraphId) -> Vec<FunctionId> {
         let mut called = Vec::new();
         for graph in graphs_below(model, root) {
@@ -84,17 +83,17 @@ impl Calls {
     }
 }
 
-/// How many nodes there are in a graph and those inside it.
+/// Returns the number of nodes in a graph and its subgraphs.
 pub(in crate::passes) fn size(model: &Model, root: GraphId) -> usize {
     graphs_below(model, root).into_iter().map(|graph| model.graph(graph).node_count()).sum()
 }
 
-/// How many nodes a model has, those of its functions included.
+/// Returns the number of nodes of a model, including its functions.
 pub(in crate::passes) fn model_size(model: &Model) -> usize {
     model.functions().fold(size(model, model.main()), |sum, (_, function)| sum + size(model, function.body))
 }
 
-/// Removes the functions that nothing can call.
+/// Removes the functions that no call reaches.
 pub(in crate::passes) fn prune(model: &mut Model, edits: &mut EditCounter) {
     if model.keeps_functions {
         return;
@@ -111,7 +110,7 @@ pub(in crate::passes) fn prune(model: &mut Model, edits: &mut EditCounter) {
     }
 }
 
-/// Empties a body that no function has any more.
+/// Empties a body that no function uses any more.
 pub(in crate::passes) fn discard(model: &mut Model, body: GraphId) {
     let mut initializers: FxHashSet<ValueId> = FxHashSet::default();
     for graph in graphs_below(model, body).into_iter().rev() {

@@ -1,4 +1,4 @@
-//! Calls of the model's functions become the function's body.
+//! Replaces calls of the model's functions by the function's body.
 
 use rustc_hash::FxHashMap;
 
@@ -8,15 +8,14 @@ use crate::ops::operator;
 use crate::passes::dead::graphs_below;
 use crate::passes::edits::EditCounter;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "inline-function";
 
-/// Replaces calls by the bodies of the functions called: where that is the only call, and where the body has at most `largest`
-/// nodes, unless the model would then have more than `most` nodes. Functions without calls are removed. Returns how many calls were
-/// replaced.
+/// Replaces calls by the bodies of their functions: the only call of a function, and calls of bodies with at most `largest` nodes, unless the model
+/// would have more than `most` nodes. Removes functions without calls. Returns the number of replaced calls.
 ///
-/// Law: a call is the body with the operands for its inputs, the results for its outputs, and the attributes of the call, or else
-/// their defaults, for those the body refers to.
+/// Law: a call is the body with the operands for its inputs and the results for its outputs. The attributes of the call, or else their defaults,
+/// replace those that the body refers to.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -29,7 +28,7 @@ pub(in crate::passes) fn inline(
     let mut inlined = 0;
     let mut total = model_size(model);
     let calls = Calls::of(model);
-    // Those that are called come first, so the calls of what comes later are still where they were.
+    // Callees come first, so that the calls in later functions have not moved yet.
     for &id in &calls.order {
         let (Some(function), Some(sites)) = (model.function(id), calls.sites.get(&id)) else { continue };
         let body = function.body;
@@ -59,7 +58,7 @@ pub(in crate::passes) fn inline(
     Ok(inlined)
 }
 
-/// Replaces calls by the bodies of the functions called as long as the model has at most `most` nodes. Calls that cannot be replaced are kept.
+/// Replaces calls by the bodies of their functions as long as the model has at most `most` nodes. Calls that cannot be replaced are kept.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -67,7 +66,7 @@ pub(crate) fn inline_all(model: &mut Model, most: usize) -> Result<(), Broken> {
     inline(model, usize::MAX, most, &mut EditCounter::new(usize::MAX, false)).map(|_| ())
 }
 
-/// What a call gives for the attributes that a function declares, its defaults filled in.
+/// Returns the values of a call for the attributes that a function declares, including defaults.
 pub(in crate::passes) fn bindings(model: &Model, id: FunctionId, site: NodeId) -> FxHashMap<String, Binding> {
     let (Some(function), Some(node)) = (model.function(id), model.node(site)) else { return FxHashMap::default() };
     let required = function.attributes.iter().map(|name| (name.as_str(), None));
@@ -79,8 +78,8 @@ pub(in crate::passes) fn bindings(model: &Model, id: FunctionId, site: NodeId) -
     required.chain(defaulted).map(bound).collect()
 }
 
-/// The operator sets to import where a function is called, so that its body means the same there. `None` if it cannot, or if the
-/// call and the function do not fit.
+/// Returns the operator sets to import at a call so that the function's body has the same meaning there. Returns `None` if this is impossible, or if
+/// the call does not fit the function.
 fn fitting(model: &Model, id: FunctionId, site: NodeId) -> Option<Vec<OpsetImport>> {
     let (function, call) = (model.function(id)?, model.node(site)?);
     let body = model.graph(function.body);
@@ -98,7 +97,7 @@ fn fitting(model: &Model, id: FunctionId, site: NodeId) -> Option<Vec<OpsetImpor
             for held in &node.attributes {
                 let Attribute::Reference { name, .. } = &held.value else { continue };
                 let default = function.defaults.iter().find(|default| default.name == *name).map(|held| &held.value);
-                // A graph that is handed over sees what is around the call.
+                // A graph attribute captures values around the call.
                 if call.attribute(name).or(default).is_some_and(|value| !value.graphs().is_empty()) {
                     return None;
                 }
@@ -119,9 +118,9 @@ fn import_of(node: &Node, version: i64) -> OpsetImport {
     OpsetImport { domain: node.domain.to_string(), version, extra: crate::ir::Extra::new() }
 }
 
-/// Whether a node means the same under both versions of its operator set.
+/// Returns `true` if a node has the same meaning under both versions of its operator set.
 fn same_definition(model: &Model, node: &Node, ours: Option<i64>, theirs: Option<i64>) -> bool {
-    // A function is its body, whatever the versions.
+    // A function is defined by its body, whatever the versions.
     if model.function_of(node).is_some() {
         return true;
     }
@@ -132,7 +131,7 @@ fn same_definition(model: &Model, node: &Node, ours: Option<i64>, theirs: Option
     known && operator.since(ours).is_some() && operator.since(ours) == operator.since(theirs)
 }
 
-/// Imports operator sets where a call stands.
+/// Imports operator sets into the model or function that contains a call.
 fn import(model: &mut Model, site: NodeId, imports: Vec<OpsetImport>) {
     let Some(root) = model.node(site).map(|node| model.root(node.graph())) else { return };
     let owner = model.functions().find(|(_, function)| function.body == root).map(|(id, _)| id);

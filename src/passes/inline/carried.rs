@@ -1,4 +1,4 @@
-//! What a Loop or Scan carries from one iteration to the next for nothing.
+//! Removes values that a Loop or Scan carries unnecessarily from one iteration to the next.
 
 use super::nodes_of;
 use super::repeated::{Needed, Repeated, remove_all};
@@ -9,13 +9,13 @@ use crate::passes::quantization::is_quantization_operand;
 use crate::passes::rows::{always_runs, collects_rows};
 use crate::passes::untouched::Untouched;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "carried-value";
 
-/// Takes values out of what the Loops and Scans of the main graph and its subgraphs carry and leave.
+/// Removes unnecessary carried values and results of the Loops and Scans of the main graph and its subgraphs.
 ///
-/// Law: a value that each iteration hands on as it found it is the initial one, in each and after the last. What neither the condition
-/// nor a result that is read is computed from need not be carried, nor left.
+/// Law: a value that each iteration returns unchanged equals the initial one, in each iteration and after the last. A value need be neither carried
+/// nor returned if neither the condition nor a result with readers depends on it.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -27,7 +27,7 @@ pub(in crate::passes) fn uncarry(
 ) -> Result<(), Broken> {
     for id in nodes_of(model, &["Loop", "Scan"], false).into_iter().filter(|&id| !untouched.contains(id)) {
         let Some(repeated) = model.node(id).and_then(|node| Repeated::read(model, node)) else { continue };
-        // If there are no rows, ONNX Runtime gives what it inferred for a row, and it infers nothing of what is carried.
+        // Without rows, ONNX Runtime returns the shape that it inferred for a row, and it infers nothing about carried values.
         if model.node(id).is_some_and(|node| !collects_rows(model, node) || always_runs(facts, node)) {
             replace_unchanged(model, facts, (id, &repeated), edits)?;
         }
@@ -36,7 +36,7 @@ pub(in crate::passes) fn uncarry(
     Ok(())
 }
 
-/// Lets the body, and what reads the result, read the initial value of what never changes.
+/// Replaces a carried value that never changes by its initial value, in the subgraph and for readers of the result.
 fn replace_unchanged(
     model: &mut Model,
     facts: &Facts,
@@ -58,7 +58,7 @@ fn replace_unchanged(
         if (!is_read && result.is_none()) || !edits.take(NAME, || model.describe(id)) {
             continue;
         }
-        // A copy stays, now of the initial value: ONNX Runtime's Scan leaves nothing where a body gives what it took itself.
+        // A copy is kept, now of the initial value: ONNX Runtime's Scan returns nothing if an output of its subgraph is an input of it.
         model.replace_uses(input, initial);
         if let (Some(result), Some(edit)) = (result, Edit::at(model, id)) {
             model.apply(edit.replacing(result, initial))?;
@@ -67,26 +67,26 @@ fn replace_unchanged(
     Ok(())
 }
 
-/// Whether an iteration hands a value on as it found it, itself or a copy.
+/// Returns `true` if an iteration returns a value unchanged, itself or a copy.
 fn is_handed_on(model: &Model, body: GraphId, input: ValueId, output: ValueId) -> bool {
     let Definition::Node(id, _) = model.value(output).definition() else { return input == output };
     let copies = |id| model.node(id).is_some_and(|node| node.is("Identity") && node.input(0) == Some(input));
     copies(id) && model.node(id).is_some_and(|node| node.graph() == body)
 }
 
-/// Whether a node is the one that hands a value on.
+/// Returns `true` if a node is the producer of the returned value.
 fn is_copy_of(model: &Model, id: NodeId, output: ValueId) -> bool {
     matches!(model.value(output).definition(), Definition::Node(by, _) if by == id)
 }
 
-/// Whether a body finds exactly the initial value, and may read it outside as well: a sequence is moved into the body, and what is no optional
-/// may become one.
+/// Returns `true` if the subgraph gets exactly the initial value, and may read it outside as well. A sequence is moved into the subgraph, and a value
+/// of another type may become an optional.
 fn is_copied(model: &Model, facts: &Facts, input: ValueId, initial: ValueId) -> bool {
     let wraps = matches!(model.value(input).declared, Some(DeclaredType::Optional { .. }));
     !wraps && facts.get(initial).is_some_and(Fact::is_copied)
 }
 
-/// Carries and leaves no more than is needed.
+/// Drops unneeded carried values and results.
 fn drop_unneeded(
     model: &mut Model,
     (id, repeated): (NodeId, &Repeated),
@@ -105,11 +105,11 @@ fn drop_unneeded(
         wanted(index) || (index < states && is_read())
     };
     let kept: Vec<usize> = (0..outputs.len() - before).filter(|&index| stays(index)).collect();
-    // A node without results is dead, and goes as such.
+    // Dead code elimination removes a node without used results.
     if kept.len() == outputs.len() - before || kept.is_empty() || !(0..outputs.len() - before).any(&wanted) {
         return Ok(());
     }
-    // Before operator set 11 a Loop carries something.
+    // Before operator set 11, a Loop must carry a value.
     let carries = kept.iter().any(|&index| index < states);
     if node.is("Loop") && !carries && Opset::of(model, node.graph()).version() < 11 {
         return Ok(());
@@ -119,7 +119,7 @@ fn drop_unneeded(
     }
     let is_kept = |index: &usize| *index >= states || kept.contains(index);
     let stays_at = |at: usize, first: usize| at.checked_sub(first).is_none_or(|index| is_kept(&index));
-    // A Loop has as many operands before those to carry as its body has inputs.
+    // A Loop and its subgraph have equally many inputs before the carried ones.
     let operands: Vec<Option<ValueId>> = remaining(node.inputs(), |at| stays_at(at, repeated.leading));
     let left: Vec<ValueId> = remaining(&inputs, |at| stays_at(at, repeated.leading));
     let given: Vec<ValueId> =
@@ -136,7 +136,7 @@ fn drop_unneeded(
         model.set_input(id, slot, operand);
     }
     model.truncate_inputs(id, operands.len());
-    // A Loop has two operands at least, named or not.
+    // A Loop has at least two operands, named or not.
     if repeated.leading == 2 && operands.get(1) == Some(&None) {
         model.set_input(id, 1, None);
     }
@@ -144,12 +144,12 @@ fn drop_unneeded(
     Ok(())
 }
 
-/// The items at the places that stay.
+/// Returns the items at the kept places.
 fn remaining<T: Copy>(items: &[T], stays: impl Fn(usize) -> bool) -> Vec<T> {
     items.iter().copied().enumerate().filter(|&(at, _)| stays(at)).map(|(_, item)| item).collect()
 }
 
-/// Leaves a Scan the axes and directions of these of the outputs that are put together.
+/// Keeps the axes and directions of these scan outputs of a Scan.
 fn keep_entries(model: &mut Model, id: NodeId, kept: &[usize]) {
     let Some(node) = model.node_mut(id) else { return };
     for held in &mut node.attributes {
@@ -162,7 +162,7 @@ fn keep_entries(model: &mut Model, id: NodeId, kept: &[usize]) {
     }
 }
 
-/// What of the body the condition and the results that are read are computed from, in the last iteration or in one before.
+/// Returns the part of the subgraph that the condition and the results with readers depend on, in the last iteration or an earlier one.
 fn needed(
     model: &Model,
     repeated: &Repeated,

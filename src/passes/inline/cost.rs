@@ -1,4 +1,4 @@
-//! How many nodes a body leaves that is written out once for each iteration.
+//! The cost model of unrolling: estimates the nodes that remain of a subgraph after a copy for each iteration.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -8,38 +8,38 @@ use crate::ops::operator_of;
 use crate::passes::dead::graphs_below;
 use crate::rewrite::is_quantization;
 
-/// Larger bodies are not looked at: each value carried on may take a look at all nodes.
+/// The most nodes of a subgraph that is analyzed: each carried value may cause a visit of all nodes.
 const MOST_NODES: usize = 256;
 
-/// Results of so many elements are folded without a second thought.
+/// The most elements of a result that is always folded.
 const MOST_ELEMENTS: usize = 1024;
 
-/// What becomes of a value where a body is written out for each iteration.
+/// The fate of a value when a subgraph is unrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// It is a constant, the same in all.
+    /// A constant, the same in all iterations.
     Constant,
-    /// It is a constant in each.
+    /// A constant in each iteration.
     Numbered,
-    /// It is computed once for all.
+    /// Computed once for all iterations.
     Once,
-    /// It is computed in each.
+    /// Computed in each iteration.
     Each,
 }
 
-/// What the values of a body become.
+/// The kinds of the values of a subgraph.
 pub(super) struct Cost {
-    /// How many nodes the body has, those of graphs inside it included.
+    /// The number of nodes of the subgraph, including its subgraphs.
     pub(super) nodes: usize,
     kinds: FxHashMap<ValueId, Kind>,
     needed: Needed,
-    /// The body's results beside the condition, and whether anything reads them outside.
+    /// The subgraph's results without the condition, each with `true` if it has readers outside.
     results: Vec<(ValueId, bool)>,
 }
 
 impl Cost {
-    /// Looks at a body of which these results are read. `None` if it is large, or if copies of a node of it might not do what the node
-    /// does time and again.
+    /// Analyzes a subgraph with the `wanted` results. Returns `None` if it is large, or if copies of a node may behave differently from the repeated
+    /// node.
     pub(super) fn of(model: &Model, facts: &Facts, repeated: &Repeated, wanted: &[bool]) -> Option<Cost> {
         let body = repeated.body;
         let graphs = graphs_below(model, body);
@@ -63,7 +63,7 @@ impl Cost {
         Some(cost)
     }
 
-    /// How many nodes there are in the end, after so many iterations.
+    /// Returns the number of nodes that remain after this many iterations.
     pub(super) fn unrolled(&self, model: &Model, trips: usize, repeated: &Repeated, node: &Node) -> usize {
         let body = model.graph(repeated.body);
         let of_node = |id: NodeId| {
@@ -93,9 +93,9 @@ impl Cost {
             let is_constant = self.kind(output) <= Kind::Numbered;
             match () {
                 () if !wanted => 0,
-                // A node for the part of each iteration, and one for the whole.
+                // One node for the part of each iteration, and one for the whole.
                 () if is_stacked && !is_constant => trips + 1,
-                // The node that computes it computes it under the result's name, unless another has that already.
+                // Its producer takes the result's name, unless the producer has another already.
                 () => usize::from(named && (is_constant || self.kind(output) != Kind::Each || !taken.insert(output))),
             }
         };
@@ -103,7 +103,7 @@ impl Cost {
         nodes + trips * sliced.count() + put_out
     }
 
-    /// What comes from outside of the body is the same in all iterations, or a constant.
+    /// Returns the kind of a value. Values from outside of the subgraph are the same in all iterations, or constants.
     fn kind(&self, value: ValueId) -> Kind {
         self.kinds.get(&value).copied().unwrap_or(Kind::Once)
     }
@@ -131,7 +131,7 @@ impl Cost {
         }
     }
 
-    /// States the kinds of a node's results by those of what it reads.
+    /// Computes the kinds of a node's results from those of its operands.
     fn node(&mut self, model: &Model, facts: &Facts, body: GraphId, id: NodeId) {
         let Some(node) = model.node(id) else { return };
         let captured: Vec<ValueId> = node.subgraphs().flat_map(|graph| model.captures(graph)).collect();
@@ -144,7 +144,7 @@ impl Cost {
             count.is_some_and(|count| count <= MOST_ELEMENTS)
         };
         let is_folded = is_evaluated && node.outputs().iter().flatten().all(is_small) && !is_quantization(node);
-        // Nodes with bodies are not compared with each other.
+        // Nodes with subgraphs are not merged.
         let is_merged = node.subgraphs().next().is_none() && !is_quantization(node);
         let varies = reads(Kind::Numbered);
         let kind = match () {
@@ -163,7 +163,7 @@ impl Cost {
         self.kinds.extend(node.outputs().iter().flatten().map(|&value| (value, kind)));
     }
 
-    /// Whether a carried value is something else in later iterations than was thought. Kinds only rise, so this ends.
+    /// Updates the kinds of carried values for later iterations. Returns `true` if one rises. Kinds only rise, so the loop ends.
     fn carries_on(&mut self, model: &Model, repeated: &Repeated) -> bool {
         let inputs = model.graph(repeated.body).inputs();
         let mut rises = false;
@@ -183,8 +183,8 @@ impl Cost {
     }
 }
 
-/// Whether copies of the nodes do what the nodes do time and again: random ones would not, and of an operator that is not known nobody
-/// knows. A sequence that a body inside takes leaves nothing for other readers, so that there must be none.
+/// Returns `true` if copies of the nodes behave like the repeated nodes: random and unknown operators may not. A sequence that an inner subgraph
+/// reads is moved there and lost for other readers, so there must be none.
 fn may_be_copied(model: &Model, facts: &Facts, repeated: &Repeated, graphs: &[GraphId]) -> bool {
     let is_known = |node: &Node| operator_of(model, node).is_some_and(|operator| operator.deterministic);
     let mut nodes = graphs.iter().flat_map(|&graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));

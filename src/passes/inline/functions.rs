@@ -1,7 +1,7 @@
-//! How many calls of the model's functions become bodies.
+//! Decides how many calls of the model's functions are inlined.
 //!
-//! That is decided by what is left: the model is folded with none but the only calls and tiny bodies inlined, with small bodies, and with
-//! all, and the one with the fewest nodes is taken. How a model is folded is not known here: a function is given for it.
+//! The number of remaining nodes decides. The model is folded with only single calls and tiny bodies inlined, with small bodies, and with all. The
+//! result with the fewest nodes is used. The caller gives the function that folds a model.
 
 use super::call_graph::{model_size, prune};
 use super::calls::{self, inline};
@@ -12,17 +12,17 @@ use crate::passes::options::Options;
 use crate::passes::outcome::RunError;
 use crate::passes::pass::skips;
 
-/// Larger bodies than these, in turn, are not copied to several calls. The first is never in vain.
+/// The bounds for bodies that are copied to several calls, tried in this order. The first never wastes nodes.
 const LARGEST: [usize; 3] = [1, 8, usize::MAX];
 
-/// How many times as many nodes a model may have in between, before what is decided is folded.
+/// The factor by which the number of nodes may grow before the inlined model is folded.
 const MOST_GROWTH: usize = 4;
 
-/// Folds a model, and makes no more edits than the counter allows. The last operand tells whether it is a rehearsal, of which only the
-/// size of what is left is of interest.
+/// Folds a model with at most the edits that the counter allows. The last operand is `true` for a rehearsal, of which only the resulting size
+/// matters.
 pub(in crate::passes) type FoldModel<'f, T> = dyn FnMut(&mut Model, EditCounter, bool) -> Result<T, RunError> + 'f;
 
-/// A model that has been folded with calls of bodies up to `largest` inlined.
+/// A model that was folded with bodies of up to `largest` nodes inlined.
 struct Rehearsed<T> {
     largest: usize,
     nodes: usize,
@@ -30,10 +30,9 @@ struct Rehearsed<T> {
     folded: T,
 }
 
-/// Folds a model with functions. Calls become bodies where that leaves fewer nodes, those in functions counted once, and unless the options
-/// leave inlining out.
+/// Folds a model with functions. Inlines calls if this leaves fewer nodes, those in functions counted once, unless the options exclude inlining.
 ///
-/// Where the edits are limited, the choice is made by rehearsals without a limit: so it does not depend on the limit.
+/// With limited edits, rehearsals without a limit make the choice, so that it does not depend on the limit.
 ///
 /// # Errors
 /// As [`crate::passes::run`].
@@ -67,8 +66,8 @@ pub(in crate::passes) fn fold<T>(
     }
 }
 
-/// The candidate that leaves the fewest nodes; none if none leaves fewer than there are. Names that must survive may cost more than the
-/// calls they save.
+/// Returns the candidate with the fewest nodes; `None` if all have more nodes than the original. Names that must survive may cost more than the calls
+/// they save.
 fn best<T>(
     original: &Model,
     edits: &EditCounter,

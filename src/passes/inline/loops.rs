@@ -1,4 +1,4 @@
-//! A Loop or Scan whose body is proved to run once becomes its body, and one whose body never runs becomes what it starts from.
+//! Replaces a Loop or Scan that is proved to run once by its subgraph, and one that never runs by its initial values.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,15 +10,15 @@ use crate::passes::edits::EditCounter;
 use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "decided-loop";
 
-/// Replaces every Loop and Scan of the main graph and its subgraphs whose body is proved to run once, or never; `trips` tells of
-/// which that is so. None is replaced where that takes more nodes than it saves.
+/// Replaces every Loop and Scan of the main graph and its subgraphs that is proved to run once or never, according to `trips`. Keeps a node whose
+/// replacement takes more nodes than it saves.
 ///
-/// Law: one iteration is the body with 0 for the iteration's number and the initial values for those it carries; a scan takes the
-/// one slice there is of each operand, and leaves each output with an axis of size 1 more. Without an iteration the initial values
-/// are what is left, and of what is left for each iteration, nothing: a tensor with an axis of size 0.
+/// Law: one iteration is the subgraph with 0 for the iteration number and the initial values for the carried ones. A scan reads the only slice of
+/// each operand, and adds an axis of size 1 to each output. Without an iteration, the initial values are the results, and each scan output is a
+/// tensor with an axis of size 0.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -31,9 +31,9 @@ pub fn inline(
 ) -> Result<(), Broken> {
     for id in nodes_of(model, &["Loop", "Scan"], exact) {
         match trips.get(&id) {
-            // What stands in the place of a loop may tell more of a shape.
+            // The replacement of a loop may reveal more of a shape.
             Some(0) if !untouched.tells_rows(id) => never(model, facts, id, edits)?,
-            // Runtimes look less closely into bodies for what cannot work.
+            // Runtimes check subgraphs for invalid nodes less strictly.
             Some(1)
                 if !untouched.contains(id)
                     && !holds_broken(model, untouched, id)
@@ -52,7 +52,7 @@ fn holds_broken(model: &Model, untouched: &Untouched, id: NodeId) -> bool {
     bodies.any(|body| untouched.has_broken(model, body))
 }
 
-/// Replaces a node whose body never runs.
+/// Replaces a node whose subgraph never runs.
 fn never(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -> Result<(), Broken> {
     let Some(node) = model.node(id) else { return Ok(()) };
     let Some(repeated) = Repeated::read(model, node) else { return Ok(()) };
@@ -70,7 +70,7 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) 
                 edit.replace.push((result, initial));
             }
             None => {
-                // Nothing but the content tells what runtimes make of it.
+                // Only known content determines the result of runtimes.
                 let empty = facts.get(result).and_then(Fact::data).and_then(Data::tensor).cloned();
                 let Some(empty) = empty.filter(|tensor| tensor.is_empty() && !model.is_named(result)) else {
                     return Ok(());
@@ -90,7 +90,7 @@ fn never(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) 
     Ok(())
 }
 
-/// Replaces a node whose body runs once.
+/// Replaces a node whose subgraph runs once.
 fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -> Result<(), Broken> {
     let Some(node) = model.node(id) else { return Ok(()) };
     let Some(repeated) = Repeated::read(model, node) else { return Ok(()) };
@@ -107,7 +107,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
         .map(|(index, (_, &output))| (index, output))
         .collect();
     let needed = Needed::of(model, body, wanted.iter().map(|&(_, output)| output));
-    // Before version 11 of the operator set no axis is counted from the back.
+    // Before operator set 11, no axis is counted from the end.
     let forward = !Opset::of(model, home).counts_from_the_end();
     let counted = |value, axis, more| if forward { from_front(facts, value, axis, more) } else { axis };
     let sliced: Vec<(usize, ValueId, i64)> = (repeated.leading + repeated.initial.len()..)
@@ -140,7 +140,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
     if !leading.all(|input| is_known(input) || !needed.values.contains(input)) {
         return Ok(());
     }
-    // Everything is there to be done; only now is anything changed.
+    // All checks have passed; the changes start here.
     if !edits.take(NAME, || model.describe(id)) {
         return Ok(());
     }
@@ -163,7 +163,7 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
             *argument = slice;
         }
     }
-    // Nodes that no wanted result needs may read inputs of the body that get no argument, so they are removed before the body is inlined.
+    // Nodes that no wanted result needs may read subgraph inputs without an argument, so they are removed before the subgraph is inlined.
     remove_all(model, needed.unneeded);
     let mut read_as = outputs;
     for (index, output, axis) in stacked {
@@ -178,8 +178,8 @@ fn once(model: &mut Model, facts: &Facts, id: NodeId, edits: &mut EditCounter) -
     Ok(())
 }
 
-/// How many results need an Identity at most. A result does whose name must survive, unless a node of the body computes what it
-/// becomes, and no other result becomes the same: then that node takes the name over.
+/// Returns the most Identities that the results need. A result whose name must survive needs one, unless a node of the subgraph computes it and no
+/// other result: then that node takes the name.
 fn identities(
     model: &Model,
     body: GraphId,
@@ -192,14 +192,14 @@ fn identities(
         let named = results.get(index).copied().flatten().is_some_and(|result| model.is_named(result));
         let computed = matches!(model.value(output).definition(), Definition::Node(node, _)
             if model.node(node).is_some_and(|node| node.graph() == body));
-        // What stands along a new axis is computed by a node of its own.
+        // A result with a new axis has a separate producer.
         let own = index >= repeated.initial.len() || (computed && taken.insert(output));
         named && !own
     };
     wanted.iter().filter(needs_one).count()
 }
 
-/// The one slice of a scanned operand, computed before `place`.
+/// Returns the only slice of a scanned operand, computed before `place`.
 fn squeezed(
     model: &mut Model,
     place: NodeId,
@@ -213,7 +213,7 @@ fn squeezed(
     Ok(model.apply(edit.inserting(node))?.value(slice))
 }
 
-/// An output of the body with an axis of size 1 more.
+/// Returns an output of the subgraph with an additional axis of size 1.
 fn unsqueezed(model: &mut Model, body: GraphId, output: ValueId, axis: i64) -> Result<Option<ValueId>, Broken> {
     let mut edit = Edit::at_end(body);
     let stacked = edit.new_value(output, "stacked");

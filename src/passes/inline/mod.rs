@@ -1,13 +1,13 @@
-//! Inlining: what a node stands for takes the node's place.
+//! Inlining: replaces control flow and calls by the nodes that they run.
 //!
-//! * [`branches`]: an If whose condition is known becomes the branch that is taken.
-//! * [`loops`]: a Loop or Scan whose body runs once becomes the body, and one whose body never runs becomes what it starts from.
-//! * [`unroll`]: one whose body runs a few times becomes that many copies where this saves nodes, as [`cost`] tells; [`repeated`] reads both.
-//! * [`carried`]: what is carried from one iteration to the next for nothing is not.
-//! * [`calls`]: calls of the model's functions become the function's body; [`call_graph`] tells who calls whom.
-//! * [`functions`]: how many calls become bodies, which is decided by what is left after folding.
+//! * [`branches`]: replaces an If with a known condition by the branch that runs.
+//! * [`loops`]: replaces a Loop or Scan that runs once by its subgraph, and one that never runs by its initial values.
+//! * [`unroll`]: replaces one that runs a few times by copies of its subgraph if this saves nodes, as [`cost`] estimates; [`repeated`] reads both.
+//! * [`carried`]: removes values that are carried unnecessarily from one iteration to the next.
+//! * [`calls`]: replaces calls of the model's functions by the function's body; [`call_graph`] has the callers.
+//! * [`functions`]: decides how many calls are inlined, by the nodes that remain after folding.
 //!
-//! What is done to the graphs is the business of [`crate::ir`] (`Model::inline_subgraph`, `Model::inline_call`).
+//! [`crate::ir`] changes the graphs (`Model::inline_subgraph`, `Model::inline_call`).
 
 pub(super) mod branches;
 pub(super) mod call_graph;
@@ -26,10 +26,10 @@ use crate::ir::{Fact, Facts, GraphId, Model, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::ops::{Opset, has_kernel_for_narrow, operator_of};
 
-/// The nodes of these operators, outer ones first: a branch that moves up is in its new graph before what is inside it is
-/// looked at. If `exact`, without those whose bodies would compute other bits in the graph around them.
+/// Returns the nodes of these operators, outer ones first: a branch that moves up is in its new graph before its inner nodes are visited. With
+/// `exact`, omits those whose subgraphs would compute other bits in the outer graph.
 pub(super) fn nodes_of(model: &Model, operators: &[&str], exact: bool) -> Vec<NodeId> {
-    // Each of them has a body.
+    // Each of these operators has a subgraph.
     if !model.has_subgraphs() {
         return Vec::new();
     }
@@ -44,21 +44,21 @@ pub(super) fn nodes_of(model: &Model, operators: &[&str], exact: bool) -> Vec<No
     nodes.filter(wanted).collect()
 }
 
-/// Whether ONNX Runtime moves a value by an operator in a graph, as far as the type of its elements tells: Loops and Scans take slices of, and
-/// stack, elements that few operators take.
+/// Returns `true` if ONNX Runtime has a kernel of an operator that moves a value, as far as its element type is known. Loops and Scans slice and
+/// stack elements that few operators support.
 fn is_moved(model: &Model, facts: &Facts, graph: GraphId, operator: &str, value: ValueId) -> bool {
     let opset = Opset::of(model, graph).version();
     let dtype = facts.get(value).and_then(Fact::dtype);
     dtype.is_none_or(|dtype| has_kernel_for_narrow(operator, dtype, opset))
 }
 
-/// Whether a body has initializers whose names must survive, which stand for other values outside.
+/// Returns `true` if a subgraph has initializers whose names must survive, and which would name other values outside.
 fn holds_names(model: &Model, body: GraphId) -> bool {
     model.graph(body).initializers().iter().any(|&value| model.value(value).pinned)
 }
 
-/// Whether something in the bodies of a node divides integers by what may be 0. The number of an iteration may be among them, and ONNX Runtime
-/// does not load a constant of 0 there, be it in a branch that is not taken.
+/// Returns `true` if a node in the subgraphs divides integers by a value that may be 0, such as the iteration number. ONNX Runtime rejects a constant
+/// divisor of 0 when it loads a model, even in a branch that is not taken.
 fn divides_openly(model: &Model, facts: &Facts, id: NodeId) -> bool {
     let bodies = model.node(id).into_iter().flat_map(Node::subgraphs);
     let mut nodes = bodies.flat_map(|body| graphs_below(model, body)).flat_map(|graph| model.graph(graph).nodes());

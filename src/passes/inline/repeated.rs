@@ -1,4 +1,4 @@
-//! What nodes that repeat a body have in common: Loop, and Scan since version 9.
+//! The common structure of nodes that repeat a subgraph: Loop, and Scan since version 9.
 
 use rustc_hash::FxHashSet;
 
@@ -11,15 +11,15 @@ use crate::tensor::Tensor;
 /// A Loop, or a Scan of version 9 or later.
 pub(super) struct Repeated {
     pub(super) body: GraphId,
-    /// How many inputs the body has before those for initial values: number and condition of a Loop.
+    /// The number of subgraph inputs before the carried ones: iteration number and condition of a Loop.
     pub(super) leading: usize,
-    /// The initial values.
+    /// The initial values of the carried inputs.
     pub(super) initial: Vec<ValueId>,
-    /// The operands of a Scan that are cut into slices, with the axis.
+    /// The operands of a Scan that are sliced, with the axis.
     pub(super) sliced: Vec<(ValueId, i64)>,
-    /// Along which axis what the iterations leave is put together, for the first ones; then along 0.
+    /// The axes along which the first scan outputs are stacked; axis 0 for the others.
     pub(super) output_axes: Vec<i64>,
-    /// Of a Scan: which operands are scanned from the end, and which outputs are put together from the end, for the first ones.
+    /// For a Scan: the operands that are scanned from the end, and the outputs that are stacked from the end, for the first ones.
     pub(super) input_reversed: Vec<bool>,
     pub(super) output_reversed: Vec<bool>,
 }
@@ -64,13 +64,13 @@ impl Repeated {
         (graph.inputs().len() == takes && graph.outputs().len() >= gives).then_some(repeated)
     }
 
-    /// How many outputs of the body come before those for carried values: the condition of a Loop.
+    /// Returns the number of subgraph outputs before the carried ones: the condition of a Loop.
     pub(super) fn carried_outputs(&self) -> usize {
         self.leading.min(1)
     }
 }
 
-/// Whether what the body takes is what it is given: a runtime puts what is no optional into one where the body declares that.
+/// Returns `true` if the subgraph gets its initial values unchanged: a runtime wraps another value in an optional where the subgraph declares one.
 pub(super) fn is_typed_alike(model: &Model, facts: &Facts, repeated: &Repeated) -> bool {
     let inputs = model.graph(repeated.body).inputs();
     inputs.iter().skip(repeated.leading).zip(&repeated.initial).all(|(&input, &initial)| {
@@ -79,10 +79,10 @@ pub(super) fn is_typed_alike(model: &Model, facts: &Facts, repeated: &Repeated) 
     })
 }
 
-/// What of a body some of its outputs are computed from.
+/// The part of a subgraph that some of its outputs depend on.
 pub(super) struct Needed {
     pub(super) values: FxHashSet<ValueId>,
-    /// The other nodes of the body.
+    /// The other nodes of the subgraph.
     pub(super) unneeded: Vec<NodeId>,
 }
 
@@ -103,8 +103,8 @@ impl Needed {
         Needed { values, unneeded }
     }
 
-    /// What some values, and the results that are read, are computed from, in the last iteration or in one before: where one of `states` is
-    /// needed, so is what the iteration before made of it. `results` are the body's, those for `states` first, and whether each is read.
+    /// Returns the part that some values, and the results with readers, depend on in the last iteration or an earlier one. If one of `states` is
+    /// needed, its value from the iteration before is, too. `results` are the subgraph's, those for `states` first, with `true` if read.
     pub(super) fn in_any(
         model: &Model,
         body: GraphId,
@@ -128,21 +128,21 @@ impl Needed {
     }
 }
 
-/// A new initializer, named after a value.
+/// Adds an initializer named after a value.
 pub(super) fn constant(model: &mut Model, graph: GraphId, like: ValueId, tensor: Tensor) -> Result<ValueId, Broken> {
     let value = model.new_value(&model.value(like).name.clone());
     model.add_initializer(graph, value, Constant::dense(tensor))?;
     Ok(value)
 }
 
-/// An axis of a value, or of one with so many axes more, counted from the front if its rank is known.
+/// Returns an axis of a value, or of one with `more` additional axes, counted from the front if its rank is known.
 pub(super) fn from_front(facts: &Facts, value: ValueId, axis: i64, more: usize) -> i64 {
     let rank = facts.get(value).and_then(Fact::rank).and_then(|rank| rank.checked_add(more));
     let place = rank.and_then(|rank| axis_in(axis, rank).ok());
     place.and_then(|place| i64::try_from(place).ok()).unwrap_or(axis)
 }
 
-/// Removes nodes with all that is inside them.
+/// Removes nodes with their subgraphs.
 pub(super) fn remove_all(model: &mut Model, mut nodes: Vec<NodeId>) {
     while let Some(id) = nodes.pop() {
         let Some(node) = model.node(id) else { continue };

@@ -1,4 +1,4 @@
-//! A Loop or Scan whose body is proved to run a few times becomes its body, that many times.
+//! Loop unrolling: replaces a Loop or Scan that is proved to run a few times by that many copies of its subgraph.
 
 use rustc_hash::FxHashMap;
 
@@ -12,17 +12,17 @@ use crate::passes::untouched::Untouched;
 use crate::rewrite::build::Build;
 use crate::tensor::{DType, Tensor};
 
-/// The pass's name, under which its edits are counted.
+/// The name of the pass, under which its edits are counted.
 pub(in crate::passes) const NAME: &str = "unrolled-loop";
 
-/// A body that runs more often is not copied.
+/// The most iterations that are unrolled.
 const MOST_TRIPS: usize = 16;
 
-/// Replaces every Loop and Scan of the main graph and its subgraphs whose body is proved to run twice or a few times more; `trips` tells how
-/// often. None is replaced where that leaves more nodes than it saves, but for `extra` nodes in all. Returns how many there are more.
+/// Replaces every Loop and Scan of the main graph and its subgraphs that is proved to run 2 to [`MOST_TRIPS`] times, according to `trips`. Keeps a
+/// node whose replacement adds more nodes than it saves, except for `extra` nodes in total. Returns the number of added nodes.
 ///
-/// Law: iteration `j` is the body with the number `j`, a true condition, what the iteration before carried on, and of each scanned operand
-/// the slice `j`, or the one as far from the end where the direction is turned. What iterations leave is put together along a new axis.
+/// Law: iteration `j` is the subgraph with the number `j`, a true condition, and the values carried from the iteration before. It reads slice `j` of
+/// each scanned operand, counted from the end if the direction is reversed. The scan outputs are stacked along a new axis.
 ///
 /// # Errors
 /// The model is inconsistent.
@@ -49,17 +49,17 @@ pub(in crate::passes) fn inline(
     Ok(grown)
 }
 
-/// What is to be read in the place of a node.
+/// The plan to unroll one node.
 struct Plan {
     repeated: Repeated,
     trips: usize,
-    /// Shapes of the iteration's number and of the condition as the body finds them.
+    /// The shapes of the iteration number and the condition in the subgraph.
     leading: [Vec<usize>; 2],
-    /// The axis of each scanned operand, counted so that the operator set has it.
+    /// The axis of each scanned operand, in a form that the operator set supports.
     sliced: Vec<(ValueId, i64)>,
-    /// The axis of what iterations leave, in the order of the outputs; `None` where nothing reads that.
+    /// The axis of each scan output; `None` if nothing reads the output.
     stacked: Vec<Option<i64>>,
-    /// How many nodes go, and how many come in their place once what is known is folded.
+    /// The number of removed nodes, and of those that replace them after folding (`come`).
     go: usize,
     come: usize,
 }
@@ -73,7 +73,7 @@ impl Plan {
         if outputs.len() < node.outputs().len() {
             return None;
         }
-        // Where a rank changes from one iteration to the next, the copies may be nodes that runtimes refuse to load.
+        // If a rank changes between iterations, runtimes may reject the copies.
         let has_rank = |&value: &ValueId| match facts.get(value).and_then(|fact| fact.ty.as_ref()) {
             Some(Type::Tensor(tensor)) => tensor.shape.is_some(),
             Some(_) => true,
@@ -86,13 +86,14 @@ impl Plan {
             node.outputs().iter().map(|result| result.is_some_and(|result| !model.is_unused(result))).collect();
         let cost = Cost::of(model, facts, &repeated, &wanted)?;
         let come = cost.unrolled(model, trips, &repeated, node);
-        // Before version 11 of the operator set no axis is counted from the back.
+        // Before operator set 11, no axis is counted from the end.
         let forward = !Opset::of(model, node.graph()).counts_from_the_end();
         let axis = |value, axis, more| {
             let axis = if forward { from_front(facts, value, axis, more) } else { axis };
             (!forward || axis >= 0).then_some(axis)
         };
-        // A scan of operands that differ fails, and slices of them would not. ONNX Runtime's Gather takes of each entry the first string alone.
+        // A scan of operands with different lengths fails, but slices of them would not. ONNX Runtime's Gather only copies the first string of each
+        // entry.
         let count = i64::try_from(trips).ok()?;
         let has_all = |&(value, at): &(ValueId, i64)| {
             let shape = facts.get(value).and_then(Fact::shape).unwrap_or_default();
@@ -116,7 +117,7 @@ impl Plan {
         {
             return None;
         }
-        // ONNX Runtime puts rows without elements side by side whatever their shapes are; a Concat of them it refuses.
+        // ONNX Runtime stacks rows without elements whatever their shapes are, but rejects a Concat of them.
         let rows = outputs.iter().zip(node.outputs()).skip(repeated.initial.len()).zip(&stacked);
         let has_one_shape = |row: ValueId, result: Option<ValueId>, axis: i64| {
             let (row, result) = (facts.get(row)?.shape()?, facts.get(result?)?.shape()?);
@@ -182,7 +183,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The iteration's number and the condition, of a Loop.
+    /// Returns the iteration number and the condition of a Loop.
     fn leading(&self, model: &mut Model, home: GraphId, step: usize) -> Result<Vec<ValueId>, Broken> {
         let inputs: Vec<ValueId> =
             model.graph(self.repeated.body).inputs().iter().take(self.repeated.leading).copied().collect();
@@ -196,7 +197,7 @@ impl Plan {
     }
 }
 
-/// One slice of a scanned operand, computed where `place` stands.
+/// Returns one slice of a scanned operand, computed before `place`.
 fn sliced(model: &mut Model, place: NodeId, (operand, axis): (ValueId, i64), number: usize) -> Result<ValueId, Broken> {
     let inconsistent = || Broken::Inconsistent(model.describe(place));
     let mut edit = Edit::at(model, place).ok_or_else(inconsistent)?;
@@ -208,7 +209,7 @@ fn sliced(model: &mut Model, place: NodeId, (operand, axis): (ValueId, i64), num
     made.value(slice).ok_or_else(|| Broken::Inconsistent(String::new()))
 }
 
-/// What iterations leave, put together along a new axis.
+/// Returns the scan outputs of all iterations, stacked along a new axis.
 fn stacked(edit: &mut Edit, opset: Opset, (result, axis): (ValueId, i64), column: &[ValueId]) -> ValueId {
     let mut parts = Vec::with_capacity(column.len());
     for &value in column {

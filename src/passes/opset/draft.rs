@@ -1,4 +1,4 @@
-//! A node on its way from one version of its operator to another, and the nodes and constants it needs beside it.
+//! A node during its conversion to another version of its operator, with the nodes and constants that it needs.
 
 use crate::dim::Dim;
 use crate::ir::{Attribute, Edit, Fact, Facts, FunctionId, Model, NamedAttribute, NewNode, NodeId, ValueId};
@@ -6,28 +6,28 @@ use crate::ops::Opset;
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
-/// Why a node cannot be written in another operator set, if what it needs is not known.
+/// The advice if a node cannot be converted because a required shape is unknown.
 pub(super) const STATE_SHAPES: &str = "state the shapes of the inputs (--overwrite-input-shape)";
 
-/// A node that is being written anew.
+/// A node under conversion.
 pub(super) struct NodeDraft<'a> {
     pub model: &'a mut Model,
-    /// What is proved of the values as the file has them. Of those that are new nothing is.
+    /// The facts about the values of the file. New values have none.
     pub facts: &'a Facts,
     /// The function whose body the node is part of.
     pub function: Option<FunctionId>,
-    /// The operator set that everything is written in at the end. New nodes are written in it at once.
+    /// The final operator set. New nodes are written directly in it.
     pub target: Opset,
-    /// The node as the version reached so far has it, its results included.
+    /// The node in the version reached so far, with its results.
     pub node: NewNode,
-    /// New values and constants; in [`Edit::insert`] the nodes to stand before this one.
+    /// New values and constants; [`Edit::insert`] has the nodes to insert before this one.
     pub edit: Edit,
-    /// The nodes to stand behind it.
+    /// The nodes to insert after this one.
     pub after: Vec<NewNode>,
 }
 
 impl<'a> NodeDraft<'a> {
-    /// A node as it is.
+    /// Creates the draft of an unchanged node.
     pub(super) fn of(
         model: &'a mut Model,
         facts: &'a Facts,
@@ -42,13 +42,13 @@ impl<'a> NodeDraft<'a> {
         Some(NodeDraft { model, facts, function, target, node, edit, after: Vec::new() })
     }
 
-    /// The value that new ones are named after.
+    /// Returns the value that new ones are named after.
     fn stem(&self) -> Option<ValueId> {
         let old = |value: &&ValueId| !value.is_placeholder();
         self.node.outputs.iter().chain(&self.node.inputs).flatten().find(old).copied()
     }
 
-    /// A new value.
+    /// Creates a new value.
     pub(super) fn new_value(&mut self, suffix: &'static str) -> ValueId {
         match self.stem() {
             Some(like) => self.edit.new_value(like, suffix),
@@ -56,7 +56,7 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// A new constant.
+    /// Creates a new constant.
     pub(super) fn constant(&mut self, suffix: &'static str, tensor: Tensor) -> ValueId {
         match self.stem() {
             Some(like) => self.edit.constant(like, suffix, tensor),
@@ -64,7 +64,7 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// Writes nodes of the target's spelling.
+    /// Returns a builder of nodes in the target's operator set.
     pub(super) fn build(&mut self, name: &'static str) -> Build<'_> {
         match self.stem() {
             Some(like) => Build::after(&mut self.edit, self.target, like),
@@ -72,19 +72,18 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// Puts a node of the default domain before this one and returns its result.
+    /// Inserts a node of the default domain before this one, and returns its result.
     pub(super) fn op(&mut self, op_type: &'static str, operands: &[ValueId], suffix: &'static str) -> ValueId {
         self.before(NewNode::new(op_type, operands.iter().copied().map(Some)), suffix)
     }
 
-    /// Writes another node in place of this one, under its name and with its results.
+    /// Replaces this node by another one, with the same name and results.
     pub(super) fn replace(&mut self, node: NewNode) {
         let old = std::mem::take(&mut self.node);
         self.node = NewNode { name: old.name, outputs: old.outputs, extra: old.extra, ..node };
     }
 
-    /// Computes result `slot` by a node before this one, and returns the value: the old one if the node has that result, otherwise a new
-    /// one.
+    /// Computes result `slot` by a node before this one, and returns the value: the old one if the node has that result, otherwise a new one.
     pub(super) fn give(&mut self, slot: usize, node: NewNode, suffix: &'static str) -> ValueId {
         match self.node.outputs.get_mut(slot).and_then(Option::take) {
             Some(old) => {
@@ -95,14 +94,14 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// Puts a node before this one. Its result is a new value.
+    /// Inserts a node before this one, and returns its new result.
     pub(super) fn before(&mut self, node: NewNode, suffix: &'static str) -> ValueId {
         let value = self.new_value(suffix);
         self.edit.insert.push(node.output(value));
         value
     }
 
-    /// Makes result `slot` a new value, from which `node`, put behind this one, computes the old one.
+    /// Makes result `slot` a new value, from which `node`, inserted after this one, computes the old one.
     pub(super) fn behind(&mut self, slot: usize, suffix: &'static str, node: impl FnOnce(ValueId) -> NewNode) {
         let value = self.new_value(suffix);
         let Some(place) = self.node.outputs.get_mut(slot) else { return };
@@ -111,17 +110,17 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// Operand `slot`, if it is there.
+    /// Returns operand `slot`, if it exists.
     pub(super) fn input(&self, slot: usize) -> Option<ValueId> {
         self.node.inputs.get(slot).copied().flatten()
     }
 
-    /// Makes operand `slot` another one.
+    /// Replaces operand `slot`.
     pub(super) fn set_input(&mut self, slot: usize, value: ValueId) {
         self.node = std::mem::take(&mut self.node).reading(slot, value);
     }
 
-    /// Drops operands that are left out at the end, and all from `count` on.
+    /// Drops absent operands at the end, and all from `count` on.
     pub(super) fn truncate(&mut self, count: usize) {
         self.node.inputs.truncate(count);
         while self.node.inputs.last() == Some(&None) {
@@ -129,43 +128,43 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// Whether somebody reads result `slot`.
+    /// Returns `true` if result `slot` has a reader.
     pub(super) fn is_read(&self, slot: usize) -> bool {
         let value = self.node.outputs.get(slot).copied().flatten();
         value.is_some_and(|value| value.is_placeholder() || !self.model.is_unused(value))
     }
 
-    /// What is proved of operand `slot`.
+    /// Returns the fact about operand `slot`.
     pub(super) fn fact(&self, slot: usize) -> Option<&'a Fact> {
         self.facts.get(self.input(slot)?)
     }
 
-    /// The element type of operand `slot`.
+    /// Returns the element type of operand `slot`.
     pub(super) fn dtype(&self, slot: usize) -> Option<DType> {
         self.fact(slot)?.dtype()
     }
 
-    /// The dims of operand `slot`.
+    /// Returns the dims of operand `slot`.
     pub(super) fn shape(&self, slot: usize) -> Option<&'a [Dim]> {
         self.fact(slot)?.shape()
     }
 
-    /// The rank of operand `slot`.
+    /// Returns the rank of operand `slot`.
     ///
     /// # Errors
-    /// It is not known.
+    /// The rank is unknown.
     pub(super) fn rank(&self, slot: usize) -> Result<usize, String> {
         let rank = self.fact(slot).and_then(Fact::rank);
         rank.ok_or_else(|| format!("the rank of operand {slot} is unknown; {STATE_SHAPES}"))
     }
 
-    /// The constant that a step before has made operand `slot`.
+    /// Returns the constant of operand `slot` that an earlier step made.
     fn own_constant(&self, slot: usize) -> Option<&Tensor> {
         let value = self.input(slot)?;
         self.edit.constants.iter().find(|(constant, _)| *constant == value).map(|(_, tensor)| tensor)
     }
 
-    /// The integers that operand `slot` holds.
+    /// Returns the integers in operand `slot`.
     ///
     /// # Errors
     /// The operand is not constant.
@@ -177,24 +176,24 @@ impl<'a> NodeDraft<'a> {
         })
     }
 
-    /// The element type of operand `slot`.
+    /// Returns the element type of operand `slot`.
     ///
     /// # Errors
-    /// It is not known.
+    /// The type is unknown.
     pub(super) fn known_dtype(&self, slot: usize) -> Result<DType, String> {
         self.dtype(slot).ok_or_else(|| format!("the element type of operand {slot} is unknown; {STATE_SHAPES}"))
     }
 
-    /// The dims of operand `slot`.
+    /// Returns the dims of operand `slot`.
     ///
     /// # Errors
-    /// Its rank is not known.
+    /// The rank is unknown.
     pub(super) fn known_shape(&self, slot: usize) -> Result<&'a [Dim], String> {
         self.rank(slot)?;
         Ok(self.shape(slot).unwrap_or_default())
     }
 
-    /// Operand `slot`.
+    /// Returns operand `slot`.
     ///
     /// # Errors
     /// The operand is absent.
@@ -202,24 +201,24 @@ impl<'a> NodeDraft<'a> {
         self.input(slot).ok_or_else(|| format!("operand {slot} is missing; correct the model"))
     }
 
-    /// The numbers that operand `slot` holds.
+    /// Returns the numbers in operand `slot`.
     pub(super) fn const_numbers(&self, slot: usize) -> Option<Vec<f64>> {
         let tensor = self.own_constant(slot).or_else(|| self.fact(slot)?.constant_tensor());
         tensor?.to_f64s()
     }
 
-    /// The attribute of this name.
+    /// Returns the attribute of this name.
     pub(super) fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.node.attributes.iter().find(|held| held.name == name).map(|held| &held.value)
     }
 
-    /// Takes the attribute of this name away.
+    /// Removes the attribute of this name.
     pub(super) fn take(&mut self, name: &str) -> Option<Attribute> {
         let at = self.node.attributes.iter().position(|held| held.name == name)?;
         Some(self.node.attributes.remove(at).value)
     }
 
-    /// Gives an attribute a value.
+    /// Sets an attribute.
     pub(super) fn set(&mut self, name: &str, value: impl Into<Attribute>) {
         let value = value.into();
         match self.node.attributes.iter_mut().find(|held| held.name == name) {
@@ -228,10 +227,10 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// The INT attribute of this name, or the default where it is left out.
+    /// Returns the INT attribute of this name, or the default if it is absent.
     ///
     /// # Errors
-    /// It is of another kind, or an attribute of the calling node.
+    /// The attribute has another kind, or refers to the calling node.
     pub(super) fn int(&self, name: &str, default: i64) -> Result<i64, String> {
         match self.attribute(name) {
             None => Ok(default),
@@ -240,7 +239,7 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// The FLOAT attribute of this name.
+    /// Returns the FLOAT attribute of this name.
     ///
     /// # Errors
     /// As [`int`](Self::int).
@@ -252,7 +251,7 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// The INTS attribute of this name.
+    /// Returns the INTS attribute of this name.
     ///
     /// # Errors
     /// As [`int`](Self::int).
@@ -264,7 +263,7 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// The STRING attribute of this name, or the default where it is left out.
+    /// Returns the STRING attribute of this name, or the default if it is absent.
     ///
     /// # Errors
     /// As [`int`](Self::int).
@@ -276,10 +275,10 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// Makes an INTS attribute operand `slot`, a vector. Answers whether there was one.
+    /// Turns an INTS attribute into operand `slot`, a vector. Returns `true` if the attribute existed.
     ///
     /// # Errors
-    /// The attribute is of another kind, or one of the calling node that may be left out there.
+    /// The attribute has another kind, or refers to an attribute that the calling node may omit.
     pub(super) fn ints_to_operand(&mut self, name: &'static str, slot: usize) -> Result<bool, String> {
         let numbers = match self.take(name) {
             None => return Ok(false),
@@ -296,7 +295,7 @@ impl<'a> NodeDraft<'a> {
         Ok(true)
     }
 
-    /// Inside a function, what the calling node gives for an attribute, as the value of a Constant.
+    /// Returns the calling node's value for an attribute inside a function, as the result of a Constant.
     fn of_the_call(&mut self, name: &'static str, held: Attribute, spelled: &str) -> Result<ValueId, String> {
         let Attribute::Reference { name: outer, .. } = &held else { return Err(unreadable(name, &held)) };
         let function = self.function.and_then(|id| self.model.function(id));
@@ -310,10 +309,10 @@ impl<'a> NodeDraft<'a> {
         Ok(self.before(NewNode::new("Constant", []).with(spelled, held), name))
     }
 
-    /// A constant of one number in the element type of operand 0.
+    /// Creates a constant of one number in the element type of operand 0.
     ///
     /// # Errors
-    /// That type is not known, and the target has no CastLike.
+    /// The type is unknown, and the target has no CastLike.
     pub(super) fn number(&mut self, suffix: &'static str, number: f64) -> Result<ValueId, String> {
         match self.dtype(0) {
             Some(dtype) => self.number_of(dtype, suffix, number),
@@ -325,10 +324,10 @@ impl<'a> NodeDraft<'a> {
         }
     }
 
-    /// A constant of one number in a float type.
+    /// Creates a constant of one number in a float type.
     ///
     /// # Errors
-    /// The type is another one.
+    /// The type is not a float.
     pub(super) fn number_of(&mut self, dtype: DType, suffix: &'static str, number: f64) -> Result<ValueId, String> {
         let tensor = match dtype {
             DType::Float => Tensor::scalar(number as f32),
@@ -341,7 +340,7 @@ impl<'a> NodeDraft<'a> {
     }
 }
 
-/// What is said of an attribute that cannot be read.
+/// Describes an attribute that cannot be read.
 pub(super) fn unreadable(name: &str, value: &Attribute) -> String {
     match value {
         Attribute::Reference { name: outer, .. } => {

@@ -1,16 +1,14 @@
-//! The model in another operator set of the default domain, if the user asks for one (`--opset`).
+//! Converts the model to another operator set of the default domain, if the user requests one (`--opset`).
 //!
-//! `table` has a step for each version of each operator, with the law it rests on. A node takes all steps from the version in force to the
-//! one that will be: most leave it as it is, the functions in `steps` write the others anew. Bodies and functions take part; other domains
-//! keep their versions. Where a node cannot be written in the other operator set, nothing is converted, and the error names it, why, and
-//! what to do.
+//! `table` has a step for each version of each operator, with its law. A node takes all steps from its version to the target's. Most steps keep the
+//! node unchanged; the functions in `steps` rewrite it for others. Subgraphs and functions are converted, too; other domains keep their versions. If
+//! a node cannot be converted, nothing is, and the error names the node, the reason, and the remedy.
 //!
-//! Towards an older operator set the same steps lead back (`older`). Operators that the older set lacks are written by others, which the set
-//! before theirs has; so the model is converted level by level. Each level is the set before the newest operator to replace, and
-//! the types of the new nodes are inferred in between.
+//! Towards an older operator set, the same steps are taken back (`older`). Operators that the older set lacks are expanded into those of the set
+//! before theirs. So the model is converted level by level: each level is the set before the newest operator to expand. The types of new nodes are
+//! inferred between levels.
 //!
-//! This comes before the passes, on the model as the file has it, so that they see one operator set only, and what they recognise they
-//! write in the words of the new one.
+//! The conversion precedes the passes, on the model of the file. So the passes only see one operator set, and write the operators of the new one.
 
 mod back;
 mod draft;
@@ -42,10 +40,10 @@ use draft::NodeDraft;
 use older::{Refusal, first_version};
 use step::{Newer, VersionStep};
 
-/// Writes the model in this operator set. Answers with the version it was written in before, if that was another.
+/// Converts the model to this operator set. Returns its previous version if that differs.
 ///
 /// # Errors
-/// There is no such operator set, or some node cannot be written in it.
+/// The operator set does not exist, or a node cannot be written in it.
 pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<Option<i64>, RunError> {
     let newest = newest_opset("").unwrap_or(0);
     if !(1..=newest).contains(&to) {
@@ -77,7 +75,7 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
             convert_root(model, &facts, root, root.target(to, level), &mut refused)?;
         }
         let more = refused.len().saturating_sub(1);
-        // The node that needs the newest operator set determines the lowest one that can be reached.
+        // The node that needs the newest operator set determines the lowest reachable one.
         let decisive = refused.into_iter().rev().max_by_key(|(.., refusal): &(String, i64, Refusal)| refusal.lowest);
         if let Some((node, from, Refusal { reason, .. })) = decisive {
             return Err(OpsetError::Node { node, from, to, reason, more }.into());
@@ -91,30 +89,30 @@ pub(super) fn convert(model: &mut Model, to: i64, options: &Options) -> Result<O
         }
         roots.retain(|root| root.from != to);
     }
-    // An initializer that is no input came with version 4, a function with 8.
+    // Before file format version 4, every initializer is an input.
     model.ir_version = model.ir_version.max(ir_version_of(to)).max(4);
     model.is_newer = before.is_some_and(|before| to > before);
     Ok(before)
 }
 
-/// A graph with an operator set of its own: the main graph, or a function's body.
+/// A graph with separate operator set imports: the main graph, or a function's body.
 struct Root {
     function: Option<FunctionId>,
     graph: GraphId,
     /// The version that the file declares.
     declared: i64,
-    /// The version it is written in by now.
+    /// The version of the graph so far.
     from: i64,
 }
 
 impl Root {
-    /// The version after this level: `level` for newer roots, `to` for older ones.
+    /// Returns the version after this level: `level` if the graph is newer, `to` if it is older.
     fn target(&self, to: i64, level: i64) -> i64 {
         if self.from <= to { to } else { level.min(self.from) }
     }
 }
 
-/// The operator set before the newest operator that operator set `to` lacks; `to` if it lacks none.
+/// Returns the operator set before the newest operator that operator set `to` lacks; `to` if it lacks none.
 fn next_level(model: &Model, to: i64, roots: &[Root]) -> i64 {
     let firsts = roots.iter().filter(|root| root.from > to).flat_map(|root| {
         let nodes = graphs_below(model, root.graph).into_iter().flat_map(|graph| model.graph(graph).nodes());
@@ -125,7 +123,7 @@ fn next_level(model: &Model, to: i64, roots: &[Root]) -> i64 {
     firsts.max().map_or(to, |first| to.max(first.saturating_sub(1)))
 }
 
-/// Returns `true` if a node is one of an operator of the default domain.
+/// Returns `true` if a node has an operator of the default domain.
 fn is_standard(model: &Model, id: NodeId) -> bool {
     model.node(id).is_some_and(|node| {
         node.canonical_domain().is_empty() && model.meaning(node).0.is_empty() && model.function_of(node).is_none()
@@ -138,7 +136,7 @@ fn uses_default_domain(model: &Model, root: GraphId) -> bool {
     nodes.any(|node| node.canonical_domain().is_empty() && model.function_of(node).is_none())
 }
 
-/// Checks that nothing about the model as a whole prevents its conversion, and returns the versions of its roots.
+/// Checks that no property of the whole model prevents its conversion, and returns the versions of its roots.
 fn can_be_converted(model: &Model, to: i64, newest: i64, versions: &[Option<i64>]) -> Result<Vec<i64>, OpsetError> {
     let refuse = |reason: String| Err(OpsetError::Model { to, reason });
     if model.keeps_functions {
@@ -172,7 +170,7 @@ fn can_be_converted(model: &Model, to: i64, newest: i64, versions: &[Option<i64>
     }
 }
 
-/// Infers what is proved of the values if what the user assumes holds. The passes make the same assumptions later, of the model itself.
+/// Infers facts under the user's assumptions. The passes apply the same assumptions to the model itself later.
 fn facts(model: &Model, options: &Options) -> Result<Facts, RunError> {
     let scope = Scope::new();
     let mut assumed = None;
@@ -187,14 +185,14 @@ fn facts(model: &Model, options: &Options) -> Result<Facts, RunError> {
     Ok(walk.facts)
 }
 
-/// Notes of the values in the bodies of functions what holds at every call: types, constants, and shapes where there is one call.
+/// Records the facts about values in functions that hold at every call: types, constants, and shapes if there is one call.
 fn learn_inside_functions(model: &Model, walk: &mut Walk) {
     let calls = Calls::of(model);
-    // Callers come before what they call.
+    // Callers come before callees.
     for id in calls.order.iter().rev() {
         let (Some(function), Some(sites)) = (model.function(*id), calls.sites.get(id)) else { continue };
         let sites: Vec<(NodeId, &Node)> = sites.iter().filter_map(|&site| Some((site, model.node(site)?))).collect();
-        // What such an attribute is bound to depends on the call of the caller.
+        // The value of such an attribute depends on the call of the caller.
         if sites.iter().any(|(_, node)| node.attributes.iter().any(refers)) {
             continue;
         }
@@ -226,7 +224,7 @@ fn learn_inside_functions(model: &Model, walk: &mut Walk) {
     }
 }
 
-/// What two facts have in common, apart from sizes that are not numbers.
+/// Returns the common part of two facts, without sizes that are not numbers.
 fn common(scope: &Rc<Scope>, a: Fact, b: Fact) -> Option<Fact> {
     if let (Some(held), Some(other)) = (a.data(), b.data())
         && held.same(other)
@@ -246,7 +244,7 @@ fn common(scope: &Rc<Scope>, a: Fact, b: Fact) -> Option<Fact> {
     Some(Fact::tensor(a.dtype.filter(|_| a.dtype == b.dtype), shape))
 }
 
-/// Writes the nodes of a root graph and of the graphs inside it anew.
+/// Converts the nodes of a root graph and its subgraphs.
 fn convert_root(
     model: &mut Model,
     facts: &Facts,
@@ -275,8 +273,8 @@ fn convert_root(
     Ok(())
 }
 
-/// A QLinearSoftmax says by which Softmax it works, and ONNX Runtime turns it by that of the model's operator set. Of the last axis both
-/// give the same.
+/// Updates the `opset` attribute of a QLinearSoftmax. It selects the definition of Softmax, but ONNX Runtime transposes by the model's operator set.
+/// On the last axis both agree.
 fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId, to: i64) -> Result<(), RunError> {
     let Some(node) = model.node(id).filter(|node| node.op_type == "QLinearSoftmax") else { return Ok(()) };
     let is_last = |axis: i64, rank: usize| axis_in(axis, rank).is_ok_and(|axis| Some(axis) == rank.checked_sub(1));
@@ -292,7 +290,7 @@ fn softmax_of_one_axis(model: &mut Model, facts: &Facts, id: NodeId, to: i64) ->
     Ok(())
 }
 
-/// Writes one node anew. The inner error is the reason why it cannot be.
+/// Converts one node. The inner error is the reason why this is impossible.
 fn convert_node(
     model: &mut Model,
     facts: &Facts,
@@ -327,7 +325,7 @@ fn convert_node(
     Ok(Ok(()))
 }
 
-/// Checks that ONNX Runtime loads the node in the other operator set if it does in its own.
+/// Checks that ONNX Runtime loads the converted node if it loads the original.
 fn is_still_loaded(draft: &NodeDraft<'_>, (from, to): (i64, i64)) -> Result<(), Refusal> {
     let (name, dtype) = (draft.node.op_type.as_str(), draft.dtype(0));
     if !is_loaded(name, dtype, from) || is_loaded(name, dtype, to) {
@@ -345,7 +343,7 @@ fn is_still_loaded(draft: &NodeDraft<'_>, (from, to): (i64, i64)) -> Result<(), 
     Err(Refusal { reason, lowest: nearest.unwrap_or(from) })
 }
 
-/// Takes a node through the steps between two versions. Answers whether that changed it.
+/// Applies the steps between two versions to a node. Returns `true` if the node changed.
 fn newer(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> {
     let mut version = version_of(&draft.node.op_type, from)?;
     if version > from && draft.dtype(0) != draft.dtype(1) {
@@ -368,7 +366,7 @@ fn newer(draft: &mut NodeDraft<'_>, from: i64, to: i64) -> Result<bool, String> 
     Ok(changed)
 }
 
-/// The version of an operator that is in force in an operator set.
+/// Returns the version of an operator in an operator set.
 fn version_of(name: &str, opset: i64) -> Result<i64, String> {
     let known = operator("", name)
         .ok_or("the standard has no such operator, so its versions are unknown; move it to a custom domain")?;
@@ -380,7 +378,7 @@ fn version_of(name: &str, opset: i64) -> Result<i64, String> {
     })
 }
 
-/// The step that leads on from this version of an operator.
+/// Returns the step from this version of an operator to the next.
 fn step_after(name: &str, version: i64) -> Option<&'static VersionStep> {
     steps_of(name).iter().find(|step| step.to > version)
 }
@@ -390,7 +388,7 @@ fn steps_of(name: &str) -> &'static [VersionStep] {
     STEPS.get_or_init(|| table::STEPS.iter().copied().collect()).get(name).copied().unwrap_or(&[])
 }
 
-/// Names the operator set where the root graph's are imported.
+/// Sets the operator set import of the root graph.
 fn import(model: &mut Model, root: &Root, to: i64) {
     let imports = match root.function {
         None => Some(&mut model.opsets),
@@ -407,14 +405,14 @@ fn import(model: &mut Model, root: &Root, to: i64) {
     }
 }
 
-/// The version of the file format that the release had which brought an operator set.
+/// Returns the version of the file format in the release that introduced an operator set.
 fn ir_version_of(opset: i64) -> i64 {
     const FIRST: &[(i64, i64)] =
         &[(28, 14), (25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (15, 8), (12, 7), (11, 6), (10, 5), (9, 4)];
     FIRST.iter().find(|(first, _)| *first <= opset).map_or(3, |&(_, version)| version)
 }
 
-/// Whether an attribute refers to one of the calling node.
+/// Returns `true` if an attribute refers to one of the calling node.
 fn refers(held: &NamedAttribute) -> bool {
     matches!(held.value, crate::ir::Attribute::Reference { .. })
 }

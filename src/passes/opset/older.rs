@@ -1,8 +1,8 @@
-//! Nodes in an older operator set.
+//! Converts nodes to an older operator set.
 //!
-//! A node is taken back version by version. Where a step has a function for that, the function writes the form of the older version;
-//! what remains is checked against everything that only the newer version has: element types, attributes, words, operands, results. A node
-//! of an operator that the older set lacks is written by other operators (`expand`).
+//! A node is converted version by version. If a step has a function, it writes the older form. The node is then checked against everything that only
+//! the newer version has: element types, attributes, attribute values, operands, results. A node whose operator the older set lacks is expanded into
+//! other operators (`expand`).
 
 use super::draft::{NodeDraft, STATE_SHAPES};
 use super::step::{Older, Rewrite, VersionStep};
@@ -13,18 +13,18 @@ use crate::ops::{axis_in, operator};
 /// A node that an older operator set cannot express.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The oldest operator set in which the node can be expressed.
     pub lowest: i64,
 }
 
-/// The operator set that brought an operator of the default domain.
+/// Returns the operator set that introduced an operator of the default domain.
 pub(super) fn first_version(name: &str) -> Option<i64> {
     operator("", name).and_then(|known| known.versions.first().copied())
 }
 
-/// How nodes of an operator are written in operator sets that lack it.
+/// Returns the expansion of an operator for operator sets that lack it.
 fn expansion(name: &str) -> Option<Rewrite> {
     table::EXPANSIONS.iter().find(|(operator, _)| *operator == name).map(|&(_, write)| write)
 }
@@ -111,8 +111,7 @@ fn back(draft: &mut NodeDraft<'_>, step: &VersionStep) -> Result<bool, String> {
     Ok(changed)
 }
 
-/// Writes axes that count from the end as axes that count from the start, as before operator set 11. No single operator makes an
-/// exception. Returns `true` if there were any.
+/// Counts negative axes from the start, as before operator set 11. Returns `true` if there were any.
 fn count_axes_from_the_start(draft: &mut NodeDraft<'_>) -> Result<bool, String> {
     let names_axis = |name: &str| matches!(name, "axis" | "axes" | "batch_axis" | "time_axis" | "seq_axis");
     let counts_back = |value: &Attribute| match value {
@@ -152,7 +151,7 @@ fn known_before(held: &Attribute, words: &[&str]) -> bool {
     }
 }
 
-/// Checks that all operands and results are of types that the older version takes.
+/// Checks that the older version supports the types of all operands and results.
 fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
     if step.gained.is_empty() && !step.gained_kinds {
         return Ok(());
@@ -176,7 +175,7 @@ fn types(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that operands are of one type where the older version takes no others, and single numbers where it takes no more.
+/// Checks that operands have one type, or are single numbers, where the older version requires it.
 fn forms(draft: &NodeDraft<'_>, step: &VersionStep) -> Result<(), String> {
     let given = |slots: &'static [usize]| slots.iter().copied().filter(|&slot| draft.input(slot).is_some());
     let mut first = None;

@@ -1,7 +1,7 @@
-//! Every step from one version of an operator of the default domain to the next, with what it rests on.
+//! Every step from one version of an operator of the default domain to the next, with its law.
 //!
-//! A step that takes more element types or attributes is told apart from those that write a node anew, because only the former lead back
-//! as well. A test demands a step for every version in the table of operators.
+//! Steps that only add element types or attributes are also taken back. Steps that rewrite a node need a second function for that. A test requires a
+//! step for every version in the table of operators.
 
 use super::back;
 use super::expand::{activation, attention, compare, normalization as normalized};
@@ -9,14 +9,14 @@ use super::step::Neutral::{Absent, Any, Int, Ones, Text};
 use super::step::{Rewrite, VersionStep, to};
 use super::steps::{attributes, broadcast, image, normalization, operands, scan, softmax};
 
-/// The step to operator set 7 of an operator with two operands.
+/// Returns the step to operator set 7 of a binary operator.
 const fn aligned() -> VersionStep {
     to(7)
         .by("trailing axes of size 1 align the second operand at the end, in place of attributes", broadcast::align)
         .back(back::attributes::broadcast)
 }
 
-/// The operators that older operator sets lack and that others can replace, in each case those of the set before.
+/// The operators that older operator sets lack, with their expansion into operators of the set before.
 pub(super) const EXPANSIONS: &[(&str, Rewrite)] = &[
     ("Attention", attention::attention),
     ("Bernoulli", compare::bernoulli),

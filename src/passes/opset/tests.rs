@@ -1,4 +1,4 @@
-//! The table is whole, and says what the table of operators says.
+//! Tests that the table is complete, and agrees with the table of operators.
 
 use super::step::{Newer, VersionStep};
 use super::table::STEPS;

@@ -1,4 +1,4 @@
-//! Attributes that older versions lack or call otherwise.
+//! Writes attributes that older versions lack or name differently.
 
 use super::super::draft::unreadable;
 use crate::ir::{Attribute, NewNode};
@@ -28,7 +28,7 @@ pub(in crate::passes::opset) fn constant_value(draft: &mut NodeDraft<'_>) -> Res
     Ok(())
 }
 
-/// A batch is normalized by the given numbers, which the older version does if it lists one result.
+/// Normalizes by the given mean and variance, which the older version does if it lists one result.
 pub(in crate::passes::opset) fn batch_inference(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("training_mode", 0)? != 0 {
         return Err("it is as in training (training_mode), where the older version has other results".to_string());
@@ -38,7 +38,7 @@ pub(in crate::passes::opset) fn batch_inference(draft: &mut NodeDraft<'_>) -> Re
     Ok(())
 }
 
-/// Sets `is_test`: the mean and variance are operands, and nothing is dropped.
+/// Sets `is_test`: mean and variance are operands, and nothing is dropped.
 pub(in crate::passes::opset) fn is_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.node.outputs.iter().skip(1).flatten().next().is_some() {
         return Err("it has results of training".to_string());
@@ -47,7 +47,7 @@ pub(in crate::passes::opset) fn is_test(draft: &mut NodeDraft<'_>) -> Result<(),
     Ok(())
 }
 
-/// A mask that something reads was of the type of the data.
+/// Drops an unread mask. A mask with readers had the type of the data.
 pub(in crate::passes::opset) fn no_mask(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.is_read(1) {
         return Err("something reads the mask, which is of another type in the older version".to_string());
@@ -86,7 +86,7 @@ pub(in crate::passes::opset) fn dequantized_type(draft: &mut NodeDraft<'_>) -> R
     Ok(())
 }
 
-/// Operands do not broadcast.
+/// Checks that all operands have one shape, since they do not broadcast.
 pub(in crate::passes::opset) fn one_shape(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let first = draft.shape(0);
     let scope = draft.facts.scope();
@@ -124,7 +124,7 @@ pub(in crate::passes::opset) fn gemm_broadcast(draft: &mut NodeDraft<'_>) -> Res
     Ok(())
 }
 
-/// `pads` is called `paddings`.
+/// Renames `pads` to `paddings`.
 pub(in crate::passes::opset) fn paddings(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     for held in &mut draft.node.attributes {
         if held.name == "pads" {
@@ -134,7 +134,7 @@ pub(in crate::passes::opset) fn paddings(draft: &mut NodeDraft<'_>) -> Result<()
     Ok(())
 }
 
-/// Alpha and gamma are written out, for their defaults have fewer digits.
+/// Writes alpha and gamma, because their older defaults have fewer digits.
 pub(in crate::passes::opset) fn selu(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     for (name, value) in [("alpha", 1.673_263_2), ("gamma", 1.050_701)] {
         if draft.attribute(name).is_none() {
@@ -144,7 +144,7 @@ pub(in crate::passes::opset) fn selu(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `to` names the type by its name.
+/// Writes `to` as the name of the type.
 pub(in crate::passes::opset) fn type_by_name(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let number = draft.int("to", 0)?;
     let dtype = i32::try_from(number).ok().and_then(DType::from_onnx);
@@ -153,14 +153,14 @@ pub(in crate::passes::opset) fn type_by_name(draft: &mut NodeDraft<'_>) -> Resul
     Ok(())
 }
 
-/// The element type is that of operand 1.
+/// Replaces a CastLike by a Cast to the type of operand 1.
 pub(in crate::passes::opset) fn cast_like(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let dtype = draft.known_dtype(1)?;
     draft.replace(NewNode::new("Cast", [draft.input(0)]).with("to", dtype));
     Ok(())
 }
 
-/// ScatterElements is called Scatter.
+/// Renames ScatterElements to Scatter.
 pub(in crate::passes::opset) fn scatter(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.node.op_type = "Scatter".into();
     Ok(())

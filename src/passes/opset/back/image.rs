@@ -1,4 +1,4 @@
-//! Resize and GridSample.
+//! Writes Resize and GridSample in older versions.
 
 use super::operands::{in_order, places};
 use crate::ir::{Attribute, NewNode};
@@ -11,7 +11,7 @@ fn word(text: &'static str) -> Attribute {
     Attribute::String(Bytes::from_static(text.as_bytes()))
 }
 
-/// Modes have longer names, and there are images only.
+/// Writes the longer names of modes; only images are supported.
 pub(in crate::passes::opset) fn grid_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.rank(0)? != 4 {
         return Err("it samples other tensors than images (of rank 4)".to_string());
@@ -24,7 +24,7 @@ pub(in crate::passes::opset) fn grid_modes(draft: &mut NodeDraft<'_>) -> Result<
     Ok(())
 }
 
-/// Coordinates are `output_half_pixel`, which the older version does not name.
+/// Removes coordinates `output_half_pixel`, which the older version has without a name.
 pub(in crate::passes::opset) fn roi_coordinates(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let coordinates = draft.text("coordinate_transformation_mode", "half_pixel")?;
     if coordinates != "output_half_pixel" {
@@ -34,7 +34,7 @@ pub(in crate::passes::opset) fn roi_coordinates(draft: &mut NodeDraft<'_>) -> Re
     Ok(())
 }
 
-/// Scales or sizes of the axes that are named are those of all axes: the others have the scale 1, and keep their size.
+/// Extends scales or sizes of named axes to all axes: the other axes have the scale 1, or keep their size.
 pub(in crate::passes::opset) fn resize_axes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let Some(axes) = draft.ints("axes")? else { return Ok(()) };
     draft.take("axes");
@@ -71,14 +71,14 @@ pub(in crate::passes::opset) fn resize_axes(draft: &mut NodeDraft<'_>) -> Result
         let sizes = in_order(draft, 3, shape, &order)?;
         draft.set_input(3, sizes);
     }
-    // A region of interest is read by tf_crop_and_resize only.
+    // Only tf_crop_and_resize reads a region of interest.
     if let Some(place) = draft.node.inputs.get_mut(1) {
         *place = None;
     }
     Ok(())
 }
 
-/// Operands that say nothing are empty, not left out.
+/// Writes absent operands as empty tensors.
 pub(in crate::passes::opset) fn resize_operands(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     for slot in [1, 2] {
         if draft.input(slot).is_none() {
@@ -89,8 +89,8 @@ pub(in crate::passes::opset) fn resize_operands(draft: &mut NodeDraft<'_>) -> Re
     Ok(())
 }
 
-/// Resize-10 has scales and asymmetric coordinates, of which the nearest is the next below where the data grows. By whole scales, that is
-/// also what rounded coordinates of pixel centers give: `⌊i / s⌋`, for `(i + ½) / s - ½` is less than ½ away from it.
+/// Checks that Resize-10 is equivalent: it has scales and asymmetric coordinates, rounded down if the data grows. For integer scales, rounded
+/// coordinates of pixel centers give the same element, `⌊i / s⌋`: `(i + ½) / s - ½` differs from it by less than ½.
 pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(3).is_some() {
         return Err("it has sizes, but the older version accepts only scales".to_string());
@@ -121,7 +121,7 @@ pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Resul
     Ok(())
 }
 
-/// Resize is Upsample where nothing shrinks.
+/// Writes Resize as Upsample if nothing shrinks.
 pub(in crate::passes::opset) fn upsample(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let scales = draft.const_numbers(1).ok_or("its scales are computed; make them constants")?;
     if scales.iter().any(|scale| *scale < 1.0) {
@@ -133,7 +133,7 @@ pub(in crate::passes::opset) fn upsample(draft: &mut NodeDraft<'_>) -> Result<()
     Ok(())
 }
 
-/// `scales`, operand 1, is an attribute.
+/// Turns `scales`, operand 1, into an attribute.
 pub(in crate::passes::opset) fn upsample_scales(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let scales = draft.const_numbers(1).ok_or("its scales are computed; make them constants")?;
     draft.truncate(1);

@@ -1,10 +1,10 @@
-//! Clip, Max and Min of integers by comparisons, where the older version takes floats only.
+//! Writes Clip, Max and Min of integers as comparisons, where the older version only supports floats.
 
 use crate::ir::{NewNode, ValueId};
 use crate::passes::opset::draft::NodeDraft;
 use crate::tensor::DType;
 
-/// The type in which runtimes compare elements of an integer type.
+/// Returns the type in which runtimes compare elements of an integer type.
 fn compared_in(dtype: DType) -> Option<DType> {
     match dtype {
         DType::Int32 | DType::Int64 => Some(dtype),
@@ -14,21 +14,21 @@ fn compared_in(dtype: DType) -> Option<DType> {
     }
 }
 
-/// The greater or the lesser of two integers: `a < b ? b : a`, `b < a ? b : a`.
+/// Selects the greater or the lesser of two integers: `a < b ? b : a`, `b < a ? b : a`.
 fn select(draft: &mut NodeDraft<'_>, a: ValueId, b: ValueId, greater: bool) -> ValueId {
     let (low, high) = if greater { (a, b) } else { (b, a) };
     let less = draft.op("Less", &[low, high], "less");
     draft.op("Where", &[less, b, a], "selected")
 }
 
-/// Operand `slot` in the type that it is compared in.
+/// Casts operand `slot` to the type of the comparison.
 fn compared(draft: &mut NodeDraft<'_>, slot: usize, dtype: DType, within: DType) -> Result<ValueId, String> {
     let value = draft.operand(slot)?;
     let cast = NewNode::new("Cast", [Some(value)]).with("to", within);
     Ok(if dtype == within { value } else { draft.before(cast, "wide") })
 }
 
-/// The type of operand 0 and that which it is compared in; `None` if it is no integer.
+/// Returns the type of operand 0 and the type of the comparison; `None` if operand 0 has no integers.
 fn integers(draft: &NodeDraft<'_>) -> Result<Option<(DType, DType)>, String> {
     let dtype = draft.known_dtype(0)?;
     if !dtype.is_integer() {
@@ -39,7 +39,7 @@ fn integers(draft: &NodeDraft<'_>) -> Result<Option<(DType, DType)>, String> {
     Ok(Some((dtype, within)))
 }
 
-/// The result of the node is `value`, in the type of operand 0.
+/// Makes `value`, cast to the type of operand 0, the result of the node.
 fn finish(draft: &mut NodeDraft<'_>, value: ValueId, dtype: DType, within: DType) {
     draft.replace(match dtype == within {
         true => NewNode::new("Identity", [Some(value)]),
@@ -47,7 +47,7 @@ fn finish(draft: &mut NodeDraft<'_>, value: ValueId, dtype: DType, within: DType
     });
 }
 
-/// Clip of integers: not less than `min`, then not more than `max`.
+/// Writes Clip of integers: first at least `min`, then at most `max`.
 pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let Some((dtype, within)) = integers(draft)? else { return Ok(()) };
     let mut value = compared(draft, 0, dtype, within)?;
@@ -72,17 +72,17 @@ fn fold(draft: &mut NodeDraft<'_>, greater: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Max of integers.
+/// Writes Max of integers.
 pub(in crate::passes::opset) fn max(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     fold(draft, true)
 }
 
-/// Min of integers.
+/// Writes Min of integers.
 pub(in crate::passes::opset) fn min(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     fold(draft, false)
 }
 
-/// Relu of integers is the greater of them and 0.
+/// Writes Relu of integers as Max with 0.
 pub(in crate::passes::opset) fn relu(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let dtype = draft.known_dtype(0)?;
     if dtype.is_integer() {
@@ -93,7 +93,7 @@ pub(in crate::passes::opset) fn relu(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// A Clip by two operators that broadcast: not less than operand 1, then not more than operand 2.
+/// Writes a Clip as two broadcasting operators: at least operand 1, then at most operand 2.
 pub(super) fn clip_by(draft: &mut NodeDraft<'_>, max: &'static str, min: &'static str) -> Result<(), String> {
     if !draft.target.everything_broadcasts() {
         return Err("its bounds are computed".to_string());
@@ -111,7 +111,7 @@ pub(super) fn clip_by(draft: &mut NodeDraft<'_>, max: &'static str, min: &'stati
     Ok(())
 }
 
-/// A reduction to the greatest or least, of booleans as of 0 and 1.
+/// Writes ReduceMax or ReduceMin of booleans as one of 0 and 1.
 pub(in crate::passes::opset) fn reduce_bools(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.known_dtype(0)? != DType::Bool {
         return Ok(());

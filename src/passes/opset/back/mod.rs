@@ -1,6 +1,6 @@
-//! How nodes are written in an older version, by what differs: a function for each step that is more than fewer types or attributes.
+//! Writes nodes in an older version: one function for each step that changes more than types or attributes.
 //!
-//! New nodes are written in the operator set of the target at once.
+//! New nodes are written directly in the target's operator set.
 
 pub(super) mod attributes;
 pub(super) mod image;

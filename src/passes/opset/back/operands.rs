@@ -1,4 +1,4 @@
-//! Operands that were attributes, and operands that older versions lack.
+//! Turns operands back into attributes, and replaces operands that older versions lack.
 
 use super::integers;
 use crate::dim::Dim;
@@ -8,8 +8,8 @@ use crate::passes::opset::draft::NodeDraft;
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
 
-/// `axes`, operand 1, is an attribute. A reduction without axes reduces all of them, unless `noop_with_empty_axes` is set: then it returns
-/// its operand, which only holds for those that compute `f(x) = x` of one number.
+/// Turns `axes`, operand 1, into an attribute. A reduction without axes reduces all of them, unless `noop_with_empty_axes` is set. Then it returns
+/// its operand, which only holds for reductions with `f(x) = x` for one number.
 pub(in crate::passes::opset) fn axes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let is_noop = draft.int("noop_with_empty_axes", 0)? != 0;
     draft.take("noop_with_empty_axes");
@@ -39,7 +39,7 @@ fn is_identity_of_one(reduction: &str) -> bool {
     matches!(reduction, "ReduceMax" | "ReduceMean" | "ReduceMin" | "ReduceProd" | "ReduceSum")
 }
 
-/// Sizes that `num_outputs` implies are written out, unless the parts are equal: `⌈d / n⌉` each, and what remains for the last one.
+/// Writes the sizes that `num_outputs` implies, unless the parts are equal: `⌈d / n⌉` each, and the remainder for the last one.
 pub(in crate::passes::opset) fn split_count(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let count = draft.int("num_outputs", 0)?;
     let Some(_) = draft.take("num_outputs") else { return Ok(()) };
@@ -82,7 +82,7 @@ pub(in crate::passes::opset) fn split_count(draft: &mut NodeDraft<'_>) -> Result
     Ok(())
 }
 
-/// `split`, operand 1, is an attribute.
+/// Turns `split`, operand 1, into an attribute.
 pub(in crate::passes::opset) fn split(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(1).is_none() {
         return Ok(());
@@ -93,7 +93,7 @@ pub(in crate::passes::opset) fn split(draft: &mut NodeDraft<'_>) -> Result<(), S
     Ok(())
 }
 
-/// Pads of the axes that operand 3 names are pads of all axes.
+/// Extends the pads of the axes in operand 3 to all axes.
 pub(in crate::passes::opset) fn pad_axes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(3).is_none() {
         return Ok(());
@@ -118,7 +118,7 @@ pub(in crate::passes::opset) fn pad_axes(draft: &mut NodeDraft<'_>) -> Result<()
     Ok(())
 }
 
-/// For each of `rank` axes its place among the axes that are named.
+/// Returns the place of each of `rank` axes among the named axes.
 pub(super) fn places(axes: &[i64], rank: usize) -> Result<Vec<Option<usize>>, String> {
     let mut places = vec![None; rank];
     for (at, &axis) in axes.iter().enumerate() {
@@ -131,7 +131,7 @@ pub(super) fn places(axes: &[i64], rank: usize) -> Result<Vec<Option<usize>>, St
     Ok(places)
 }
 
-/// The elements of operand `slot`, followed by those of `more`, in another order.
+/// Returns the elements of operand `slot`, followed by those of `more`, in another order.
 pub(super) fn in_order(
     draft: &mut NodeDraft<'_>,
     slot: usize,
@@ -145,7 +145,7 @@ pub(super) fn in_order(
     Ok(draft.before(Build::gather(all, order, 0i64), "ordered"))
 }
 
-/// `pads` and `value`, operands 1 and 2, are attributes.
+/// Turns `pads` and `value`, operands 1 and 2, into attributes.
 pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let pads = draft.const_ints(1, "the pads")?;
     if draft.input(2).is_some() {
@@ -157,7 +157,7 @@ pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), Str
     Ok(())
 }
 
-/// `shape`, operand 1, is an attribute.
+/// Turns `shape`, operand 1, into an attribute.
 pub(in crate::passes::opset) fn reshape(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let shape = draft.const_ints(1, "the shape")?;
     draft.truncate(1);
@@ -165,7 +165,7 @@ pub(in crate::passes::opset) fn reshape(draft: &mut NodeDraft<'_>) -> Result<(),
     Ok(())
 }
 
-/// The one number in operand `slot`, if float32 has it.
+/// Returns the only number in operand `slot`, if float32 represents it.
 fn single_float(draft: &NodeDraft<'_>, slot: usize, what: &str) -> Result<f32, String> {
     let numbers = draft.const_numbers(slot);
     let number = numbers.as_deref().and_then(|numbers| match numbers {
@@ -182,8 +182,8 @@ fn single_float(draft: &NodeDraft<'_>, slot: usize, what: &str) -> Result<f32, S
     Err(format!("operand {slot}, {what}, is {number}, which the FLOAT attribute of the older version does not hold"))
 }
 
-/// `min` and `max`, operands 1 and 2, are attributes, whose defaults are the range of float32. Computed bounds and other types, for which
-/// runtimes have no such Clip, are written as Max and Min, which propagate NaN as Clip does.
+/// Turns `min` and `max`, operands 1 and 2, into attributes, whose defaults are the range of float32. Computed bounds and other types, which runtimes
+/// do not support in that Clip, become Max and Min, which propagate NaN as Clip does.
 pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let bounds = [(1, "min"), (2, "max")];
     let is_float = draft.dtype(0) == Some(DType::Float);
@@ -201,7 +201,7 @@ pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `starts`, `ends` and `axes`, operands 1 to 3, are attributes, and there are no steps.
+/// Turns `starts`, `ends` and `axes`, operands 1 to 3, into attributes. Steps other than 1 are not supported.
 pub(in crate::passes::opset) fn slice(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (starts, ends) = (draft.const_ints(1, "the starts")?, draft.const_ints(2, "the ends")?);
     if draft.input(4).is_some() && draft.const_ints(4, "the steps")?.iter().any(|step| *step != 1) {
@@ -218,7 +218,7 @@ pub(in crate::passes::opset) fn slice(draft: &mut NodeDraft<'_>) -> Result<(), S
     Ok(())
 }
 
-/// Axes that are an operand do not count from the end.
+/// Counts the axes operand from the front, since negative axes are not supported.
 pub(in crate::passes::opset) fn slice_axes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(3).is_none() {
         return Ok(());
@@ -226,7 +226,7 @@ pub(in crate::passes::opset) fn slice_axes(draft: &mut NodeDraft<'_>) -> Result<
     let axes = draft.const_ints(3, "the axes")?;
     if axes.iter().any(|axis| *axis < 0) {
         let axes = from_start(&axes, draft.rank(0)?)?;
-        // Bounds and axes are of one type.
+        // Bounds and axes have the same type.
         let tensor = match draft.dtype(3) {
             Some(DType::Int32) => Tensor::vector(axes.iter().map(|&axis| axis as i32).collect::<Vec<i32>>()),
             _ => Tensor::vector(axes),
@@ -243,7 +243,7 @@ fn from_start(axes: &[i64], rank: usize) -> Result<Vec<i64>, String> {
     axes.ok_or_else(|| format!("it names an axis that is none of {rank}; correct the model"))
 }
 
-/// `k`, operand 1, is an attribute.
+/// Turns `k`, operand 1, into an attribute.
 pub(in crate::passes::opset) fn top_k(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let k = match draft.const_ints(1, "k")?.as_slice() {
         [k] => *k,
@@ -254,7 +254,7 @@ pub(in crate::passes::opset) fn top_k(draft: &mut NodeDraft<'_>) -> Result<(), S
     Ok(())
 }
 
-/// `axis`, operand 2 with the default -2, is an attribute with the default 1.
+/// Turns `axis`, operand 2 with default -2, into an attribute with default 1.
 pub(in crate::passes::opset) fn dft(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let axis = match draft.input(2) {
         None => -2,
@@ -269,7 +269,7 @@ pub(in crate::passes::opset) fn dft(draft: &mut NodeDraft<'_>) -> Result<(), Str
     Ok(())
 }
 
-/// Outside of training nothing is dropped, whatever the ratio, which is an attribute.
+/// Turns the ratio into an attribute. Outside of training, nothing is dropped.
 pub(in crate::passes::opset) fn dropout(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let trains = match draft.input(2) {
         None => false,
@@ -292,7 +292,7 @@ pub(in crate::passes::opset) fn dropout(draft: &mut NodeDraft<'_>) -> Result<(),
     Ok(())
 }
 
-/// A Gemm without `C` adds a zero.
+/// Adds a zero as `C` of a Gemm without one.
 pub(in crate::passes::opset) fn gemm(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(2).is_none() {
         let dtype = draft.known_dtype(0)?;
@@ -303,7 +303,7 @@ pub(in crate::passes::opset) fn gemm(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Indices do not count from the end.
+/// Checks that no index counts from the end.
 pub(in crate::passes::opset) fn indices(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let indices = draft.fact(1);
     let counts_back = indices.is_none_or(|fact| match (fact.constant_tensor(), fact.ints()) {

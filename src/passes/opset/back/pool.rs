@@ -1,12 +1,12 @@
-//! The last window of a pool that rounds its count up.
+//! The last window of a pool with `ceil_mode`.
 
 use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 
-/// Kernels omit a window that would begin in the padding at the end. The texts of older versions count it.
+/// Checks or changes `ceil_mode`: kernels omit a window that begins in the padding at the end, but the texts of older versions count it.
 ///
-/// None begins there if `stride + pad ≤ window`. Where the last one of a known size does, rounding down leaves out that one only:
-/// `⌊(p - k) / s⌋ + 1` windows fit into `p` elements. If windows of another axis exceed the padding, the end padding of that axis grows until
-/// they fit. Results do not depend on it unless padding is counted.
+/// No window begins there if `stride + pad ≤ window`. If only the last window of a known size does, rounding down omits just that one:
+/// `⌊(p - k) / s⌋ + 1` windows fit into `p` elements. If windows of another axis exceed the padding, its end padding grows until they fit. Results do
+/// not depend on the padding unless it is counted.
 pub(in crate::passes::opset) fn windows(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("ceil_mode", 0)? == 0 || draft.text("auto_pad", "NOTSET")? != "NOTSET" {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Shape of a run of axes, and Reshape that keeps sizes of 0.
+//! Writes Shape of a range of axes, and Reshape that keeps sizes of 0.
 
 use crate::dim::Dim;
 use crate::ir::{Fact, NewNode, ValueId};
@@ -6,7 +6,7 @@ use crate::passes::opset::draft::NodeDraft;
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
 
-/// `shape(x)[start:end]`; Slice clamps the bounds as Shape does.
+/// Writes `shape(x)[start:end]`; Slice clamps the bounds as Shape does.
 pub(in crate::passes::opset) fn shape_run(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let start = draft.int("start", 0)?;
     let end = draft.attribute("end").map(|_| draft.int("end", 0)).transpose()?;
@@ -20,11 +20,11 @@ pub(in crate::passes::opset) fn shape_run(draft: &mut NodeDraft<'_>) -> Result<(
     Ok(())
 }
 
-/// A size of 0 keeps meaning 0, although older versions read it as "the size of the operand at this place".
+/// Keeps the meaning of a size of 0 (`allowzero`), although older versions copy the dim of *data* at this place for it.
 ///
-/// Both agree if no size can be 0, or if the dim of *data* at the same place is a multiple of the size, and so 0 whenever the size is. Otherwise
-/// *data* is reshaped so that every dim is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to `[m, …, m, n]`.
-/// A size of -1 that is known is written out, for older versions infer none next to a size of 0.
+/// Both agree if no size can be 0, or if the dim of *data* at the same place is a multiple of the size: then it is 0 whenever the size is. Otherwise
+/// *data* is first reshaped so that every dim is 0 if it has no elements: with `m = min(n, 1)` for `n` elements, `[1, n]` is expanded to
+/// `[m, …, m, n]`. A known size of -1 is written as a number, because older versions infer none next to a size of 0.
 pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("allowzero", 0)? == 0 {
         return Ok(());
@@ -32,7 +32,7 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
     draft.take("allowzero");
     let (scope, from) = (draft.facts.scope(), draft.shape(0));
     let is_positive = |size: &Dim| scope.ge(size, &Dim::constant(1)).is_yes();
-    // A tensor of rank 0 has an element as well, and so no size of its results is 0.
+    // A tensor of rank 0 has one element, so no size of its results is 0.
     if from.is_some_and(|from| from.iter().all(is_positive)) {
         return Ok(());
     }
@@ -47,7 +47,7 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
         if others.clone().all(|(_, size)| is_positive(size)) {
             return Ok(());
         }
-        // Next to a size of 0 the standard has no meaning for a -1, although runtimes infer it from the others.
+        // Next to a size of 0, the standard defines no meaning for -1, although runtimes infer it from the others.
         let is_open = open.is_some_and(|place| !infer_size(draft, place));
         if is_open || others.clone().all(is_safe) {
             return Ok(());
@@ -66,8 +66,8 @@ pub(in crate::passes::opset) fn keeps_zero(draft: &mut NodeDraft<'_>) -> Result<
     Ok(())
 }
 
-/// Replaces the -1 at a place of *shape* by the size that Reshape infers, if that is a number or the dim of *data* at the same place. Returns
-/// `false` if it is neither.
+/// Replaces the -1 at a place of *shape* by the size that Reshape infers: a number, or the dim of *data* at the same place. Returns `false` if it is
+/// neither.
 fn infer_size(draft: &mut NodeDraft<'_>, place: usize) -> bool {
     let result = draft.node.outputs.first().copied().flatten().and_then(|value| draft.facts.get(value));
     let size = result.and_then(Fact::shape).and_then(|dims| dims.get(place));
@@ -95,13 +95,13 @@ fn infer_size(draft: &mut NodeDraft<'_>, place: usize) -> bool {
     true
 }
 
-/// The elements of `data` in a tensor of `rank` axes, at least 2, each of which has size 0 if there are no elements.
+/// Returns the elements of `data` in a tensor of at least `rank` and 2 axes, each of size 0 if there are no elements.
 pub(in crate::passes::opset) fn zero_everywhere(draft: &mut NodeDraft<'_>, data: ValueId, rank: usize) -> ValueId {
     let row = draft.before(Build::flatten(data, 0), "row");
     let shape = draft.before(Build::shape(row), "shape");
     let at = draft.constant("at", Tensor::vector(vec![1i64]));
     let elements = draft.before(Build::gather(shape, at, 0i64), "elements");
-    // `min(n, 1)` is whether there are any.
+    // `min(n, 1)` is 1 if there are elements.
     let some = draft.before(NewNode::new("Cast", [Some(elements)]).with("to", DType::Bool), "is_filled");
     let some = draft.before(NewNode::new("Cast", [Some(some)]).with("to", DType::Int64), "some");
     let others = rank.max(2).saturating_sub(1);
@@ -110,7 +110,7 @@ pub(in crate::passes::opset) fn zero_everywhere(draft: &mut NodeDraft<'_>, data:
     draft.op("Expand", &[row, sizes], "expanded")
 }
 
-/// Trilu: selects *data* where `j - i ≥ k` (upper) or `j - i ≤ k` (lower), and 0 elsewhere.
+/// Writes Trilu: selects *data* where `j - i ≥ k` (upper) or `j - i ≤ k` (lower), and 0 elsewhere.
 pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (data, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let upper = draft.int("upper", 1)? != 0;
@@ -139,7 +139,7 @@ pub(in crate::passes::opset) fn triangle(draft: &mut NodeDraft<'_>) -> Result<()
     Ok(())
 }
 
-/// The integers `0, 1, …` below a scalar.
+/// Returns the integers `0, 1, …` below a scalar.
 pub(in crate::passes::opset) fn positions(draft: &mut NodeDraft<'_>, size: ValueId) -> ValueId {
     let (zero, one) = (Tensor::scalar(0i64), Tensor::scalar(1i64));
     let (zero, one) = (draft.constant("first", zero), draft.constant("step", one));

@@ -1,10 +1,10 @@
-//! Softmax, LogSoftmax and Hardmax along one axis, by versions that work on all axes from one on.
+//! Writes Softmax, LogSoftmax and Hardmax along one axis in versions that work on all axes from one on.
 
 use crate::ops::axis_in;
 use crate::passes::opset::draft::NodeDraft;
 use crate::rewrite::Build;
 
-/// On the last axis both are the same. Another axis becomes the last one between two Transposes, unless all axes after it have size 1.
+/// Moves the axis to the end by two Transposes, unless all axes after it have size 1. On the last axis, both versions agree.
 pub(in crate::passes::opset) fn to_last_axis(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let axis = draft.int("axis", -1)?;
     if axis == -1 {

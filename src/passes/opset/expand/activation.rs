@@ -1,10 +1,10 @@
-//! Functions of one element.
+//! Expands activation functions of one element.
 
 use crate::ir::{Attribute, NewNode, ValueId};
 use crate::passes::opset::draft::NodeDraft;
 use crate::tensor::DType;
 
-/// `x·½·(1 + erf(x / √2))` in the spelling that runtimes recognize, or with a tanh.
+/// Writes `x·½·(1 + erf(x / √2))` in the spelling that runtimes recognize, or the tanh approximation.
 pub(in crate::passes::opset) fn gelu(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (x, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let approximation = draft.text("approximate", "none")?;
@@ -33,7 +33,7 @@ pub(in crate::passes::opset) fn gelu(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `x·max(0, min(1, x/6 + ½))`.
+/// Expands HardSwish: `x·max(0, min(1, x/6 + ½))`.
 pub(in crate::passes::opset) fn hard_swish(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (x, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let gate = if dtype == DType::Float {
@@ -41,7 +41,7 @@ pub(in crate::passes::opset) fn hard_swish(draft: &mut NodeDraft<'_>) -> Result<
         let gate = gate.with("alpha", Attribute::Float(1.0 / 6.0)).with("beta", Attribute::Float(0.5));
         draft.before(gate, "gate")
     } else {
-        // Runtimes have HardSigmoid of float32 only.
+        // Runtimes only support HardSigmoid of float32.
         let alpha = draft.number_of(dtype, "alpha", 1.0 / 6.0)?;
         let (zero, half) = (draft.number_of(dtype, "zero", 0.0)?, draft.number_of(dtype, "half", 0.5)?);
         let one = draft.number_of(dtype, "one", 1.0)?;
@@ -54,7 +54,7 @@ pub(in crate::passes::opset) fn hard_swish(draft: &mut NodeDraft<'_>) -> Result<
     Ok(())
 }
 
-/// `x·tanh(softplus(x))`.
+/// Expands Mish: `x·tanh(softplus(x))`.
 pub(in crate::passes::opset) fn mish(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let x = draft.operand(0)?;
     let soft = draft.op("Softplus", &[x], "soft");
@@ -63,7 +63,7 @@ pub(in crate::passes::opset) fn mish(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `x·sigmoid(α·x)`.
+/// Expands Swish: `x·sigmoid(α·x)`.
 pub(in crate::passes::opset) fn swish(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let x = draft.operand(0)?;
     let alpha = draft.float("alpha")?.unwrap_or(1.0);
@@ -73,7 +73,7 @@ pub(in crate::passes::opset) fn swish(draft: &mut NodeDraft<'_>) -> Result<(), S
     Ok(())
 }
 
-/// `swish(a)·b`.
+/// Expands SwiGLU: `swish(a)·b`.
 pub(in crate::passes::opset) fn swish_product(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let mut gate = NewNode::new("Swish", [draft.input(0)]);
     gate.attributes = draft.node.attributes.clone();
@@ -88,7 +88,7 @@ fn scaled_by(draft: &mut NodeDraft<'_>, x: ValueId, number: f64, op: &'static st
     Ok(draft.op(op, &[x, number], "scaled"))
 }
 
-/// `α·elu(x / α)`.
+/// Expands Celu: `α·elu(x / α)`.
 pub(in crate::passes::opset) fn celu(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let x = draft.operand(0)?;
     let alpha = draft.float("alpha")?.unwrap_or(1.0);
@@ -104,7 +104,7 @@ pub(in crate::passes::opset) fn celu(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `x > α ? x : 0`.
+/// Expands ThresholdedRelu: `x > α ? x : 0`.
 pub(in crate::passes::opset) fn thresholded(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (x, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let alpha = f64::from(draft.float("alpha")?.unwrap_or(1.0));

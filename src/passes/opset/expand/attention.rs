@@ -1,4 +1,4 @@
-//! Attention and RotaryEmbedding.
+//! Expands Attention and RotaryEmbedding.
 
 use crate::dim::Dim;
 use crate::ir::{NewNode, ValueId};
@@ -7,7 +7,7 @@ use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
 
-/// A positive size that a node cannot do without.
+/// Returns a known positive size that the expansion requires.
 fn size_of(draft: &NodeDraft<'_>, slot: usize, axis: usize) -> Result<i64, String> {
     let size = draft.known_shape(slot)?.get(axis).and_then(Dim::as_const).filter(|size| *size > 0);
     size.ok_or_else(|| format!("the size of axis {axis} of operand {slot} is unknown; {STATE_SHAPES}"))
@@ -18,7 +18,7 @@ fn reshape(draft: &mut NodeDraft<'_>, data: ValueId, codes: Vec<i64>, suffix: &'
     draft.before(node, suffix)
 }
 
-/// A part of the last axis.
+/// Slices the last axis.
 fn part(
     draft: &mut NodeDraft<'_>,
     data: ValueId,
@@ -29,7 +29,7 @@ fn part(
     Ok(draft.before(node.ok_or("there is no Slice")?, suffix))
 }
 
-/// Operand `slot` with heads on axis 1, their number and their size.
+/// Returns operand `slot` with heads on axis 1, their number and their size.
 fn heads(draft: &mut NodeDraft<'_>, slot: usize, attribute: &'static str) -> Result<(ValueId, i64, i64), String> {
     let data = draft.operand(slot)?;
     match draft.rank(slot)? {
@@ -46,7 +46,7 @@ fn heads(draft: &mut NodeDraft<'_>, slot: usize, attribute: &'static str) -> Res
     }
 }
 
-/// Past and present tensors in one, which is result `slot`.
+/// Concatenates past and present tensors as result `slot`.
 fn present(draft: &mut NodeDraft<'_>, past: usize, own: ValueId, slot: usize) -> ValueId {
     match draft.input(past) {
         Some(past) => draft.give(slot, Build::concat([past, own], 2i64), "present"),
@@ -55,14 +55,14 @@ fn present(draft: &mut NodeDraft<'_>, past: usize, own: ValueId, slot: usize) ->
     }
 }
 
-/// The size of an axis, as a scalar.
+/// Returns the size of an axis as a scalar.
 fn length(draft: &mut NodeDraft<'_>, data: ValueId, axis: i64) -> ValueId {
     let shape = draft.before(Build::shape(data), "shape");
     let at = draft.constant("at", Tensor::scalar(axis));
     draft.before(Build::gather(shape, at, 0i64), "length")
 }
 
-/// Each head as often as it is shared.
+/// Repeats each head for the query heads that share it.
 fn shared(draft: &mut NodeDraft<'_>, data: ValueId, count: i64, times: i64) -> ValueId {
     if times == 1 {
         return data;
@@ -72,14 +72,14 @@ fn shared(draft: &mut NodeDraft<'_>, data: ValueId, count: i64, times: i64) -> V
     draft.before(node, "shared")
 }
 
-/// 0 where a condition holds and -∞ elsewhere.
+/// Returns 0 where a condition holds and -∞ elsewhere.
 fn bias(draft: &mut NodeDraft<'_>, shown: ValueId, dtype: DType) -> Result<ValueId, String> {
     let zero = draft.number_of(dtype, "zero", 0.0)?;
     let hidden = draft.number_of(dtype, "hidden", f64::NEG_INFINITY)?;
     Ok(draft.op("Where", &[shown, zero, hidden], "bias"))
 }
 
-/// The mask as numbers that are added, and its rank. One that is shorter than the keys hides the others.
+/// Returns the mask as numbers to add, and its rank. A mask shorter than the keys hides the other keys.
 fn given_mask(
     draft: &mut NodeDraft<'_>,
     keys: ValueId,
@@ -114,11 +114,11 @@ fn given_mask(
     Ok(Some((draft.op("Pad", &[mask, pads, hidden], "mask"), dims.len())))
 }
 
-/// What hides keys by their place: those after the position of a query (`is_causal`), or too far from it (`left_window_size` and
-/// `right_window_size`), and those that only pad the cache (`nonpad_kv_seqlen`).
+/// Hides keys by position: those after the position of a query (`is_causal`), those too far from it (`left_window_size` and `right_window_size`), and
+/// padding of the cache (`nonpad_kv_seqlen`).
 ///
-/// The position of query `i` is `i` plus the number of past keys, or plus `nonpad_kv_seqlen` minus the number of queries. Returns the tensor to
-/// add to the scores, and its rank.
+/// The position of query `i` is `i` plus the number of past keys, or plus `nonpad_kv_seqlen` minus the number of queries. Returns the tensor to add
+/// to the scores, and its rank.
 fn hidden_places(
     draft: &mut NodeDraft<'_>,
     query: ValueId,
@@ -170,18 +170,18 @@ fn hidden_places(
     all.map(|shown| Ok((bias(draft, shown, dtype)?, rank))).transpose()
 }
 
-/// Attention whose keys may pad a cache, which the older version does not know.
+/// Expands Attention with a padded cache, which the older version lacks.
 pub(in crate::passes::opset) fn padded(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(6).is_some() { attention(draft) } else { Ok(()) }
 }
 
-/// Attention within a window, which the older version does not know.
+/// Expands Attention within a window, which the older version lacks.
 pub(in crate::passes::opset) fn windowed(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let has_window = draft.int("left_window_size", -1)? >= 0 || draft.int("right_window_size", -1)? >= 0;
     if has_window { attention(draft) } else { Ok(()) }
 }
 
-/// Attention, step by step as the standard defines it; a query that sees no key gives zeros.
+/// Expands Attention, step by step as the standard defines it; a query that sees no key gives zeros.
 pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let dtype = draft.known_dtype(0)?;
     let is_packed = draft.rank(0)? == 3;
@@ -223,7 +223,7 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
     let softcap = f64::from(draft.float("softcap")?.unwrap_or(0.0));
     let is_read = draft.is_read(3);
     let reach = if hides.is_some() { 2 } else { i64::from(softcap != 0.0) };
-    // Result 3 is what the scores are after the step that the mode names, or after the last one before it.
+    // Result 3 has the scores after the step that the mode names, or after the last one before it.
     let step = |draft: &mut NodeDraft<'_>, node: NewNode, at: i64, next: i64| {
         let is_asked = is_read && mode < 3 && at <= mode && (next > mode || at == reach);
         if is_asked { draft.give(3, node, "scores") } else { draft.before(node, "scores") }
@@ -256,7 +256,7 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
     let mut shares = cast(draft, shares, dtype);
     if let Some((hides, rank)) = hides {
         let last = i64::try_from(rank).map_or(-1, |rank| rank.saturating_sub(1));
-        // How many keys a query sees; a sum of nothing is 0.
+        // The number of keys that a query sees; an empty sum is 0.
         let hidden = draft.number_of(dtype, "hidden", f64::NEG_INFINITY)?;
         let seen = draft.op("Greater", &[hides, hidden], "seen");
         let seen = draft.before(NewNode::new("Cast", [Some(seen)]).with("to", DType::Float), "seen");
@@ -282,7 +282,7 @@ pub(in crate::passes::opset) fn attention(draft: &mut NodeDraft<'_>) -> Result<(
     Ok(())
 }
 
-/// RotaryEmbedding: turns pairs of the first elements of each head.
+/// Expands RotaryEmbedding: rotates pairs of the first elements of each head.
 pub(in crate::passes::opset) fn rotary(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (x, is_packed) = (draft.operand(0)?, draft.rank(0)? == 3);
     let (apart, size) = if is_packed {
@@ -302,7 +302,7 @@ pub(in crate::passes::opset) fn rotary(draft: &mut NodeDraft<'_>) -> Result<(), 
         return Err(format!("{turned} of {size} elements are no pairs; correct the model"));
     }
     let half = turned / 2;
-    // One angle for all heads.
+    // All heads share one angle.
     let heads_axis = if is_packed { 2 } else { 1 };
     let mut angle = |slot: usize, suffix: &'static str| {
         let mut cache = draft.operand(slot)?;

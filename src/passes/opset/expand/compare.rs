@@ -1,4 +1,4 @@
-//! Comparisons, and random numbers that are compared.
+//! Expands comparisons, and Bernoulli as a comparison of random numbers.
 
 use crate::ir::{Attribute, NewNode};
 use crate::passes::opset::draft::NodeDraft;
@@ -12,17 +12,17 @@ fn or_equal(draft: &mut NodeDraft<'_>, strict: &'static str) -> Result<(), Strin
     Ok(())
 }
 
-/// `a > b` or `a = b`.
+/// Expands GreaterOrEqual: `a > b` or `a = b`.
 pub(in crate::passes::opset) fn greater_or_equal(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     or_equal(draft, "Greater")
 }
 
-/// `a < b` or `a = b`.
+/// Expands LessOrEqual: `a < b` or `a = b`.
 pub(in crate::passes::opset) fn less_or_equal(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     or_equal(draft, "Less")
 }
 
-/// 1 where a uniform random number is less than the probability.
+/// Returns 1 where a uniform random number is less than the probability.
 pub(in crate::passes::opset) fn bernoulli(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (x, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let to = match draft.int("dtype", 0)? {

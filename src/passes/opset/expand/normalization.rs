@@ -1,4 +1,4 @@
-//! Normalizations by mean and variance, in the spelling that runtimes recognize.
+//! Expands normalizations by mean and variance into the nodes that runtimes recognize.
 
 use crate::dim::Dim;
 use crate::ir::{NewNode, ValueId};
@@ -7,7 +7,7 @@ use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
 
-/// Operand 0 in the type of `stash_type`, and that type. A double is not rounded to a narrower type.
+/// Returns operand 0 in the type of `stash_type`, and that type. A double is not rounded to a narrower type.
 fn stashed(draft: &mut NodeDraft<'_>, default: Option<DType>) -> Result<(ValueId, DType), String> {
     let (x, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let default = default.unwrap_or(dtype);
@@ -31,7 +31,7 @@ fn reduce(
     draft.before(node, suffix)
 }
 
-/// `x - mean(x)`, `√(mean((x - mean(x))²) + ε)`, and the mean.
+/// Returns `x - mean(x)` and `√(mean((x - mean(x))²) + ε)`; the mean becomes result `mean_result`.
 fn centered(
     draft: &mut NodeDraft<'_>,
     x: ValueId,
@@ -54,7 +54,7 @@ fn centered(
     Ok((centered, draft.op("Sqrt", &[raised], "deviation")))
 }
 
-/// The result: `value` in the element type of operand 0, times `scale`, plus `bias`.
+/// Writes the result: `value` in the element type of operand 0, times `scale`, plus `bias`.
 fn scaled(
     draft: &mut NodeDraft<'_>,
     value: NewNode,
@@ -79,8 +79,7 @@ fn scaled(
     Ok(())
 }
 
-/// The axes from `axis` on, counted from the start: runtimes disagree on negative axes of an empty tensor. The last one can do
-/// without a rank.
+/// Returns the axes from `axis` on, counted from the start: runtimes disagree on negative axes of an empty tensor. The last axis needs no known rank.
 fn axes_from(draft: &NodeDraft<'_>) -> Result<Vec<i64>, String> {
     let axis = draft.int("axis", -1)?;
     if axis == -1 && draft.shape(0).is_none() {
@@ -91,7 +90,7 @@ fn axes_from(draft: &NodeDraft<'_>) -> Result<Vec<i64>, String> {
     Ok((first..rank).filter_map(|axis| i64::try_from(axis).ok()).collect())
 }
 
-/// LayerNormalization, its mean and the reciprocal of its deviation.
+/// Expands LayerNormalization, its mean and the reciprocal of its deviation.
 pub(in crate::passes::opset) fn layer(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (scale, bias) = (draft.operand(1)?, draft.input(2));
     let axes = axes_from(draft)?;
@@ -104,7 +103,7 @@ pub(in crate::passes::opset) fn layer(draft: &mut NodeDraft<'_>) -> Result<(), S
     scaled(draft, NewNode::new("Div", [Some(centered), Some(deviation)]), stash, scale, bias)
 }
 
-/// RMSNormalization.
+/// Expands RMSNormalization.
 pub(in crate::passes::opset) fn root_mean_square(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let scale = draft.operand(1)?;
     let axes = axes_from(draft)?;
@@ -119,7 +118,7 @@ pub(in crate::passes::opset) fn root_mean_square(draft: &mut NodeDraft<'_>) -> R
     scaled(draft, NewNode::new("Div", [Some(x), Some(root)]), stash, scale, None)
 }
 
-/// MeanVarianceNormalization.
+/// Expands MeanVarianceNormalization.
 pub(in crate::passes::opset) fn mean_variance(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let (x, dtype) = (draft.operand(0)?, draft.known_dtype(0)?);
     let axes = draft.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
@@ -136,8 +135,8 @@ pub(in crate::passes::opset) fn mean_variance(draft: &mut NodeDraft<'_>) -> Resu
     Ok(())
 }
 
-/// GroupNormalization: the channels are split into groups, `[n, c, …]` into `[n, g, c / g, …]`, and joined again. Scale and bias are those of
-/// each channel, or of each group before version 21.
+/// Expands GroupNormalization: splits the channels into groups, `[n, c, …]` into `[n, g, c / g, …]`, and joins them again. Scale and bias have one
+/// number per channel, or per group before version 21.
 pub(in crate::passes::opset) fn group(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let dims = draft.known_shape(0)?;
     let groups = draft.int("num_groups", 0)?;
@@ -147,7 +146,7 @@ pub(in crate::passes::opset) fn group(draft: &mut NodeDraft<'_>) -> Result<(), S
     let each = each.filter(|each| *each > 0 && groups > 0);
     let each = each.ok_or_else(|| format!("{channels} channels are not {groups} equal groups; correct the model"))?;
     let (scale, bias) = (draft.operand(1)?, draft.operand(2)?);
-    // Only version 21 has a type to compute in; version 18 computes in that of the data.
+    // Only version 21 has `stash_type`; version 18 computes in the type of the data.
     let counts = draft.shape(1).and_then(|dims| dims.first()?.as_const());
     let per_group = match counts {
         Some(count) if count == channels && count == groups => true,

@@ -1,4 +1,4 @@
-//! Attributes that go, come, or are called otherwise.
+//! Removes, adds and renames attributes for newer versions.
 
 use crate::dim::Dim;
 use crate::ir::{Attribute, NamedAttribute, NewNode};
@@ -7,10 +7,10 @@ use crate::passes::opset::draft::{NodeDraft, unreadable};
 use crate::rewrite::Build;
 use crate::tensor::{DType, Tensor};
 
-/// `to` names a type by its name, in whatever case.
+/// Replaces the name of a type in `to`, in any case, by its number.
 pub(in crate::passes::opset) fn type_by_number(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let name = match draft.attribute("to") {
-        // Some writers were early.
+        // Some exporters wrote numbers early.
         Some(Attribute::Int(_)) => return Ok(()),
         Some(Attribute::String(name)) => String::from_utf8_lossy(name).to_lowercase(),
         Some(other) => return Err(unreadable("to", other)),
@@ -22,7 +22,7 @@ pub(in crate::passes::opset) fn type_by_number(draft: &mut NodeDraft<'_>) -> Res
     Ok(())
 }
 
-/// A Concat names its axis: 1 where it did not.
+/// Sets the `axis` of a Concat to its old default, 1.
 pub(in crate::passes::opset) fn concat_axis(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.attribute("axis").is_none() {
         draft.set("axis", 1);
@@ -30,13 +30,13 @@ pub(in crate::passes::opset) fn concat_axis(draft: &mut NodeDraft<'_>) -> Result
     Ok(())
 }
 
-/// A result is there if it is listed.
+/// Removes `output_sequence`: a listed result exists.
 pub(in crate::passes::opset) fn drop_output_sequence(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.take("output_sequence");
     Ok(())
 }
 
-/// `p` is an INT.
+/// Turns `p` into an INT.
 pub(in crate::passes::opset) fn whole_p(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let Some(p) = draft.float("p")? else { return Ok(()) };
     if p.fract() != 0.0 || !(1.0..1e9).contains(&p) {
@@ -46,17 +46,17 @@ pub(in crate::passes::opset) fn whole_p(draft: &mut NodeDraft<'_>) -> Result<(),
     Ok(())
 }
 
-/// Elements are floats.
+/// Checks that elements are floats.
 pub(in crate::passes::opset) fn no_integers(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     match draft.dtype(0) {
         Some(dtype) if !dtype.is_integer() => Ok(()),
         Some(dtype) => Err(format!("newer versions do not accept {}; cast the operand to a float", dtype.name())),
-        // Inside functions types may be open; runtimes have no kernel for integers.
+        // Types may be unknown inside functions; runtimes have no kernel for integers.
         None => Ok(()),
     }
 }
 
-/// `paddings` is called `pads`.
+/// Renames `paddings` to `pads`.
 pub(in crate::passes::opset) fn pads(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     for held in &mut draft.node.attributes {
         if held.name == "paddings" {
@@ -66,13 +66,13 @@ pub(in crate::passes::opset) fn pads(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Scatter is called ScatterElements.
+/// Renames Scatter to ScatterElements.
 pub(in crate::passes::opset) fn scatter_elements(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.node.op_type = "ScatterElements".into();
     Ok(())
 }
 
-/// The defaults of alpha and gamma are written out: they have more digits now.
+/// Writes the older defaults of alpha and gamma: the newer ones have more digits.
 pub(in crate::passes::opset) fn selu(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.take("consumed_inputs");
     for (name, value) in [("alpha", 1.6732), ("gamma", 1.0507)] {
@@ -83,8 +83,8 @@ pub(in crate::passes::opset) fn selu(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// A Split without sizes makes equal parts. With `num_outputs` the last part may be smaller, and a dim that is smaller than the number of parts,
-/// 0 among them, is refused. So that is written where the dim is proved to be as large; otherwise the sizes are computed.
+/// Writes a Split without sizes, which makes equal parts. With `num_outputs`, the last part may be smaller, and a dim smaller than the number of
+/// parts, such as 0, is rejected. So `num_outputs` is only set if the dim is proved large enough; otherwise the sizes are computed.
 pub(in crate::passes::opset) fn split_count(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(1).is_some() {
         return Ok(());
@@ -99,7 +99,7 @@ pub(in crate::passes::opset) fn split_count(draft: &mut NodeDraft<'_>) -> Result
         return Ok(());
     }
     let sizes = match dim.and_then(Dim::as_const) {
-        // What does not divide is refused as it was.
+        // An indivisible dim is rejected as before.
         Some(dim) => draft.constant("sizes", Tensor::vector(vec![dim / count; draft.node.outputs.len()])),
         None => {
             let shape = Build::shape(draft.input(0).ok_or("operand 0 is missing")?).with("start", axis);

@@ -1,10 +1,9 @@
-//! How operands of different shapes align: before operand set 7 as attributes said, from then on at the end.
+//! Aligns operands of different shapes: before operator set 7 by attributes, since then at the end.
 
 use super::operands::widen;
 use crate::passes::opset::draft::NodeDraft;
 
-/// `broadcast` and `axis` of an operator with two operands: the second stands along the axes of the first from `axis` on, or along the
-/// last ones.
+/// Replaces `broadcast` and `axis` of a binary operator: the second operand aligns with the axes of the first from `axis` on, or with the last ones.
 pub(in crate::passes::opset) fn align(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let stretches = draft.int("broadcast", 0)? != 0;
     let axis = draft.attribute("axis").map(|_| draft.int("axis", 0)).transpose()?;
@@ -12,7 +11,7 @@ pub(in crate::passes::opset) fn align(draft: &mut NodeDraft<'_>) -> Result<(), S
     draft.take("axis");
     let Some(axis) = axis.filter(|_| stretches) else { return Ok(()) };
     let (long, short) = (draft.rank(0)?, draft.rank(1)?);
-    // A scalar aligns wherever it stands.
+    // A scalar aligns anywhere.
     if short == 0 {
         return Ok(());
     }
@@ -26,13 +25,13 @@ pub(in crate::passes::opset) fn align(draft: &mut NodeDraft<'_>) -> Result<(), S
     Ok(())
 }
 
-/// `broadcast` of a Gemm: `C` aligns at the end in each version.
+/// Removes `broadcast` of a Gemm: `C` aligns at the end in each version.
 pub(in crate::passes::opset) fn drop_broadcast(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.take("broadcast");
     Ok(())
 }
 
-/// The slope of a PRelu: a number, or one for each channel.
+/// Aligns the slope of a PRelu: a number, or one for each channel.
 pub(in crate::passes::opset) fn align_slope(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let single = draft.fact(1).and_then(crate::ir::Fact::static_len) == Some(1);
     if single || draft.rank(1)? != 1 {

@@ -1,4 +1,4 @@
-//! Resize and its forerunner, and what else reads between the elements of an image.
+//! Converts Resize, its predecessor Upsample, and other operators that interpolate images.
 
 use crate::ir::{Attribute, NamedAttribute, NewNode};
 use crate::passes::opset::draft::NodeDraft;
@@ -9,7 +9,7 @@ fn word(text: &'static str) -> Attribute {
     Attribute::String(Bytes::from_static(text.as_bytes()))
 }
 
-/// `height_scale` and `width_scale` are the last of `scales`.
+/// Writes `height_scale` and `width_scale` as the last of `scales`.
 pub(in crate::passes::opset) fn upsample_scales(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let missing = |name: &str| format!("attribute '{name}' is missing; correct the model");
     let height = draft.float("height_scale")?.ok_or_else(|| missing("height_scale"))?;
@@ -23,12 +23,12 @@ pub(in crate::passes::opset) fn upsample_scales(draft: &mut NodeDraft<'_>) -> Re
     Ok(())
 }
 
-/// `scales` is operand 1.
+/// Turns `scales` into operand 1.
 pub(in crate::passes::opset) fn upsample_operand(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let scales = match draft.take("scales") {
         Some(Attribute::Floats(scales)) => draft.constant("scales", Tensor::vector(scales)),
         Some(held @ Attribute::Reference { .. }) => {
-            // It is required, so each call gives it.
+            // The attribute is required, so each call provides it.
             draft.before(NewNode::new("Constant", []).with("value_floats", held), "scales")
         }
         _ => return Err("attribute 'scales' is missing; correct the model".to_string()),
@@ -37,8 +37,8 @@ pub(in crate::passes::opset) fn upsample_operand(draft: &mut NodeDraft<'_>) -> R
     Ok(())
 }
 
-/// Upsample is Resize. Its scales are at least 1, so the nearest element is the next below, which the next step cannot tell of a Resize
-/// whose scales are computed.
+/// Replaces Upsample by Resize. Its scales are at least 1, so the nearest element is rounded down. The next step cannot infer that for a Resize with
+/// computed scales.
 pub(in crate::passes::opset) fn resize(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.target.resize_to_sizes() && draft.text("mode", "nearest")? == "nearest" {
         draft.set("nearest_mode", word("floor"));
@@ -47,8 +47,8 @@ pub(in crate::passes::opset) fn resize(draft: &mut NodeDraft<'_>) -> Result<(), 
     Ok(())
 }
 
-/// What Resize-10 did without saying so is said: coordinates are asymmetric, and the nearest element is the next below where the data
-/// grows, the next above where it shrinks. Scales are operand 2.
+/// Writes the implicit modes of Resize-10: coordinates are asymmetric, and the nearest element is rounded down if the data grows, up if it shrinks.
+/// Scales become operand 2.
 pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.set("coordinate_transformation_mode", word("asymmetric"));
     if draft.text("mode", "nearest")? == "nearest" && draft.attribute("nearest_mode").is_none() {
@@ -57,7 +57,7 @@ pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Resul
             .ok_or("its scales are computed, and they decide the direction of rounding; make them constants")?;
         let whole = |scale: &f64| (1.0 / scale).fract() == 0.0;
         let grows = scales.iter().any(|&scale| scale > 1.0);
-        // Where every n-th element is taken, coordinates are whole numbers.
+        // With integer subsampling, coordinates are integers.
         let shrinks = scales.iter().any(|scale| *scale < 1.0 && !whole(scale));
         if grows && shrinks {
             return Err(
@@ -71,7 +71,7 @@ pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Resul
     draft.node.inputs.truncate(1);
     draft.node.inputs.push(None);
     draft.node.inputs.push(scales);
-    // Whether an operand may be left out or has to be empty, the next step knows.
+    // The next step decides if an operand may be absent or must be empty.
     if !draft.target.axes_are_operands() {
         let roi = draft.constant("roi", Tensor::vector(Vec::<f32>::new()));
         draft.set_input(1, roi);
@@ -79,7 +79,7 @@ pub(in crate::passes::opset) fn resize_modes(draft: &mut NodeDraft<'_>) -> Resul
     Ok(())
 }
 
-/// Operands that say nothing were empty; now they are left out.
+/// Drops empty or ignored operands, which may be absent now.
 pub(in crate::passes::opset) fn resize_operands(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let coordinates = draft.text("coordinate_transformation_mode", "half_pixel")?;
     if coordinates == "tf_half_pixel_for_nn" {
@@ -97,13 +97,13 @@ pub(in crate::passes::opset) fn resize_operands(draft: &mut NodeDraft<'_>) -> Re
     Ok(())
 }
 
-/// Coordinates were `output_half_pixel`.
+/// Writes the implicit coordinates `output_half_pixel`.
 pub(in crate::passes::opset) fn roi_coordinates(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.set("coordinate_transformation_mode", word("output_half_pixel"));
     Ok(())
 }
 
-/// Modes have shorter names.
+/// Writes the shorter names of modes.
 pub(in crate::passes::opset) fn grid_modes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     match draft.text("mode", "bilinear")?.as_str() {
         "bilinear" if draft.attribute("mode").is_some() => draft.set("mode", word("linear")),

@@ -1,4 +1,4 @@
-//! How nodes are written in a newer version, by what differs: a function for each step that is more than more types or attributes.
+//! Writes nodes in a newer version: one function for each step that changes more than types or attributes.
 
 pub(super) mod attributes;
 pub(super) mod broadcast;

@@ -1,22 +1,22 @@
-//! BatchNormalization, GroupNormalization and Dropout: whether they compute as in training, and how many numbers they have.
+//! Converts the training mode and parameters of BatchNormalization, GroupNormalization and Dropout.
 
 use super::operands::known_sizes;
 use crate::ir::NewNode;
 use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::tensor::{DType, Tensor};
 
-/// The version of BatchNormalization, and that of Dropout, from which on an attribute or operand says that it trains.
+/// The error for a node in training mode, if the target has no attribute or operand for it.
 const TRAINS: &str =
     "it is in training mode (is_test is 0), which this operator set cannot express; set is_test to 1 for inference";
 
-/// `is_test` of a BatchNormalization: without, the mean and variance are those of the batch.
+/// Converts `is_test` of a BatchNormalization: without it, mean and variance are those of the batch.
 pub(in crate::passes::opset) fn normalization_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let is_test = draft.int("is_test", 0)? != 0;
     let says_later = draft.target.training_is_an_attribute();
     if is_test {
         draft.take("is_test");
     } else if says_later {
-        // Until the step that can say it.
+        // Kept until the step that sets `training_mode`.
         draft.set("is_test", 0);
     } else {
         return Err(TRAINS.to_string());
@@ -24,7 +24,7 @@ pub(in crate::passes::opset) fn normalization_test(draft: &mut NodeDraft<'_>) ->
     Ok(())
 }
 
-/// `spatial`: whether there is one number for each channel.
+/// Removes `spatial`, if there is one number for each channel.
 pub(in crate::passes::opset) fn spatial(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.int("spatial", 1)? == 0 && draft.rank(0)? > 2 {
         return Err("it has a mean for each element of a channel (spatial is 0), which no newer version has; write it as Sub, Div, Mul and Add".to_string());
@@ -33,7 +33,7 @@ pub(in crate::passes::opset) fn spatial(draft: &mut NodeDraft<'_>) -> Result<(),
     Ok(())
 }
 
-/// `training_mode`, which the listed results told before, or `is_test`.
+/// Sets `training_mode`, which the listed results or `is_test` implied before.
 pub(in crate::passes::opset) fn normalization_mode(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let trains = draft.take("is_test").is_some() || draft.node.outputs.iter().skip(1).flatten().next().is_some();
     if !trains {
@@ -51,7 +51,7 @@ pub(in crate::passes::opset) fn normalization_mode(draft: &mut NodeDraft<'_>) ->
     Ok(())
 }
 
-/// `is_test` of a Dropout: without, elements are dropped at random.
+/// Converts `is_test` of a Dropout: without it, elements are dropped at random.
 pub(in crate::passes::opset) fn dropout_test(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let is_test = draft.int("is_test", 0)? != 0;
     if is_test {
@@ -64,7 +64,7 @@ pub(in crate::passes::opset) fn dropout_test(draft: &mut NodeDraft<'_>) -> Resul
     Ok(())
 }
 
-/// The mask was of the type of the data.
+/// Casts the mask, which had the type of the data.
 pub(in crate::passes::opset) fn mask(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if !draft.is_read(1) {
         return Ok(());
@@ -74,8 +74,8 @@ pub(in crate::passes::opset) fn mask(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `ratio` is operand 1, which only training looks at. What the mask is where nothing is dropped is told since then: true. Before, ONNX
-/// Runtime gives a mask of zeros.
+/// Turns `ratio`, which only training uses, into operand 1. Since then the mask is true if nothing is dropped. Before, ONNX Runtime returns a mask of
+/// zeros.
 pub(in crate::passes::opset) fn dropout_ratio(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.is_read(1) && draft.attribute("is_test").is_none() {
         return Err("the mask has a consumer, and the older version does not define its contents".to_string());
@@ -94,7 +94,7 @@ pub(in crate::passes::opset) fn dropout_ratio(draft: &mut NodeDraft<'_>) -> Resu
     Ok(())
 }
 
-/// The scale and bias of a group are given to each channel of it.
+/// Repeats the scale and bias of a group for each of its channels.
 pub(in crate::passes::opset) fn channels(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.attribute("num_groups").is_none() {
         return Err("attribute 'num_groups' is missing; correct the model".to_string());
@@ -118,7 +118,7 @@ pub(in crate::passes::opset) fn channels(draft: &mut NodeDraft<'_>) -> Result<()
         let row = draft.before(row, "channels");
         draft.set_input(slot, row);
     }
-    // In version 18 all is computed in the type of the data.
+    // Version 18 computes in the type of the data.
     match draft.dtype(0) {
         Some(DType::Float) => {}
         Some(dtype) => draft.set("stash_type", dtype),

@@ -1,9 +1,9 @@
-//! Attributes that became operands, and operands that became others.
+//! Turns attributes into operands, and converts operands.
 
 use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::tensor::{DType, Tensor};
 
-/// `axes` is operand 1. An empty list is the same as none at all.
+/// Turns `axes` into operand 1. An empty list has the meaning of an absent one.
 pub(in crate::passes::opset) fn axes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.ints("axes").is_ok_and(|axes| axes.is_some_and(|axes| axes.is_empty())) {
         draft.take("axes");
@@ -11,7 +11,7 @@ pub(in crate::passes::opset) fn axes(draft: &mut NodeDraft<'_>) -> Result<(), St
     draft.ints_to_operand("axes", 1).map(drop)
 }
 
-/// `min` and `max` are operands 1 and 2. Left out they were the range of float32, whatever the type.
+/// Turns `min` and `max` into operands 1 and 2. Absent ones were the range of float32, for any type.
 pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let is_float = draft.dtype(0) == Some(DType::Float);
     for (slot, name, default) in [(1, "min", f32::MIN), (2, "max", f32::MAX)] {
@@ -25,7 +25,7 @@ pub(in crate::passes::opset) fn clip(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `axis` is operand 2, where it was 1 if it was left out.
+/// Turns `axis` into operand 2; an absent one was 1.
 pub(in crate::passes::opset) fn dft(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let axis = draft.int("axis", 1)?;
     draft.take("axis");
@@ -34,14 +34,14 @@ pub(in crate::passes::opset) fn dft(draft: &mut NodeDraft<'_>) -> Result<(), Str
     Ok(())
 }
 
-/// `pads` and `value` are operands 1 and 2.
+/// Turns `pads` and `value` into operands 1 and 2.
 pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let value = draft.float("value")?;
     draft.take("value");
     if !draft.ints_to_operand("pads", 1)? {
         return Err("attribute 'pads' is missing; correct the model".to_string());
     }
-    // Left out it is 0, in each version. A minus 0 is no 0.
+    // An absent value is 0 in each version. A −0 is no 0.
     if let Some(value) = value.filter(|value| value.to_bits() != 0) {
         let value = draft.number("value", f64::from(value))?;
         draft.set_input(2, value);
@@ -49,7 +49,7 @@ pub(in crate::passes::opset) fn pad(draft: &mut NodeDraft<'_>) -> Result<(), Str
     Ok(())
 }
 
-/// `shape` is operand 1.
+/// Turns `shape` into operand 1.
 pub(in crate::passes::opset) fn reshape(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     draft.take("consumed_inputs");
     if draft.ints_to_operand("shape", 1)? {
@@ -58,7 +58,7 @@ pub(in crate::passes::opset) fn reshape(draft: &mut NodeDraft<'_>) -> Result<(),
     Err("attribute 'shape' is missing; correct the model".to_string())
 }
 
-/// `starts`, `ends` and `axes` are operands 1 to 3.
+/// Turns `starts`, `ends` and `axes` into operands 1 to 3.
 pub(in crate::passes::opset) fn slice(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     for (slot, name) in [(1, "starts"), (2, "ends")] {
         if !draft.ints_to_operand(name, slot)? {
@@ -71,9 +71,9 @@ pub(in crate::passes::opset) fn slice(draft: &mut NodeDraft<'_>) -> Result<(), S
     draft.ints_to_operand("axes", 3).map(drop)
 }
 
-/// Sizes that are operand 1, in the type of the data, are the attribute `split`.
+/// Turns the sizes in operand 1, in the type of the data, into the attribute `split`.
 pub(in crate::passes::opset) fn split_sizes(draft: &mut NodeDraft<'_>) -> Result<(), String> {
-    // The axis that is not named is the first one in each version.
+    // An absent axis is the first one in each version.
     if draft.input(1).is_none() {
         return Ok(());
     }
@@ -85,7 +85,7 @@ pub(in crate::passes::opset) fn split_sizes(draft: &mut NodeDraft<'_>) -> Result
     Ok(())
 }
 
-/// `split` is operand 1.
+/// Turns `split` into operand 1.
 pub(in crate::passes::opset) fn split(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.ints("split").is_ok_and(|sizes| sizes.is_some_and(|sizes| sizes.is_empty())) {
         draft.take("split");
@@ -93,7 +93,7 @@ pub(in crate::passes::opset) fn split(draft: &mut NodeDraft<'_>) -> Result<(), S
     draft.ints_to_operand("split", 1).map(drop)
 }
 
-/// How often and along which axis, both operands, are the repeats of every axis.
+/// Replaces the operands *tiles* and *axis* by the repeats of every axis.
 pub(in crate::passes::opset) fn tile(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let one = |slot: usize| match draft.const_numbers(slot)?.as_slice() {
         [number] if number.fract() == 0.0 && number.abs() < 9e15 => Some(*number as i64),
@@ -112,7 +112,7 @@ pub(in crate::passes::opset) fn tile(draft: &mut NodeDraft<'_>) -> Result<(), St
     Ok(())
 }
 
-/// `k` is operand 1, a vector of one element.
+/// Turns `k` into operand 1, a vector of one element.
 pub(in crate::passes::opset) fn top_k(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.attribute("k").is_none() {
         return Err("attribute 'k' is missing; correct the model".to_string());
@@ -124,13 +124,13 @@ pub(in crate::passes::opset) fn top_k(draft: &mut NodeDraft<'_>) -> Result<(), S
     Ok(())
 }
 
-/// The sizes of operand `slot` where all of them are numbers; for the steps that need them.
+/// Returns the sizes of operand `slot` if all of them are numbers.
 pub(super) fn known_sizes(draft: &NodeDraft<'_>, slot: usize) -> Result<Vec<usize>, String> {
     let sizes = draft.fact(slot).and_then(crate::ir::Fact::static_shape);
     sizes.ok_or_else(|| format!("the shape of operand {slot} is unknown; {STATE_SHAPES}"))
 }
 
-/// Puts axes of size 1 behind those of operand `slot`, which has `rank` of them.
+/// Appends axes of size 1 to operand `slot` of this `rank`.
 pub(super) fn widen(draft: &mut NodeDraft<'_>, slot: usize, rank: usize, behind: usize) {
     let Some(data) = draft.input(slot).filter(|_| behind > 0) else { return };
     let axes = (rank..rank.saturating_add(behind)).filter_map(|axis| i64::try_from(axis).ok()).collect();

@@ -1,10 +1,10 @@
-//! Scan-8, which works on a batch.
+//! Converts Scan-8, which works on a batch.
 
 use crate::ir::{Attribute, NamedAttribute, NewNode, ValueId};
 use crate::passes::opset::draft::{NodeDraft, unreadable};
 
-/// A Scan over the elements of the batch whose body is the Scan over the entries of one: states and scanned operands, split along their
-/// first axis, are operands of the inner one, and its results are put together along it again.
+/// Writes a Scan over the elements of the batch whose body is a Scan over the entries of one. States and scanned operands, split along their first
+/// axis, are operands of the inner Scan. Its results are stacked along that axis again.
 pub(in crate::passes::opset) fn unbatch(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     if draft.input(0).is_some() {
         return Err("it has lengths of sequences (operand 0), which no newer version has; leave them out if all are as long as the longest".to_string());

@@ -1,4 +1,4 @@
-//! Softmax, LogSoftmax and Hardmax: before operator set 13 on all axes from one on, as if they were one.
+//! Converts Softmax, LogSoftmax and Hardmax: before operator set 13, they work on all axes from one on, flattened to one.
 
 use crate::dim::Dim;
 use crate::ir::NewNode;
@@ -6,16 +6,16 @@ use crate::passes::opset::back::shape::zero_everywhere;
 use crate::passes::opset::draft::{NodeDraft, STATE_SHAPES};
 use crate::rewrite::Build;
 
-/// Along one axis where only one has elements beside each other; else between a Flatten and a Reshape.
+/// Sets a single axis if only that one has several elements; otherwise inserts a Flatten and a Reshape.
 ///
-/// `softmax(x)[i, j] = softmax(flatten(x, axis))[i, j]`, for the rows of a flattened tensor are its axes from `axis` on.
+/// `softmax(x)[i, j] = softmax(flatten(x, axis))[i, j]`, because the rows of a flattened tensor are its axes from `axis` on.
 pub(in crate::passes::opset) fn along_one_axis(draft: &mut NodeDraft<'_>) -> Result<(), String> {
     let axis = draft.int("axis", 1)?;
     let shape = draft.shape(0);
     if let Some(dims) = shape {
         let rank = i64::try_from(dims.len()).unwrap_or(i64::MAX);
         let first = usize::try_from(if axis < 0 { axis.saturating_add(rank) } else { axis }).unwrap_or(usize::MAX);
-        // All axes but one of those that are flattened have size 1.
+        // All but one of the flattened axes have size 1.
         let mut wide = (first..dims.len()).filter(|&at| dims.get(at).is_none_or(|dim| !dim.is_const(1)));
         if first < dims.len() {
             let (one, more) = (wide.next(), wide.next());
