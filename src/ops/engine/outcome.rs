@@ -293,7 +293,7 @@ const MOST_BYTES: usize = 768 << 20;
 const LEAST_BYTES: usize = 192 << 20;
 const WORK: u64 = 20_000_000_000;
 
-/// How often the constants of a model may be recomputed from each other without using memory.
+/// The number of times that a model's constants may be recomputed from each other without using memory.
 const LATER: usize = 8;
 
 /// The number of operations per byte of the model's constants: a dozen rules may read each constant in several
