@@ -5,7 +5,7 @@
 //! | computes | `[*, M, M]` to `[*]` |
 //! | versions | 11; 22 adds bfloat16 |
 //! | accuracy | elimination with partial pivoting in binary64, rounded once |
-//! | refuses | matrices that are not square |
+//! | rejects | matrices that are not square |
 #![allow(clippy::indexing_slicing, reason = "a matrix of n rows has n columns")]
 
 use crate::ir::Fact;
@@ -40,14 +40,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     };
     cx.claim(x.dtype(), batch)?;
     cx.budget().take_work((x.len() as u64).saturating_mul(n as u64))?;
-    // By its definition it is a sum of so many products of an element of each row; elimination stays below that, too.
+    // By definition, the determinant is a sum of at least this many products; elimination is within the bound, too.
     stays_finite((1..=n.min(20)).fold(1, usize::saturating_mul), &vec![x; n.min(MOST_ROWS)])?;
     in_lane!(x.dtype(), T => {
         if batch.contains(&0) {
             return Ok(vec![<T as Ring>::write(x.dtype(), batch, Vec::new())?.into()]);
         }
         let values = read::<T>(x)?;
-        // There is at least one matrix, so its number of elements is that of a part of a tensor.
+        // There is at least one matrix, so its size does not exceed that of the tensor.
         let mut matrix = vec![0.0; n * n];
         // The determinant of a matrix without rows is the empty product.
         let mut results = vec![T::of(1.0); crate::tensor::product(batch).unwrap_or(0)];
@@ -59,15 +59,15 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// Powers beyond are of numbers up to 4.
+/// In binary32, higher powers are finite only for numbers below 4.
 const MOST_ROWS: usize = 64;
 
-/// Gaussian elimination, in place: the product of the pivots, its sign changed with every exchange of rows.
+/// Gaussian elimination in place: returns the product of the pivots, negated for each exchange of rows.
 fn determinant(matrix: &mut [f64], n: usize) -> f64 {
     let mut determinant = 1.0;
     for column in 0..n {
         let magnitude = |row: &usize| matrix[row * n + column].abs();
-        // NaN pivots are as good as any: the result is NaN anyway.
+        // Any pivot is fine next to a NaN: the result is NaN in any case.
         let pivot = (column..n).max_by(|a, b| magnitude(a).total_cmp(&magnitude(b))).unwrap_or(column);
         if pivot != column {
             (column..n).for_each(|at| matrix.swap(pivot * n + at, column * n + at));
