@@ -1,4 +1,4 @@
-//! Edits carried out.
+//! Applies edits to a model.
 
 use smallvec::SmallVec;
 
@@ -6,11 +6,11 @@ use super::edit::{FIRST_PLACEHOLDER, Stem};
 use super::naming::Naming;
 use super::{Broken, Constant, Definition, Edit, GraphId, Model, NewNode, Node, NodeId, ValueId};
 
-/// The values that an edit made, in the order of their placeholders.
+/// The values that an edit created, in the order of their placeholders.
 pub struct Made(Vec<ValueId>);
 
 impl Made {
-    /// The value that a placeholder of the edit became; any other value is itself. `None` for a placeholder of another edit.
+    /// Returns the value of a placeholder, or any other value itself. `None` for a placeholder of another edit.
     pub fn value(&self, value: ValueId) -> Option<ValueId> {
         match value.number().checked_sub(FIRST_PLACEHOLDER) {
             None => Some(value),
@@ -35,8 +35,8 @@ impl Made {
 }
 
 impl Model {
-    /// Whether nothing would read a result that an edit takes away: neither a node that stays, as with a Slice whose bound is
-    /// the value it cuts, nor one the edit adds; and nothing outside the wiring names it.
+    /// Returns `true` if no node reads a result that the edit removes, and nothing outside the wiring names it.
+    /// Readers are kept nodes, such as a Slice whose bound is its data, and nodes that the edit adds.
     #[must_use]
     pub fn leaves_no_reader_behind(&self, edit: &Edit) -> bool {
         let made = |value: ValueId| {
@@ -60,13 +60,13 @@ impl Model {
         })
     }
 
-    /// Whether each value has one definition after an edit: nodes and constants that it adds define different ones, and none that is an
-    /// input or an initializer, or that a node which stays defines.
+    /// Returns `true` if each value has one definition after the edit. Added nodes and constants must define distinct
+    /// values that no input, initializer or kept node defines.
     #[must_use]
     pub fn leaves_one_definition(&self, edit: &Edit) -> bool {
         let results = edit.insert.iter().flat_map(|node| node.outputs.iter().flatten().copied());
         let mut added: SmallVec<[ValueId; 8]> = results.chain(edit.constants.iter().map(|&(value, _)| value)).collect();
-        // A value that the edit makes is in the model only when it is made.
+        // Placeholders have no definition in the model before the edit is applied.
         let is_defined = |&value: &ValueId| !value.is_placeholder() && self.keeps_definition(value, edit);
         let are_free = !added.iter().any(is_defined);
         added.sort_unstable();
@@ -81,11 +81,10 @@ impl Model {
         }
     }
 
-    /// Carries out an edit. Answers with the values that were made.
+    /// Applies an edit. Returns the created values.
     ///
     /// # Errors
-    /// [`Broken`] when the edit would define a value twice, or names a value of another edit; the model is then not to be used
-    /// further.
+    /// [`Broken`] if the edit defines a value twice or contains a value of another edit. The model is unusable then.
     pub fn apply(&mut self, mut edit: Edit) -> Result<Made, Broken> {
         #[cfg(feature = "seeded-faults")]
         super::faults::in_edit(&mut edit);
@@ -113,7 +112,7 @@ impl Model {
                 self.truncate_inputs(node, usize::MAX);
             }
         }
-        // A value that two results become has the name of the first by the time of the second.
+        // If one value replaces two results, it has the name of the first when the second is replaced.
         let mut renamed: Vec<(ValueId, ValueId)> = Vec::new();
         for (old, new) in edit.replace {
             let (old, new) = (made.known(old)?, made.known(new)?);
@@ -139,13 +138,13 @@ impl Model {
         Ok(made)
     }
 
-    /// Returns whether what computed `new` computes `old` now.
+    /// Replaces `old` by `new`. Returns `true` if the producer of `new` now computes `old`.
     fn replace_value(&mut self, old: ValueId, new: ValueId, graph: GraphId, order: (u32, u32)) -> Result<bool, Broken> {
         self.replace_uses(old, new);
         if !self.is_named(old) {
             return Ok(false);
         }
-        // The name must survive. The producer of `new` may take it over if `new` itself is nobody's name.
+        // The name must survive. The producer of `new` takes it over if the name of `new` need not survive.
         if let Some(producer) = self.value(old).producer() {
             let Some(slot) = self.node(producer).and_then(|node| node.outputs().iter().position(|&o| o == Some(old)))
             else {

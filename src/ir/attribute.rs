@@ -10,11 +10,11 @@ use crate::tensor::{DType, Tensor};
 pub struct SparseTensor {
     /// The non-default elements.
     pub values: Tensor,
-    /// Where they stand.
+    /// The positions of these elements.
     pub indices: Tensor,
     /// The dense shape.
     pub shape: Vec<usize>,
-    /// What else the messages of the tensor, its values and its indices held.
+    /// The unmodelled fields of the messages of the tensor, its values and its indices.
     pub extra: [Extra; 3],
 }
 
@@ -24,7 +24,7 @@ pub enum Attribute {
     Float(f32),
     Int(i64),
     String(Bytes),
-    /// A tensor, with its name and what else its message held.
+    /// A tensor, with its name and the unmodelled fields of its message.
     Tensor(Tensor, Extra),
     Graph(GraphId),
     SparseTensor(Box<SparseTensor>),
@@ -36,16 +36,16 @@ pub enum Attribute {
     Graphs(Vec<GraphId>),
     SparseTensors(Vec<SparseTensor>),
     Types(Vec<DeclaredType>),
-    /// Inside a function: the attribute of this name on the calling node. `kind` is the number of the attribute's type.
+    /// In a function: the calling node's attribute of this name. `kind` is the number of the attribute's type.
     Reference {
         name: String,
         kind: i32,
     },
-    /// A tensor or attribute of a kind or data type this program does not know: the wire bytes of its whole message.
+    /// A tensor or attribute of an unknown kind or data type, as the wire bytes of its message.
     Opaque(Bytes),
 }
 
-/// The kinds that operators ask for, for messages.
+/// The kinds of attributes, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttributeKind {
     Float,
@@ -67,7 +67,7 @@ pub enum AttributeKind {
 }
 
 impl Attribute {
-    /// Which kind of value this is.
+    /// Returns the kind of the value.
     pub fn kind(&self) -> AttributeKind {
         match self {
             Attribute::Float(_) => AttributeKind::Float,
@@ -89,7 +89,7 @@ impl Attribute {
         }
     }
 
-    /// The graphs this attribute holds.
+    /// Returns the graphs in this attribute.
     pub fn graphs(&self) -> &[GraphId] {
         match self {
             Attribute::Graph(graph) => std::slice::from_ref(graph),
@@ -98,7 +98,7 @@ impl Attribute {
         }
     }
 
-    /// Whether both are the same value, bit for bit. Graphs are only equal to themselves.
+    /// Returns `true` if both values are equal bit for bit. Graphs only equal themselves.
     pub fn same(&self, other: &Attribute) -> bool {
         use Attribute::*;
         fn bits(a: &[f32], b: &[f32]) -> bool {
@@ -141,7 +141,7 @@ pub struct NamedAttribute {
 }
 
 impl NamedAttribute {
-    /// An attribute without documentation.
+    /// Creates an attribute without documentation.
     pub fn new(name: impl Into<Name>, value: Attribute) -> Self {
         NamedAttribute { name: name.into(), value, extra: Extra::new() }
     }

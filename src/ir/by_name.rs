@@ -1,4 +1,4 @@
-//! Values by their names, which are looked up where they are: in the values themselves.
+//! Looks up values by name without a second copy of the names.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,7 +8,7 @@ use rustc_hash::FxHasher;
 
 use super::ValueId;
 
-/// Values by name. A name is not stored a second time: whoever asks says what a value's name is.
+/// Values by name. The table stores no names: the caller provides the name of a value.
 #[derive(Clone, Debug, Default)]
 pub struct ByName {
     table: HashTable<Named>,
@@ -18,7 +18,7 @@ pub struct ByName {
 struct Named {
     hash: u64,
     value: ValueId,
-    /// How often the name was given.
+    /// The number of times that the name was given.
     count: u32,
 }
 
@@ -29,19 +29,19 @@ fn hash_of(name: &str) -> u64 {
 }
 
 impl ByName {
-    /// Makes room for so many more names.
+    /// Reserves room for `names` more names.
     pub fn reserve(&mut self, names: usize) {
         self.table.reserve(names, |named| named.hash);
     }
 
-    /// The value of this name, and how often the name was given.
+    /// Returns the value of this name, and the number of times that the name was given.
     pub fn get<'n>(&self, name: &str, name_of: impl Fn(ValueId) -> &'n str) -> Option<(ValueId, u32)> {
         let hash = hash_of(name);
         let found = self.table.find(hash, |named| named.hash == hash && name_of(named.value) == name);
         found.map(|named| (named.value, named.count))
     }
 
-    /// Gives a name to a value, unless another has it: then that is the answer, and the name counts once more.
+    /// Gives a name to a value. If another value has the name, returns that value and increments the name's count.
     pub fn insert<'n>(&mut self, name: &str, value: ValueId, name_of: impl Fn(ValueId) -> &'n str) -> Option<ValueId> {
         let hash = hash_of(name);
         let is_it = |named: &Named| named.hash == hash && name_of(named.value) == name;
@@ -58,7 +58,7 @@ impl ByName {
         }
     }
 
-    /// Takes a name away from the value that has it, not from another. Returns how often it was given.
+    /// Removes a name from the value that has it, but not from another. Returns the name's count.
     pub fn remove(&mut self, name: &str, value: ValueId) -> Option<u32> {
         let hash = hash_of(name);
         let entry = self.table.find_entry(hash, |named| named.hash == hash && named.value == value).ok()?;
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(given, [None, None, Some(ValueId::of(0)), None]);
         assert_eq!(table.get("a", name_of), Some((ValueId::of(0), 2)));
         assert_eq!(table.get("d", name_of), None);
-        // The third value never had the place of its name.
+        // The third value never had an entry of its own.
         assert_eq!((table.remove("a", ValueId::of(2)), table.remove("a", ValueId::of(0))), (None, Some(2)));
         assert_eq!(table.get("a", name_of), None);
         assert_eq!(table.get("c", name_of), Some((ValueId::of(3), 1)));

@@ -1,4 +1,4 @@
-//! Copies of graphs within a model: a function's body, to be folded for itself or put where it is called (see `inline`).
+//! Copies graphs within a model: a function's body, to be folded separately or inlined (see `inline`).
 
 use rustc_hash::FxHashMap;
 
@@ -7,29 +7,29 @@ use super::{
     ValueId,
 };
 
-/// What an attribute stands for that the nodes of a function's body refer to.
+/// The attribute that references in a function's body resolve to.
 #[derive(Clone, Debug)]
 pub enum Binding {
-    /// It is given.
+    /// The call or a default gives the value.
     Value(Attribute),
-    /// The call leaves it out, and it has no default: attributes that refer to it are absent.
+    /// The call omits the attribute and there is no default: attributes that refer to it are absent.
     Absent,
 }
 
-/// How a graph is copied.
+/// The parameters of a copy.
 pub(super) struct Copying<'a> {
-    /// By name; references to others stay.
+    /// The attributes by name; references to other names are kept.
     pub bindings: &'a FxHashMap<String, Binding>,
-    /// What values of the original are in the copy; `None` is an operand left out.
+    /// The copies of values; `None` is an omitted operand.
     pub values: FxHashMap<ValueId, Option<ValueId>>,
-    /// What the names of nodes begin with.
+    /// The prefix of the nodes' names.
     pub prefix: &'a str,
-    /// Whether values get names that no other has.
+    /// `true` if copied values get unused names.
     pub renames: bool,
 }
 
 impl Model {
-    /// A copy of a function's body, inputs and outputs included, with these attributes of the call bound. Values keep their names.
+    /// Copies a function's body with inputs and outputs, and binds attributes of the call. Values keep their names.
     ///
     /// # Errors
     /// [`Broken`] if the body is inconsistent.
@@ -50,7 +50,7 @@ impl Model {
         Ok(copy)
     }
 
-    /// What values are in the copy.
+    /// Returns the copies of values.
     pub(super) fn copied(&self, values: Vec<ValueId>, copying: &Copying<'_>) -> Result<Vec<ValueId>, Broken> {
         let copied = |value: ValueId| match copying.values.get(&value) {
             Some(Some(copy)) => Ok(*copy),
@@ -60,8 +60,8 @@ impl Model {
         values.into_iter().map(copied).collect()
     }
 
-    /// Copies initializers and nodes of `from` to `to`, at this place.
-    // Graphs nest at most 32 deep, which the verifier has checked, so recursion is bounded.
+    /// Copies initializers and nodes of `from` into `to`, at a position in the order.
+    // The verifier bounds the nesting of graphs to 32, so the recursion is bounded.
     pub(super) fn copy_content(
         &mut self,
         from: GraphId,
@@ -79,7 +79,8 @@ impl Model {
             self.add_initializer(to, copy, *constant)?;
         }
         let nodes = self.topological(from)?;
-        // A graph inside may read what a later node computes, were the order not a topological one; so all names come first.
+        // A subgraph may read a result of a later node if the order is not topological, so all results are defined
+        // first.
         for &id in &nodes {
             let outputs: Vec<ValueId> =
                 self.node(id).map(|node| node.outputs.iter().flatten().copied().collect()).unwrap_or_default();
@@ -94,7 +95,7 @@ impl Model {
             let read =
                 |value: &Option<ValueId>| value.and_then(|value| *copying.values.get(&value).unwrap_or(&Some(value)));
             let mut inputs: Vec<Option<ValueId>> = node.inputs.iter().map(read).collect();
-            // A Loop has two operands at least, named or not. An operator nobody knows may have any number.
+            // A Loop has at least two operands, named or not. An opaque operator may need trailing empty operands.
             let is_free = node.canonical_domain().is_empty() && node.op_type != "Loop";
             while is_free && inputs.last() == Some(&None) && inputs.len() > 1 {
                 inputs.pop();
@@ -162,9 +163,9 @@ impl Model {
         let (extra, pinned) = (original.extra.clone(), original.pinned);
         let copy = if copying.renames { self.new_value(&name) } else { self.add_value(name) };
         let place = self.value_mut(copy);
-        // The names of sizes inside a function have nothing to do with those around a call.
+        // Symbolic dims of a function are unrelated to those of the caller.
         place.declared = if copying.renames { declared.map(nameless) } else { declared };
-        // Nothing refers to a new name from outside the wiring.
+        // Nothing outside the wiring refers to a new name.
         (place.extra, place.pinned) = (extra, pinned && !copying.renames);
         copying.values.insert(value, Some(copy));
         if !copying.renames {
@@ -177,7 +178,7 @@ impl Model {
     }
 }
 
-/// A declared type without the names of sizes.
+/// Removes symbolic dims from a declared type.
 fn nameless(ty: DeclaredType) -> DeclaredType {
     let dim = |dim: DeclaredDim| match dim.claim {
         DimClaim::Param(_) => DeclaredDim { claim: DimClaim::Unknown, ..dim },

@@ -1,4 +1,4 @@
-//! Operators that the program does not know and a user does: what their nodes make of types, and of values.
+//! Operators that users define: type inference and evaluation of their nodes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use crate::tensor::{DType, Tensor};
 type InferNode = dyn Fn(&CustomNode<'_>) -> Result<Vec<CustomType>, String> + Send + Sync;
 type EvaluateNode = dyn Fn(&CustomNode<'_>) -> Result<Vec<Tensor>, String> + Send + Sync;
 
-/// An operator of a domain of your own, told to the program in two functions.
+/// An operator of a user's domain, defined by two functions.
 ///
-/// Shapes are texts: numbers, names of sizes, expressions of both (`2*n + 1`, `floor(n/2)`, `min(a, b)`), and `?` for a size that
-/// nobody knows. Nothing is assumed beyond what the functions say: nodes of the operator are never merged, moved or removed while
-/// something reads their results.
+/// Shapes are lists of texts: integers, names of symbolic dims, expressions of both (`2*n + 1`, `floor(n/2)`, `min(a,
+/// b)`), and `?` for an unknown dim. The program assumes nothing else about the operator: it never merges, moves or
+/// removes its nodes while their results are read.
 ///
 /// ```
 /// use onnx_slice_fold::{CustomOperator, CustomType, DType, OnnxModel, Options};
@@ -44,8 +44,8 @@ pub struct CustomOperator {
 }
 
 impl CustomOperator {
-    /// An operator whose result types `infer` tells: one for each result, in order; fewer if nothing is known of the rest. What it
-    /// gives as an error is told as the reason why nothing is known of the node.
+    /// Creates an operator. `infer` returns the result types in order; omitted trailing ones are unknown. Its error
+    /// is reported as the reason why the node's types are unknown.
     pub fn new(
         domain: impl Into<String>,
         name: impl Into<String>,
@@ -55,9 +55,9 @@ impl CustomOperator {
         CustomOperator { domain, name: name.into(), infer: Arc::new(infer), evaluate: None }
     }
 
-    /// The same, with a function that computes the results from operands that are all known: every node of constants becomes
-    /// constants, and [`OnnxModel::evaluate`](crate::OnnxModel::evaluate) runs models that have the operator. Equal operands must give equal
-    /// results. An error is told as the reason why the node stays.
+    /// Adds a function that computes the results from constant operands. Nodes with constant operands are then folded,
+    /// and [`OnnxModel::evaluate`](crate::OnnxModel::evaluate) runs models with the operator. Equal operands must give
+    /// equal results. An error is reported as the reason why the node is kept.
     #[must_use]
     pub fn evaluated_by(
         mut self,
@@ -67,27 +67,27 @@ impl CustomOperator {
         self
     }
 
-    /// The domain; `""` is the default one.
+    /// Returns the domain; `""` is the default one.
     pub fn domain(&self) -> &str {
         &self.domain
     }
 
-    /// The name within the domain.
+    /// Returns the name within the domain.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether nodes of constants are computed.
+    /// Returns `true` if nodes with constant operands are folded.
     pub fn is_evaluated(&self) -> bool {
         self.evaluate.is_some()
     }
 
-    /// The types of a node's results.
+    /// Infers the types of a node's results.
     pub(crate) fn infer(&self, node: &CustomNode<'_>) -> Result<Vec<CustomType>, String> {
         (self.infer)(node)
     }
 
-    /// The values of a node's results; `None` if nobody said how they are computed.
+    /// Computes the values of a node's results; `None` without an evaluation function.
     pub(crate) fn evaluate(&self, node: &CustomNode<'_>) -> Option<Result<Vec<Tensor>, String>> {
         self.evaluate.as_ref().map(|evaluate| evaluate(node))
     }
@@ -108,24 +108,24 @@ impl fmt::Debug for CustomOperator {
 pub struct CustomType {
     /// The element type.
     pub(crate) dtype: DType,
-    /// A text for each axis; `None` if not even their number is known.
+    /// A text per axis; `None` if the rank is unknown.
     pub(crate) shape: Option<Vec<String>>,
 }
 
 impl CustomType {
-    /// A tensor of this shape, each size as a number or text: `CustomType::new(DType::Float, ["n", "4"])`.
+    /// Creates a tensor type whose dims are numbers or texts: `CustomType::new(DType::Float, ["n", "4"])`.
     pub fn new<S: ToString>(dtype: DType, shape: impl IntoIterator<Item = S>) -> CustomType {
         let shape = shape.into_iter().map(|size| size.to_string()).collect();
         CustomType { dtype, shape: Some(shape) }
     }
 
-    /// A tensor of which only the element type is known.
+    /// Creates a tensor type of unknown shape.
     pub fn of(dtype: DType) -> CustomType {
         CustomType { dtype, shape: None }
     }
 }
 
-/// What is known of an operand of a [`CustomNode`].
+/// The known properties of an operand of a [`CustomNode`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CustomOperand {
     pub(crate) dtype: Option<DType>,
@@ -134,11 +134,11 @@ pub(crate) struct CustomOperand {
     pub(crate) tensor: Option<Tensor>,
 }
 
-/// A node of a [`CustomOperator`], as its functions see it.
+/// A node of a [`CustomOperator`], as its functions receive it.
 #[derive(Debug)]
 pub struct CustomNode<'a> {
     pub(crate) node: &'a Node,
-    /// Inside a function: what the call gives for the attributes that the body refers to.
+    /// In a function: the attributes of the call that the body refers to.
     pub(crate) bindings: &'a [NamedAttribute],
     pub(crate) version: Option<i64>,
     pub(crate) operands: Vec<Option<CustomOperand>>,
@@ -157,47 +157,48 @@ macro_rules! attributes {
 }
 
 impl<'a> CustomNode<'a> {
-    /// The node's own name, which may be empty.
+    /// Returns the node's name, which may be empty.
     pub fn name(&self) -> &str {
         &self.node.name
     }
 
-    /// The version of the operator's domain that the model imports, if it does.
+    /// Returns the version of the operator's domain that the model imports, if any.
     pub fn version(&self) -> Option<i64> {
         self.version
     }
 
-    /// How many operands the node lists, those left out in between included.
+    /// Returns the number of operands, including omitted ones before the last.
     pub fn operand_count(&self) -> usize {
         self.operands.len()
     }
 
-    /// How many results the node lists.
+    /// Returns the number of results.
     pub fn result_count(&self) -> usize {
         self.node.outputs().len()
     }
 
-    /// Whether operand `i` is given.
+    /// Returns `true` if operand `i` is present.
     pub fn has_operand(&self, i: usize) -> bool {
         self.operand(i).is_some()
     }
 
-    /// The element type of operand `i`, if known.
+    /// Returns the element type of operand `i`, if known.
     pub fn dtype(&self, i: usize) -> Option<DType> {
         self.operand(i)?.dtype
     }
 
-    /// The sizes of operand `i`, if their number is known: numbers, or expressions that may stand in the shape of a result.
+    /// Returns the shape of operand `i`, if its rank is known: integers, or expressions that are valid in the shape
+    /// of a result.
     pub fn shape(&self, i: usize) -> Option<&[String]> {
         self.operand(i)?.shape.as_deref()
     }
 
-    /// The elements of integer operand `i`, if each is known as a number or an expression of sizes.
+    /// Returns the elements of integer operand `i`, if each is known as an integer or an expression.
     pub fn elements(&self, i: usize) -> Option<&[String]> {
         self.operand(i)?.elements.as_deref()
     }
 
-    /// The value of operand `i`, if it is decided. Where the node is evaluated that of every operand is.
+    /// Returns the value of operand `i`, if it is constant. During evaluation all operands are.
     pub fn tensor(&self, i: usize) -> Option<&Tensor> {
         self.operand(i)?.tensor.as_ref()
     }
@@ -210,25 +211,25 @@ impl<'a> CustomNode<'a> {
         self.node.bound_attribute(name, self.bindings)
     }
 
-    /// The names of the attributes that are given, in the order of the file.
+    /// Returns the names of the present attributes, in file order.
     pub fn attribute_names(&self) -> impl Iterator<Item = &str> {
         self.node.attributes.iter().map(|attribute| attribute.name.as_str())
     }
 
     attributes! {
-        /// The INT attribute of this name.
+        /// Returns the INT attribute of this name.
         int, Attribute::Int(value) => Some(*value), i64;
-        /// The FLOAT attribute of this name.
+        /// Returns the FLOAT attribute of this name.
         float, Attribute::Float(value) => Some(*value), f32;
-        /// The STRING attribute of this name, if it is UTF-8.
+        /// Returns the STRING attribute of this name, if it is UTF-8.
         string, Attribute::String(value) => std::str::from_utf8(value).ok(), &'a str;
-        /// The INTS attribute of this name.
+        /// Returns the INTS attribute of this name.
         ints, Attribute::Ints(values) => Some(values), &'a [i64];
-        /// The FLOATS attribute of this name.
+        /// Returns the FLOATS attribute of this name.
         floats, Attribute::Floats(values) => Some(values), &'a [f32];
-        /// The STRINGS attribute of this name, if all are UTF-8.
+        /// Returns the STRINGS attribute of this name, if all are UTF-8.
         strings, Attribute::Strings(values) => values.iter().map(|text| std::str::from_utf8(text).ok()).collect(), Vec<&'a str>;
-        /// The TENSOR attribute of this name.
+        /// Returns the TENSOR attribute of this name.
         attribute_tensor, Attribute::Tensor(value, _) => Some(value), &'a Tensor;
     }
 }

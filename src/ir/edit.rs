@@ -1,32 +1,32 @@
-//! Edits: what a rewrite wants done, as data. A rule looks at a place and answers with an [`Edit`]; only
+//! Edits: changes that a rewrite requests, as data. A rule examines a node and returns an [`Edit`]; only
 //! [`Model::apply`] changes the model (`apply`).
 //!
-//! The values that an edit makes do not exist before it is applied. Until then they are placeholders: ids that mean something
-//! inside of their edit only, and that the model must not be asked about. An edit that is thrown away leaves nothing behind.
+//! The values that an edit creates do not exist before it is applied. Until then they are placeholders: ids that are
+//! valid only within their edit and must not be looked up in the model. A discarded edit has no effect.
 
 use super::{Attribute, Extra, Fact, Facts, GraphId, Model, Name, NamedAttribute, Node, NodeId, Users, ValueId};
 use crate::tensor::Tensor;
 
-/// Ids from here on are placeholders. No model has so many values.
+/// The first placeholder id. No model has as many values.
 pub(super) const FIRST_PLACEHOLDER: u32 = 1 << 31;
 
 impl ValueId {
-    /// Whether this stands for a value that an [`Edit`] will make, and no model has yet.
+    /// Returns `true` if this is the placeholder of a value that an [`Edit`] will create.
     pub fn is_placeholder(self) -> bool {
         self.number() >= FIRST_PLACEHOLDER
     }
 }
 
-/// What a value to be made is named after: no two values get one name.
+/// The origin of a new value's name. Names are made unique.
 #[derive(Clone, Debug)]
 pub(super) enum Stem {
-    /// This name.
+    /// The given name.
     Name(String),
-    /// The name of a value, `_`, and this.
+    /// The name of a value, followed by `_` and the suffix.
     After(ValueId, &'static str),
 }
 
-/// A node to be made.
+/// A node to be created.
 #[derive(Clone, Debug, Default)]
 pub struct NewNode {
     pub name: Name,
@@ -40,12 +40,12 @@ pub struct NewNode {
 }
 
 impl NewNode {
-    /// A node of the default domain.
+    /// Creates a node of the default domain.
     pub fn new(op_type: &str, inputs: impl IntoIterator<Item = Option<ValueId>>) -> Self {
         NewNode { op_type: op_type.into(), inputs: inputs.into_iter().collect(), ..NewNode::default() }
     }
 
-    /// What another node is, without results.
+    /// Copies another node without its results.
     pub fn like(node: &Node) -> Self {
         NewNode {
             name: node.name.clone(),
@@ -59,24 +59,24 @@ impl NewNode {
         }
     }
 
-    /// With one more attribute.
+    /// Adds an attribute.
     pub fn with(mut self, name: &str, value: impl Into<Attribute>) -> Self {
         self.attributes.push(NamedAttribute::new(name, value.into()));
         self
     }
 
-    /// With this attribute in place of one of the same name.
+    /// Sets an attribute, replacing one of the same name.
     pub fn set(self, name: &str, value: impl Into<Attribute>) -> Self {
         self.without(name).with(name, value)
     }
 
-    /// Without this attribute.
+    /// Removes an attribute.
     pub fn without(mut self, name: &str) -> Self {
         self.attributes.retain(|attribute| attribute.name != name);
         self
     }
 
-    /// With this value as operand `slot`; what is missing before it is left out.
+    /// Sets operand `slot`; missing operands before it are omitted ones.
     pub fn reading(mut self, slot: usize, value: ValueId) -> Self {
         if self.inputs.len() <= slot {
             self.inputs.resize(slot.saturating_add(1), None);
@@ -87,48 +87,48 @@ impl NewNode {
         self
     }
 
-    /// With one more output.
+    /// Adds an output.
     pub fn output(mut self, value: ValueId) -> Self {
         self.outputs.push(Some(value));
         self
     }
 
-    /// With this name.
+    /// Sets the name.
     pub fn named(mut self, name: impl Into<Name>) -> Self {
         self.name = name.into();
         self
     }
 }
 
-/// A change to the model around one place. It takes effect when it is applied, and not before.
+/// A change of the model around one node. It takes effect only when it is applied.
 #[derive(Clone, Debug)]
 pub struct Edit {
-    /// The graph the edit happens in.
+    /// The graph of the new nodes and constants.
     pub(super) graph: GraphId,
-    /// The new nodes stand where this node stood, or at the end.
+    /// The node whose position the new nodes get; at the end if `None`.
     pub(super) place: Option<NodeId>,
-    /// The values to make, in order.
+    /// The values to create, in order.
     pub(super) made: Vec<Stem>,
-    /// Nodes to take away.
+    /// Nodes to remove.
     pub remove: Vec<NodeId>,
     /// Initializers to add.
     pub constants: Vec<(ValueId, Tensor)>,
     /// Nodes to add, in order.
     pub insert: Vec<NewNode>,
-    /// Every reader of the first value is to read the second. When the first is a graph output, its name is kept: whatever
-    /// computes the second computes it under that name, or an Identity does where that cannot be.
+    /// Values to replace: readers of the first value read the second. The name of a graph output is kept: the
+    /// producer of the second value computes it under that name, or an Identity does if that is not possible.
     pub replace: Vec<(ValueId, ValueId)>,
     /// Operands to change: (node, slot, value).
     pub rewire: Vec<(NodeId, usize, Option<ValueId>)>,
 }
 
 impl Edit {
-    /// An edit at `place` that does nothing yet; `None` if the node is gone.
+    /// Creates an empty edit at `place`; `None` if the node was removed.
     pub fn at(model: &Model, place: NodeId) -> Option<Self> {
         Some(Edit { place: Some(place), ..Edit::at_end(model.node(place)?.graph()) })
     }
 
-    /// The operands of nodes that stay which the edit replaces, computes anew or makes constant, with the value they have then.
+    /// Returns the operands of kept nodes that the edit replaces, recomputes or makes constant, with their new value.
     pub fn changed_operands<'e>(&'e self, model: &'e Model) -> impl Iterator<Item = (NodeId, usize, ValueId)> + 'e {
         let readers = |value: ValueId| if value.is_placeholder() { Users::new() } else { model.users(value) };
         let computed = self.insert.iter().flat_map(|node| &node.outputs).flatten().copied();
@@ -140,7 +140,7 @@ impl Edit {
         replaced.chain(rewired).filter(|(id, ..)| !self.remove.contains(id))
     }
 
-    /// The part that a node has in the edit: what its first result was made as, or else its operator.
+    /// Returns the role of a node in the edit: the suffix of its first new result, or else its operator.
     pub(super) fn role(&self, node: &NewNode) -> String {
         let made = node.outputs.iter().flatten().find_map(|value| {
             let at = value.number().checked_sub(FIRST_PLACEHOLDER)?;
@@ -152,7 +152,7 @@ impl Edit {
         made.filter(|role| !role.is_empty()).unwrap_or_else(|| node.op_type.to_lowercase())
     }
 
-    /// An edit at the end of a graph that does nothing yet.
+    /// Creates an empty edit at the end of a graph.
     pub fn at_end(graph: GraphId) -> Self {
         Edit {
             graph,
@@ -166,19 +166,19 @@ impl Edit {
         }
     }
 
-    /// A new value named after another one, which may be one of this edit's own.
+    /// Adds a value named after another one, which may be a placeholder of this edit.
     pub fn new_value(&mut self, like: ValueId, suffix: &'static str) -> ValueId {
         self.make(Stem::After(like, suffix))
     }
 
-    /// A new value of this name, or one like it if there is such a value already.
+    /// Adds a value of this name, made unique if needed.
     pub fn value_named(&mut self, name: impl Into<String>) -> ValueId {
         self.make(Stem::Name(name.into()))
     }
 
-    /// A value for known integers, named after a value that exists. If a removed value of that name is proved to have held the same integers,
-    /// this is that value: the author's name is kept, and folding a result again gives it the same names. Any other removed value keeps its
-    /// name to itself, since what is known and declared of it is about something else.
+    /// Returns a value for known integers, named after an existing value. Reuses a removed value of that name if it
+    /// provably had the same integers: this keeps the author's name, and folding a result again gives the same names.
+    /// Other removed values keep their names, since their facts and declared types differ.
     pub fn value_of_ints(
         &mut self,
         (model, facts): (&Model, &Facts),
@@ -191,14 +191,14 @@ impl Edit {
         former.unwrap_or_else(|| self.new_value(like, suffix))
     }
 
-    /// A new initializer named after another value.
+    /// Adds an initializer named after another value.
     pub fn constant(&mut self, like: ValueId, suffix: &'static str, tensor: Tensor) -> ValueId {
         let value = self.new_value(like, suffix);
         self.constants.push((value, tensor));
         value
     }
 
-    /// A new initializer of this name, or one like it.
+    /// Adds an initializer of this name, made unique if needed.
     pub fn constant_named(&mut self, name: impl Into<String>, tensor: Tensor) -> ValueId {
         let value = self.value_named(name);
         self.constants.push((value, tensor));
@@ -211,19 +211,19 @@ impl Edit {
         placeholder
     }
 
-    /// Also makes `old`'s readers read `new`.
+    /// Replaces `old` by `new` in its readers.
     pub fn replacing(mut self, old: ValueId, new: ValueId) -> Self {
         self.replace.push((old, new));
         self
     }
 
-    /// Also takes `node` away.
+    /// Removes `node`.
     pub fn removing(mut self, node: NodeId) -> Self {
         self.remove.push(node);
         self
     }
 
-    /// Also adds `node`.
+    /// Adds `node`.
     pub fn inserting(mut self, node: NewNode) -> Self {
         self.insert.push(node);
         self
@@ -234,7 +234,7 @@ impl Edit {
 mod tests {
     use super::*;
 
-    /// `y = Relu(x)`, and `y` is the output.
+    /// Returns the model `y = Relu(x)` with output `y`.
     fn model() -> (Model, NodeId, ValueId, ValueId) {
         let mut model = Model::new();
         let main = model.main();
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn placeholders_become_values_when_the_edit_is_applied() {
         let (mut model, node, x, y) = model();
-        // Two edits made side by side each have placeholders of their own.
+        // Two edits that are built at the same time have separate placeholders.
         let mut unrelated = Edit::at(&model, node).unwrap();
         unrelated.value_named("other");
         let mut edit = Edit::at(&model, node).unwrap();

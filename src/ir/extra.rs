@@ -1,19 +1,19 @@
-//! Documentation and metadata among the wire bytes that messages keep: of nodes, where several become one, and of the model.
+//! Merges and edits documentation and metadata in the kept wire bytes of nodes and of the model.
 //!
-//! The bytes were a whole message when they were read. If they cannot be told apart here all the same, they stay as they are.
+//! The bytes were a complete message when the file was read. If they cannot be decoded here, they are kept unchanged.
 
 use super::Extra;
 use super::fields::{Field, fields};
 
-/// The fields of a `NodeProto`.
+/// The field numbers of a `NodeProto`.
 const NODE_DOC: u64 = 6;
 const NODE_METADATA: u64 = 9;
-/// The field of a `ModelProto`.
+/// The field number of a `ModelProto`.
 const MODEL_METADATA: u64 = 14;
-/// The most bytes of texts that are put together under one key.
+/// The limit in bytes for merged texts of one key.
 const LONGEST: usize = 4096;
 
-/// The fields of a message; `None` if the bytes are none.
+/// Returns the fields of a message; `None` if the bytes are not a message.
 fn all_fields(message: &[u8]) -> Option<Vec<Field<'_>>> {
     fields(message).collect()
 }
@@ -39,14 +39,14 @@ fn entry(key: &[u8], value: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// Key and value of an entry of metadata.
+/// Returns key and value of a metadata entry.
 fn pair(content: &[u8]) -> Option<(&[u8], &[u8])> {
     let fields = all_fields(content)?;
     let text = |number: u64| fields.iter().rev().find(|field| field.number == number).and_then(|field| field.content);
     Some((text(1).unwrap_or_default(), text(2).unwrap_or_default()))
 }
 
-/// Adds a text to others, a line below them, unless it is among them already or there would be too much.
+/// Appends a text as a new line, unless the texts contain it or would exceed the limit.
 fn join(texts: &mut Vec<u8>, text: &[u8]) {
     let known = text.is_empty() || texts.windows(text.len()).any(|part| part == text);
     if texts.is_empty() {
@@ -57,7 +57,7 @@ fn join(texts: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// The documentation and metadata of several nodes together: each key once, and where values differ, one value a line.
+/// Merges documentation and metadata of several nodes: each key once, with differing values on separate lines.
 pub(super) fn merged<'e>(extras: impl IntoIterator<Item = &'e Extra>) -> Extra {
     let (mut doc, mut entries) = (Vec::new(), Vec::<(Vec<u8>, Vec<u8>)>::new());
     for extra in extras {
@@ -85,14 +85,14 @@ pub(super) fn merged<'e>(extras: impl IntoIterator<Item = &'e Extra>) -> Extra {
     merged.into()
 }
 
-/// A node's bytes without documentation and metadata.
+/// Removes documentation and metadata from a node's bytes.
 pub(super) fn without_texts(extra: &Extra) -> Extra {
     let Some(fields) = all_fields(extra) else { return extra.clone() };
     let others = fields.iter().filter(|field| !matches!(field.number, NODE_DOC | NODE_METADATA));
     others.flat_map(|field| field.whole).copied().collect::<Vec<u8>>().into()
 }
 
-/// A model's bytes with this entry of metadata in place of one of the same key, or with none of the key.
+/// Sets a metadata entry in a model's bytes, or removes it if `value` is `None`.
 pub(super) fn with_metadata(extra: &Extra, key: &str, value: Option<&str>) -> Extra {
     let Some(fields) = all_fields(extra) else { return extra.clone() };
     let is_own = |field: &Field<'_>| {
@@ -116,7 +116,7 @@ pub(super) fn with_metadata(extra: &Extra, key: &str, value: Option<&str>) -> Ex
     bytes.into()
 }
 
-/// The text of an entry of a model's metadata.
+/// Returns the text of a metadata entry of a model.
 pub(super) fn metadata(extra: &Extra, key: &str) -> Option<String> {
     let fields = all_fields(extra)?;
     let mut pairs =
@@ -151,7 +151,7 @@ mod tests {
         assert!(merged([&Extra::new()]).is_empty() && merged([]).is_empty());
         let long = "z".repeat(LONGEST);
         assert_eq!(merged([&a, &node(&long, &[])]), a);
-        // No message, a group, and a device configuration, which belongs to one node alone.
+        // An invalid message, a group, and a device configuration, which belongs to one node only.
         for other in [&b"\x0b"[..], b"\x32\x7f", b"\x52\x00"] {
             assert_eq!(merged([&a, &Extra::from_static(other)]), a);
         }

@@ -1,4 +1,4 @@
-//! Facts: what is proved of values, in a table beside the model.
+//! Facts: proved properties of values, in a table outside the model.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use super::{Part, TensorType, Type, ValueId, Watch};
 use crate::dim::{Answer, Dim, Scope};
 use crate::tensor::{DType, Tensor};
 
-/// Tensors with more elements than this are not followed element by element.
+/// The largest number of elements of a tensor that are tracked individually.
 pub const MAX_ELEMENTS: usize = 4096;
 
-/// A value at rest, as evaluation passes it around.
+/// A run-time value of the evaluator.
 #[derive(Clone, Debug)]
 pub enum Data {
     /// A dense tensor.
     Tensor(Tensor),
-    /// A sequence. The type of an empty one is the business of whoever holds it.
+    /// A sequence. The context determines the element type of an empty one.
     Sequence(Arc<Vec<Data>>),
     /// An optional.
     Optional(Option<Arc<Data>>),
@@ -25,7 +25,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// The tensor, if it is one.
+    /// Returns the tensor, if the value is one.
     pub fn tensor(&self) -> Option<&Tensor> {
         match self {
             Data::Tensor(tensor) => Some(tensor),
@@ -33,7 +33,7 @@ impl Data {
         }
     }
 
-    /// Bit-for-bit equality.
+    /// Compares bit for bit.
     pub fn same(&self, other: &Data) -> bool {
         match (self, other) {
             (Data::Tensor(a), Data::Tensor(b)) => a.same(b),
@@ -49,7 +49,7 @@ impl Data {
         }
     }
 
-    /// Bytes of all payloads inside.
+    /// Returns the number of bytes of all payloads.
     pub fn byte_len(&self) -> usize {
         match self {
             Data::Tensor(tensor) => tensor.byte_len(),
@@ -61,7 +61,7 @@ impl Data {
         }
     }
 
-    /// The exact type.
+    /// Returns the exact type.
     pub fn ty(&self) -> Type {
         match self {
             Data::Tensor(tensor) => Type::Tensor(TensorType {
@@ -89,22 +89,22 @@ impl From<Tensor> for Data {
     }
 }
 
-/// One element of a tensor whose content is followed element by element.
+/// An element of a tensor whose elements are tracked individually.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
-    /// An integer or, as 0 or 1, a boolean. A run-time integer that nobody knows is a symbol of its own.
+    /// An integer, or a boolean as 0 or 1. An unknown run-time integer is a separate symbol.
     Int(Dim),
-    /// A floating-point number with the exact real value `num / den`, `den` a positive power of two. It stands for the
-    /// float of that value and is only formed where the arithmetic is exact.
+    /// A floating-point number with the exact real value `num / den`, `den` a positive power of two. It equals the
+    /// float of that value and is only formed if the arithmetic is exact.
     Real { num: Dim, den: i64 },
     /// A known floating-point number, NaN and infinities included.
     Float(f64),
-    /// Nobody knows.
+    /// An unknown element.
     Unknown,
 }
 
 impl Scalar {
-    /// The integer or boolean.
+    /// Returns the integer or boolean.
     pub fn as_int(&self) -> Option<&Dim> {
         match self {
             Scalar::Int(dim) => Some(dim),
@@ -112,22 +112,22 @@ impl Scalar {
         }
     }
 
-    /// The element when it is decided, as an integer.
+    /// Returns the element as an integer, if it is constant.
     pub fn as_const_int(&self) -> Option<i64> {
         self.as_int().and_then(Dim::as_const)
     }
 }
 
-/// What is known of a value's content.
+/// The known content of a value.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// All of it.
+    /// The whole content is constant.
     Constant(Data),
-    /// Each element of a tensor of known, constant shape, in row-major order.
+    /// The elements of a tensor of constant shape, in row-major order.
     Elements(Arc<[Scalar]>),
 }
 
-/// What is proved of one value. The default knows nothing.
+/// The proved properties of a value. The default is an unknown value.
 #[derive(Clone, Debug, Default)]
 pub struct Fact {
     /// The type.
@@ -137,29 +137,29 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// Nothing known.
+    /// Creates a fact without properties.
     pub fn unknown() -> Self {
         Fact::default()
     }
 
-    /// A dense tensor.
+    /// Creates the fact of a dense tensor.
     pub fn tensor(dtype: Option<DType>, shape: Option<Vec<Dim>>) -> Self {
         Fact { ty: Some(Type::Tensor(TensorType { dtype, shape })), content: None }
     }
 
-    /// A value known to the last bit.
+    /// Creates the fact of a constant.
     pub fn constant(data: impl Into<Data>) -> Self {
         let data = data.into();
         Fact { ty: Some(data.ty()), content: Some(Content::Constant(data)) }
     }
 
-    /// A value of any type.
+    /// Creates the fact of a value of any type.
     pub fn of(ty: Type) -> Self {
         Fact { ty: Some(ty), content: None }
     }
 
-    /// Whether runtimes copy what a node with a body takes: proved to be numbers. Sequences, optionals and strings ONNX Runtime moves into the
-    /// body, and leaves nothing for another reader.
+    /// Returns `true` if runtimes copy such an operand into a subgraph: it is provably numeric. ONNX Runtime moves
+    /// sequences, optionals and strings into the subgraph, and other readers find nothing.
     pub fn is_copied(&self) -> bool {
         match &self.ty {
             Some(Type::Tensor(tensor)) => tensor.dtype != Some(DType::String),
@@ -168,8 +168,8 @@ impl Fact {
         }
     }
 
-    /// This fact with known elements, unless there are too many to follow, their number is not the shape's, or none of them
-    /// says anything.
+    /// Adds elements to this fact. Ignores them if there are too many, their number does not match the shape, or all
+    /// are unknown.
     pub fn with_elements(mut self, elements: Vec<Scalar>) -> Self {
         let fits = elements.len() <= MAX_ELEMENTS && self.static_len() == Some(elements.len());
         if fits && elements.iter().any(|element| *element != Scalar::Unknown) {
@@ -178,37 +178,37 @@ impl Fact {
         self
     }
 
-    /// The tensor type, dense or sparse.
+    /// Returns the tensor type, dense or sparse.
     pub fn as_tensor(&self) -> Option<&TensorType> {
         self.ty.as_ref().and_then(Type::as_tensor)
     }
 
-    /// The element type of a tensor.
+    /// Returns the element type of a tensor.
     pub fn dtype(&self) -> Option<DType> {
         self.as_tensor().and_then(|tensor| tensor.dtype)
     }
 
-    /// The shape of a tensor.
+    /// Returns the shape of a tensor.
     pub fn shape(&self) -> Option<&[Dim]> {
         self.as_tensor().and_then(|tensor| tensor.shape.as_deref())
     }
 
-    /// The rank of a tensor.
+    /// Returns the rank of a tensor.
     pub fn rank(&self) -> Option<usize> {
         self.shape().map(<[Dim]>::len)
     }
 
-    /// The shape, when every dimension is a number.
+    /// Returns the shape, if all dims are constant.
     pub fn static_shape(&self) -> Option<Vec<usize>> {
         self.shape()?.iter().map(|dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok())).collect()
     }
 
-    /// The number of elements, when every dimension is a number.
+    /// Returns the number of elements, if all dims are constant.
     pub fn static_len(&self) -> Option<usize> {
         self.static_shape()?.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim))
     }
 
-    /// The whole content, when all of it is known.
+    /// Returns the whole content, if it is constant.
     pub fn data(&self) -> Option<&Data> {
         match &self.content {
             Some(Content::Constant(data)) => Some(data),
@@ -216,12 +216,12 @@ impl Fact {
         }
     }
 
-    /// The whole content of a tensor, when all of it is known.
+    /// Returns the whole content of a tensor, if it is constant.
     pub fn constant_tensor(&self) -> Option<&Tensor> {
         self.data().and_then(Data::tensor)
     }
 
-    /// The elements of a small tensor, known ones and unknown ones.
+    /// Returns the elements of a small tensor; unknown elements are included.
     pub fn elements(&self) -> Option<Vec<Scalar>> {
         match self.content.as_ref()? {
             Content::Elements(elements) => Some(elements.to_vec()),
@@ -229,7 +229,7 @@ impl Fact {
                 if let Some(ints) = tensor.to_i64s() {
                     Some(ints.into_iter().map(|int| Scalar::Int(Dim::constant(int))).collect())
                 } else if tensor.dtype() == DType::Uint64 {
-                    // What is beyond the integers of an expression is not a float either.
+                    // Integers above the range of expressions are not floats either.
                     let scalar =
                         |&int: &u64| i64::try_from(int).map_or(Scalar::Unknown, |int| Scalar::Int(Dim::constant(int)));
                     Some(tensor.elements::<u64>()?.iter().map(scalar).collect())
@@ -241,7 +241,7 @@ impl Fact {
         }
     }
 
-    /// The elements of a small integer or boolean tensor, if each is known at least as an expression.
+    /// Returns the elements of a small integer or boolean tensor, if each is known at least as an expression.
     pub fn ints(&self) -> Option<Vec<Dim>> {
         self.elements()?
             .into_iter()
@@ -252,7 +252,7 @@ impl Fact {
             .collect()
     }
 
-    /// Returns `true` if two facts are proved to state the same integers: of one type, in one shape, with equal elements.
+    /// Returns `true` if two facts provably have the same integers: equal type, shape and elements.
     pub fn has_same_ints(&self, other: &Fact, scope: &Scope) -> bool {
         let (Some(ours), Some(theirs)) = (self.ints(), other.ints()) else { return false };
         self.dtype() == other.dtype()
@@ -261,7 +261,7 @@ impl Fact {
             && ours.iter().zip(&theirs).all(|(a, b)| scope.eq(a, b).is_yes())
     }
 
-    /// The elements of a small integer or boolean tensor, if each is a number.
+    /// Returns the elements of a small integer or boolean tensor, if all are constant.
     pub fn const_ints(&self) -> Option<Vec<i64>> {
         match self.content.as_ref()? {
             Content::Constant(Data::Tensor(tensor)) if tensor.len() <= MAX_ELEMENTS => tensor.to_i64s(),
@@ -271,12 +271,12 @@ impl Fact {
     }
 }
 
-/// Two sources that say different things of one value.
+/// An error for two sources that contradict each other about a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two sources contradict each other: {0} and {1}")]
 pub struct Contradiction(pub String, pub String);
 
-/// What is proved, by value.
+/// The facts of all values.
 #[derive(Clone, Debug)]
 pub struct Facts {
     scope: Rc<Scope>,
@@ -285,59 +285,59 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// An empty table over the symbols of `scope`.
+    /// Creates an empty table over the symbols of `scope`.
     pub fn new(scope: Rc<Scope>) -> Self {
         Facts { scope, facts: Table::default(), watch: Watch::default() }
     }
 
-    /// The same facts over another scope, in which more is known of the same symbols.
+    /// Returns the same facts over another scope, which knows more about the same symbols.
     pub fn over(&self, scope: Rc<Scope>) -> Self {
         Facts { scope, ..self.clone() }
     }
 
-    /// What is read and changes here.
+    /// Returns the record of reads and changes.
     pub fn watch(&self) -> &Watch {
         &self.watch
     }
 
-    /// The same, to begin or to end.
+    /// Returns the record of reads and changes, to start or stop it.
     pub fn watch_mut(&mut self) -> &mut Watch {
         &mut self.watch
     }
 
-    /// The symbols the facts speak of.
+    /// Returns the scope of the facts' symbols.
     pub fn scope(&self) -> &Rc<Scope> {
         &self.scope
     }
 
-    /// What is known of a value, if anything was stated.
+    /// Returns the fact of a value, if there is one.
     pub fn get(&self, value: ValueId) -> Option<&Fact> {
         self.watch.read_fact(value);
         self.facts.get(value.index())
     }
 
-    /// States a fact, replacing what stood there.
+    /// Sets a fact, replacing the previous one.
     pub fn set(&mut self, value: ValueId, fact: Fact) {
         self.watch.changed(Part::Fact(value));
         self.facts.set(value.index(), fact);
     }
 
-    /// Forgets a value.
+    /// Removes the fact of a value.
     pub fn forget(&mut self, value: ValueId) {
         self.watch.changed(Part::Fact(value));
         self.facts.remove(value.index());
     }
 
-    /// Forgets every value that `keep` does not hold for.
+    /// Removes all facts for which `keep` returns `false`.
     pub fn retain(&mut self, keep: impl Fn(ValueId, &Fact) -> bool) {
         self.watch.changed(Part::Everything);
         self.facts.retain(|index, fact| keep(ValueId::of(index as u32), fact));
     }
 
-    /// Adds a second source of knowledge about a value: the meet of both.
+    /// Merges a second fact of a value: the lattice meet of both.
     ///
     /// # Errors
-    /// When the sources cannot both be right; the table then keeps what stood there.
+    /// The sources contradict each other; the table then keeps the previous fact.
     pub fn meet(&mut self, value: ValueId, other: Fact) -> Result<(), Contradiction> {
         let merged = match self.facts.get(value.index()) {
             None => other,
@@ -364,7 +364,7 @@ fn meet_inner(scope: &Scope, a: &Option<Box<Type>>, b: &Option<Box<Type>>) -> Re
     }
 }
 
-/// The type that has everything both say.
+/// Returns the meet of two types.
 fn meet_types(scope: &Scope, a: &Type, b: &Type) -> Result<Type, Contradiction> {
     let clash = || Contradiction(format!("{a:?}"), format!("{b:?}"));
     Ok(match (a, b) {
@@ -403,7 +403,7 @@ fn meet_tensors(scope: &Scope, a: &TensorType, b: &TensorType) -> Option<TensorT
     Some(TensorType { dtype, shape })
 }
 
-/// The more telling of two names for one size: a number, then an expression in declared symbols, then the first.
+/// Returns the more specific of two equal dims: a number, then an expression in declared symbols, then the first.
 fn preferred<'d>(scope: &Scope, a: &'d Dim, b: &'d Dim) -> &'d Dim {
     let vague = |dim: &Dim| dim.symbols().iter().any(|&symbol| scope.is_fresh(symbol));
     if a.as_const().is_some() || (!vague(a) && b.as_const().is_none()) || (vague(b) && b.as_const().is_none()) {

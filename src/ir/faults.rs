@@ -1,9 +1,9 @@
-//! Faults put into edits on purpose, so that it can be shown that `--check` finds them. Only builds with the feature `seeded-faults` have
-//! this; no program that is shipped does.
+//! Seeds faults into edits, to show that `--check` finds them. Only builds with the feature `seeded-faults` contain
+//! this module; no released program does.
 //!
-//! A fault belongs to one rule or pass and is put into its first edit, whatever the rule: `EditCounter::take` announces the name, and the
-//! changes of models look here. So no rule knows of it, and a new rule is covered without a line. It is the first edit only because two
-//! faults may cancel, as two wrong signs do.
+//! A fault is seeded into the first edit of a rule or pass: `EditCounter::take` announces the name, and the methods
+//! that change models consult this module. No rule refers to it, so a new rule is covered automatically. Only the
+//! first edit is faulty, because two faults may cancel, as two wrong signs do.
 
 use std::cell::RefCell;
 
@@ -12,31 +12,31 @@ use half::{bf16, f16};
 use super::{Attribute, Constant, Edit, Model, NewNode, NodeId, ValueId};
 use crate::tensor::{DType, Tensor};
 
-/// What is done wrong.
+/// The kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// The last element of a new constant is one larger.
+    /// Increments the last element of a new constant.
     Raised,
-    /// The first element of a new constant is one smaller; of an integer that is 0 one larger, since −1 often means the same.
+    /// Decrements the first element of a new constant. Increments an integer 0, since −1 often is equivalent.
     Lowered,
-    /// A new node is left out: what reads its result reads its first operand.
+    /// Omits a new node: readers of its result read its first operand.
     Dropped,
-    /// A new node reads its first two operands in the wrong order.
+    /// Swaps the first two operands of a new node.
     Swapped,
-    /// A new node works along another axis, or permutes otherwise.
+    /// Changes the axis or permutation of a new node.
     Axis,
-    /// Another attribute of a new node is changed.
+    /// Changes another attribute of a new node.
     Attribute,
-    /// A result is another function of what it should be.
+    /// Applies a function to a result.
     Distorted,
-    /// What cannot be told of sizes while the rule looks is taken to be so.
+    /// Treats questions about dims that the rule cannot decide as proved.
     Credulous,
-    /// After the pass, a node of the main graph has its operands in the wrong order or another function.
+    /// After the pass, swaps the operands or changes the operator of a node of the main graph.
     Altered,
 }
 
 impl FaultKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [FaultKind; 9] = [
         FaultKind::Raised,
         FaultKind::Lowered,
@@ -50,7 +50,7 @@ impl FaultKind {
     ];
 }
 
-/// A fault: whose edits have it, what is wrong, and at which of the places in an edit where that can be.
+/// A fault: the rule or pass, the kind, and the index among the possible sites in an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub name: String,
@@ -59,7 +59,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// `NAME:KIND:SITE`, as the environment has it.
+    /// Parses `NAME:KIND:SITE`, the form in the environment.
     pub fn parse(text: &str) -> Option<Fault> {
         let mut parts = text.split(':');
         let (name, kind, site) = (parts.next()?, parts.next()?, parts.next()?);
@@ -68,15 +68,15 @@ impl Fault {
     }
 }
 
-/// The fault in force, and what has become of it.
+/// The active fault and its state.
 #[derive(Default)]
 struct Seeded {
     fault: Option<Fault>,
-    /// Whether the edit under way is the one to have the fault.
+    /// `true` if the current edit gets the fault.
     applies: bool,
-    /// Whether the last edit was one of the rule or pass at fault.
+    /// `true` if the last edit was made by the faulty rule or pass.
     is_latest: bool,
-    /// Constants made since it was announced.
+    /// The number of constants created since the announcement.
     constants: usize,
     planted: usize,
 }
@@ -85,15 +85,15 @@ thread_local! {
     static SEEDED: RefCell<Seeded> = RefCell::default();
 }
 
-/// Does something with a fault in force on this thread. Also answers how often the fault was put in.
+/// Runs a closure with an active fault on this thread. Also returns how often the fault was seeded.
 pub fn with_fault<R>(fault: Fault, act: impl FnOnce() -> R) -> (R, usize) {
     SEEDED.with_borrow_mut(|seeded| *seeded = Seeded { fault: Some(fault), ..Seeded::default() });
     let result = act();
     (result, SEEDED.with_borrow_mut(std::mem::take).planted)
 }
 
-/// Says which rule or pass makes the edit that follows, and how many it has made with it. Those that count their edits before they make
-/// any have the fault in the first constant they make.
+/// Announces the rule or pass of the next edit, and its number of edits including that one. Passes that count their
+/// edits in advance get the fault in their first constant.
 pub fn announce(name: &str, number: usize) {
     SEEDED.with_borrow_mut(|seeded| {
         seeded.is_latest = seeded.fault.as_ref().is_some_and(|fault| fault.name == name);
@@ -104,7 +104,7 @@ pub fn announce(name: &str, number: usize) {
     });
 }
 
-/// Says that an edit was applied.
+/// Records that an edit was applied.
 pub(super) fn applied() {
     SEEDED.with_borrow_mut(|seeded| seeded.applies = false);
 }
@@ -112,7 +112,7 @@ pub(super) fn applied() {
 /// The name of a node that was changed after a pass.
 const ALTERED: &str = "altered";
 
-/// The place to put a fault of this kind in now.
+/// Returns the site for a fault of this kind, if it is due now.
 fn site(kind: FaultKind) -> Option<usize> {
     SEEDED.with_borrow(|seeded| {
         let fault = seeded.fault.as_ref().filter(|fault| seeded.applies && fault.kind == kind);
@@ -124,18 +124,18 @@ fn planted() {
     SEEDED.with_borrow_mut(|seeded| seeded.planted += 1);
 }
 
-/// Whether a rule is to believe what is not proved.
+/// Returns `true` if a rule must treat undecided questions as proved.
 pub fn believes(name: &str) -> bool {
     let is_credulous = |fault: &Fault| fault.kind == FaultKind::Credulous && fault.name == name;
     SEEDED.with_borrow(|seeded| seeded.fault.as_ref().is_some_and(is_credulous))
 }
 
-/// Notes that an edit was offered on what is not proved.
+/// Records that an edit was based on an unproved premise.
 pub fn note_belief() {
     planted();
 }
 
-/// Puts the fault into a new constant, if it is the one.
+/// Seeds the fault into a new constant, if it is the one.
 pub(super) fn in_constant(constant: &mut Constant) {
     for (kind, up) in [(FaultKind::Raised, true), (FaultKind::Lowered, false)] {
         let Some(site) = site(kind) else { continue };
@@ -150,7 +150,7 @@ pub(super) fn in_constant(constant: &mut Constant) {
     }
 }
 
-/// A tensor in which one element is another.
+/// Returns a tensor with one changed element.
 fn changed(tensor: &Tensor, up: bool) -> Option<Tensor> {
     macro_rules! changed {
         ($type:ty, $change:expr) => {{
@@ -164,7 +164,7 @@ fn changed(tensor: &Tensor, up: bool) -> Option<Tensor> {
     macro_rules! whole {
         ($type:ty) => {
             changed!($type, |value: $type| {
-                // Beyond either end is beyond it.
+                // Values beyond either end are equivalent to the end.
                 if [0, <$type>::MIN, <$type>::MAX].contains(&value) {
                     1
                 } else if up {
@@ -200,7 +200,7 @@ fn changed(tensor: &Tensor, up: bool) -> Option<Tensor> {
     }
 }
 
-/// Puts the fault into the nodes of an edit.
+/// Seeds the fault into the nodes of an edit.
 pub(super) fn in_edit(edit: &mut Edit) {
     if let Some(site) = site(FaultKind::Dropped) {
         let is_droppable = |node: &NewNode| node.outputs.len() == 1 && node.inputs.first().is_some_and(Option::is_some);
@@ -231,12 +231,12 @@ pub(super) fn in_edit(edit: &mut Edit) {
     }
 }
 
-/// Where the `site`th new node stands of which something holds.
+/// Returns the index of the `site`th new node for which `holds` is true.
 fn nth(edit: &Edit, site: usize, holds: impl Fn(&NewNode) -> bool) -> Option<usize> {
     edit.insert.iter().enumerate().filter(|(_, node)| holds(node)).nth(site).map(|(at, _)| at)
 }
 
-/// Whether the order of the first two operands matters.
+/// Returns `true` if the order of the first two operands matters.
 fn is_swappable(operator: &str, inputs: &[Option<ValueId>]) -> bool {
     let commutes = [
         "Add",
@@ -275,7 +275,7 @@ fn drop_node(edit: &mut Edit, at: usize) {
 
 fn change_attribute(value: &mut Attribute, is_permutation: bool) {
     match value {
-        // Anything but 0 says that something is so.
+        // Any value but 0 is true for a flag.
         Attribute::Int(number) => *number = if *number == 1 { 0 } else { number.wrapping_add(1) },
         Attribute::Float(number) => *number += 1.0,
         Attribute::Ints(numbers) if is_permutation && numbers.len() > 1 => numbers.swap(0, 1),
@@ -286,8 +286,8 @@ fn change_attribute(value: &mut Attribute, is_permutation: bool) {
     planted();
 }
 
-/// Makes a result of an edit another one: one that an existing value is replaced by, or that a new node computes. `dtype` tells the type of
-/// an existing value.
+/// Changes a result of an edit: one that replaces an existing value, or that a new node computes. `dtype` returns the
+/// type of an existing value.
 pub fn distort(edit: &mut Edit, dtype: &dyn Fn(ValueId) -> Option<DType>) {
     let Some(site) = site(FaultKind::Distorted) else { return };
     let replaced = edit.replace.iter().map(|&(old, _)| old);
@@ -296,7 +296,7 @@ pub fn distort(edit: &mut Edit, dtype: &dyn Fn(ValueId) -> Option<DType>) {
     let Some(&result) = results.get(site) else { return };
     let operator = match dtype(result) {
         Some(DType::Bool) => "Not",
-        // Not its negation, which is often followed by what has no sign.
+        // Not a negation, since the sign is often dropped later.
         Some(dtype) if dtype.is_float() => "Exp",
         Some(dtype) if dtype.is_signed_integer() => "Neg",
         _ => return,
@@ -326,7 +326,7 @@ pub fn after_pass(model: &mut Model) {
         _ => None,
     };
     let nodes: Vec<NodeId> = model.graph(model.main()).nodes().collect();
-    // Passes run more than once; a node that is changed twice may be what it was.
+    // Passes run more than once; a second change may restore the node.
     if nodes.iter().any(|id| model.node(*id).is_some_and(|node| node.name == ALTERED)) {
         return;
     }

@@ -1,17 +1,17 @@
-//! The fields of a message of the file, told apart as they lie there and not interpreted.
+//! Splits a message into its fields without interpreting them.
 
 /// A field of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Field<'m> {
-    /// By what number the schema knows it.
+    /// The field number in the schema.
     pub number: u64,
-    /// All of its bytes.
+    /// All bytes of the field.
     pub whole: &'m [u8],
-    /// What it holds, if that has a length: text, bytes, a message or packed numbers.
+    /// The content of a length-delimited field: text, bytes, a message or packed numbers.
     pub content: Option<&'m [u8]>,
 }
 
-/// The fields of a message in order. Ends with a `None` where the bytes are no field, or where a group begins.
+/// Returns the fields of a message in order. Ends with `None` at malformed bytes or at a group.
 pub(crate) fn fields(message: &[u8]) -> impl Iterator<Item = Option<Field<'_>>> {
     let mut left = message;
     std::iter::from_fn(move || {
@@ -69,7 +69,7 @@ mod tests {
         let fixed = Some(Field { number: 3, whole: b"\x1d1234", content: None });
         assert_eq!(found(b""), []);
         assert_eq!(found(b"\x08\x96\x01\x12\x01a\x1d1234"), [number(), text, fixed]);
-        // A text that is cut, an open group, a number of more than 64 bits.
+        // A truncated text, an open group, a number of more than 64 bits.
         assert_eq!(found(b"\x08\x96\x01\x12\x02a"), [number(), None]);
         assert_eq!(found(b"\x08\x96\x01\x0b\x0c"), [number(), None]);
         assert_eq!(found(b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), [None]);

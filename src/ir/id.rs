@@ -1,4 +1,4 @@
-//! Typed identities. Each is an index into one of the model's arenas and is never given out twice.
+//! Typed ids. Each is an index into an arena of the model and is never reused.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ macro_rules! identity {
         pub struct $name(pub(super) u32);
 
         impl $name {
-            /// The position in the model's arena.
+            /// Returns the position in the model's arena.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -26,12 +26,13 @@ macro_rules! identity {
 
 /// A value: a graph input, an initializer or an output of a node.
 ///
-/// Nodes are mostly lists of these, absent ones included, so that absence takes no room: what is stored is the number plus one.
+/// Nodes consist mostly of optional ids. The id is stored as its number plus one, so that `None` needs no extra
+/// memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(NonZeroU32);
 
 impl ValueId {
-    /// The value of a number. There are fewer values than numbers.
+    /// Returns the value of a number. A model has fewer values than there are numbers.
     pub(super) const fn of(number: u32) -> ValueId {
         match NonZeroU32::new(number.saturating_add(1)) {
             Some(stored) => ValueId(stored),
@@ -43,7 +44,7 @@ impl ValueId {
         self.0.get() - 1
     }
 
-    /// The position in the model's arena.
+    /// Returns the position in the model's arena.
     pub fn index(self) -> usize {
         self.number() as usize
     }
@@ -64,6 +65,6 @@ identity!(
     GraphId, "g"
 );
 identity!(
-    /// A function that the model brings along.
+    /// A function of the model.
     FunctionId, "f"
 );

@@ -1,5 +1,5 @@
-//! Inlining, as a change of the graphs: the content of a subgraph moves up into the graph around it, and a copy of a function's body
-//! takes the place of a call. When that is to be done is the business of the passes.
+//! Inlining: moves the content of a subgraph into the enclosing graph, and replaces a call by a copy of the
+//! function's body. Passes decide when to inline.
 
 use rustc_hash::FxHashMap;
 
@@ -7,13 +7,13 @@ use super::copy::Copying;
 use super::{Binding, Broken, Definition, Edit, FunctionId, GraphId, Model, NodeId, ValueId};
 
 impl Model {
-    /// Replaces `owner`, which holds `branch`, by the content of `branch`. Input `i` of the branch is read as `arguments[i]`, and
-    /// result `i` of the owner as `outputs[i]`, a value of the branch or one it sees. Values whose names another value has or had
-    /// get new names.
+    /// Replaces `owner`, which contains `branch`, by the content of `branch`. Argument `i` replaces input `i` of the
+    /// branch. `outputs[i]`, a value of the branch or visible in it, replaces result `i` of the owner. Values whose
+    /// name is or was in use get new names.
     ///
     /// # Errors
-    /// [`Broken`] if the branch has another number of inputs or the owner more results than is given, or a value would be defined
-    /// twice.
+    /// [`Broken`] if the branch has another number of inputs, the owner has more results than `outputs`, or a value
+    /// would be defined twice.
     pub fn inline_subgraph(
         &mut self,
         owner: NodeId,
@@ -61,11 +61,11 @@ impl Model {
         Ok(())
     }
 
-    /// Replaces a call of a function by a copy of the function's body, with these attributes bound. What the call leaves out of the
-    /// inputs is left out of the operands in the body.
+    /// Replaces a call by a copy of the function's body, with these attributes bound. Inputs that the call omits
+    /// become omitted operands in the body.
     ///
     /// # Errors
-    /// [`Broken`] if an output of the body is an input the call leaves out, or the body is inconsistent.
+    /// [`Broken`] if an output of the body is an omitted input, or the body is inconsistent.
     pub fn inline_call(
         &mut self,
         call: NodeId,
@@ -89,11 +89,11 @@ impl Model {
         Ok(())
     }
 
-    /// Puts a copy of a body's content before the node that has the body, input `i` read as `arguments[i]`. Copies with higher numbers stand
-    /// behind others. Returns the copies of the body's outputs.
+    /// Inserts a copy of a subgraph's content before its owner; argument `i` replaces input `i`. Copies are ordered
+    /// by `number`. Returns the copies of the subgraph's outputs.
     ///
     /// # Errors
-    /// [`Broken`] if the body has another number of inputs than is given, or is inconsistent.
+    /// [`Broken`] if the subgraph has another number of inputs or is inconsistent.
     pub fn copy_iteration(
         &mut self,
         owner: NodeId,
@@ -117,7 +117,7 @@ impl Model {
         self.copied(self.graph(body).outputs().to_vec(), &copying)
     }
 
-    /// Makes an initializer of a body one of the graph around it, in which `owner` has the body. Anything else is left alone.
+    /// Moves an initializer of a subgraph to the enclosing graph, which contains `owner`. Ignores other values.
     pub fn lift_initializer(&mut self, value: ValueId, body: GraphId, owner: NodeId) {
         let Some(home) = self.node(owner).map(|node| node.graph()) else { return };
         if self.value(value).definition() == Definition::Initializer(body) {
@@ -126,7 +126,7 @@ impl Model {
         }
     }
 
-    /// Makes an initializer of a body one of the root graph, where every graph of the root sees it.
+    /// Moves an initializer of a subgraph to the root graph, where all nested graphs see it.
     pub fn raise_initializer(&mut self, value: ValueId) {
         let Definition::Initializer(home) = self.value(value).definition() else { return };
         let root = self.root(home);
@@ -136,7 +136,7 @@ impl Model {
         }
     }
 
-    /// Gives a value a name of its own if another value has or had its name.
+    /// Renames a value if another value has or had its name.
     fn name_apart(&mut self, value: ValueId) {
         if self.name_is_shared(value) {
             self.rename_after(value, &self.value(value).name.clone());

@@ -1,10 +1,10 @@
-//! The intermediate representation: what a model *is*, apart from how a file spells it.
+//! The intermediate representation: the semantics of a model, independent of its file.
 //!
-//! * [`Model`] owns every graph, node and value in arenas; identities ([`ValueId`], [`NodeId`], [`GraphId`]) are handed
-//!   out once and never recycled.
-//! * Subgraphs are graphs of their own that may read values of the graphs around them (captures).
-//! * What is *known* of a value ([`Fact`]) lives beside the model, in a [`Facts`] table, never inside it.
-//! * petgraph holds the wiring and stays hidden behind [`Model`]'s methods.
+//! * [`Model`] owns all graphs, nodes and values in arenas; ids ([`ValueId`], [`NodeId`], [`GraphId`]) are never
+//!   reused.
+//! * Subgraphs are separate graphs that may read values of enclosing graphs (captures).
+//! * Proved properties of a value ([`Fact`]) are in a separate table, [`Facts`], never in the model.
+//! * petgraph stores the wiring and is hidden behind [`Model`]'s methods.
 
 mod apply;
 mod attribute;
@@ -48,13 +48,13 @@ pub use value::{Constant, Definition, ExternalOrigin, Value};
 pub use verify::Broken;
 pub use watch::{Part, Watch};
 
-/// A name: of an operator, a domain, an attribute, a node, a value. One of up to 23 bytes takes no memory beside the place where it stands, so
-/// that most are compared without a look elsewhere.
+/// The name of an operator, domain, attribute, node or value. Names of up to 23 bytes are stored inline, so that most
+/// comparisons need no indirection.
 pub type Name = smol_str::SmolStr;
 
-/// The operands that read a value: nodes, and which operand of each. Few values have more readers than fit in without memory of their own.
+/// The operands that read a value, as (node, slot). Few values have more readers than fit inline.
 pub type Users = smallvec::SmallVec<[(NodeId, usize); 4]>;
 
-/// What a message of the file held that the representation does not interpret, as wire bytes to be written back with it:
-/// documentation, metadata, device configurations, and fields newer than the schema. Empty when there is nothing.
+/// The fields of a message that the representation does not model, as wire bytes that are written back. Examples are
+/// documentation, metadata, device configurations, and fields newer than the schema.
 pub type Extra = bytes::Bytes;

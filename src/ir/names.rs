@@ -1,20 +1,21 @@
-//! What a name stands for in a file: the innermost definition around the reader.
+//! Resolves names as a file does: a name denotes the innermost definition around the reader.
 //!
-//! In the representation a reader holds the value itself, so a graph inside may come to read an outer value whose name stands for
-//! another one there. In a file that would be another model. Names inside bodies are nobody else's business, so they give way.
+//! In the representation a reader refers to the value itself. Therefore a subgraph may read an outer value whose name
+//! denotes another value there. In a file that would be a different model. Names in subgraphs are private, so they
+//! are changed.
 //!
-//! So they do where nothing is hidden, for runtimes want names to be free in all graphs around a body as far as these are computed before it:
-//! what is folded is computed before everything, and nodes that go change the order in which a runtime comes to the others.
+//! They are also changed where they hide nothing: runtimes reject a subgraph's name if an earlier value of an
+//! enclosing graph has it. Folded values come before all nodes, and removed nodes change a runtime's order.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Broken, Definition, GraphId, Model, ValueId};
 
-/// An outer value that is read where its name stands for another one.
+/// An outer value that is read where its name denotes another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hidden {
     captured: ValueId,
-    /// Defined in a graph inside the captured value's, the reader's or one around that.
+    /// The hiding value, defined in a graph between that of the captured value and the reader's.
     by: ValueId,
 }
 
@@ -25,14 +26,14 @@ enum Visit {
 }
 
 impl Model {
-    /// Gives values inside bodies new names where outer values have their names. The names of everything else stay. Takes time linear
-    /// in the model.
+    /// Renames values in subgraphs if outer values have the same name. All other names are kept. Takes time linear in
+    /// the model.
     pub fn separate_names(&mut self) {
         let hidden = self.hidden();
         let roots: FxHashSet<GraphId> = self.roots().collect();
         let mut renamed = FxHashSet::default();
         for Hidden { captured, by } in hidden {
-            // What is named from outside the wiring keeps its name if the other one is free to change it.
+            // A pinned value keeps its name if the other value can be renamed.
             let (place, home) = (self.value(captured), self.graph_of(captured));
             let is_public = home.is_none_or(|home| {
                 let graph = self.graph(home);
@@ -49,8 +50,8 @@ impl Model {
         }
     }
 
-    /// The values inside bodies whose names values around them have as well, but for results of the nodes that have the bodies: these come
-    /// behind them in any order. What is pinned keeps its name.
+    /// Returns the values of subgraphs that share their name with an outer value. Results of the nodes around the
+    /// subgraph do not count: they come after it in any order. Pinned values are not returned.
     fn repeated(&self) -> Vec<ValueId> {
         let mut found = Vec::new();
         for root in self.roots() {
@@ -71,7 +72,7 @@ impl Model {
         found
     }
 
-    /// Whether a value is a result of a node that has this body, or one around it.
+    /// Returns `true` if a value is a result of a node around this subgraph.
     fn is_given_around(&self, body: GraphId, value: ValueId) -> bool {
         let producer = self.value(value).producer();
         let mut owner = self.graph(body).parent();
@@ -84,10 +85,10 @@ impl Model {
         false
     }
 
-    /// Checks that every name that is read stands for the value that is meant.
+    /// Checks that every name that is read denotes the intended value.
     ///
     /// # Errors
-    /// [`Broken::Hidden`] for the first one that does not.
+    /// [`Broken::Hidden`] for the first hidden value.
     pub fn verify_names(&self) -> Result<(), Broken> {
         match self.hidden().first() {
             Some(hidden) => Err(Broken::Hidden(self.value(hidden.captured).name.to_string())),
@@ -95,7 +96,7 @@ impl Model {
         }
     }
 
-    /// The graphs that lie in no other.
+    /// Returns the graphs that are not nested: the main graph and function bodies.
     fn roots(&self) -> impl Iterator<Item = GraphId> + '_ {
         std::iter::once(self.main()).chain(self.functions().map(|(_, function)| function.body))
     }
@@ -113,7 +114,7 @@ impl Model {
                 if !scope.contains(&value) {
                     continue;
                 }
-                // What hides one value gets another name, so from here on it hides none.
+                // The hiding value will be renamed, so it hides no further value.
                 while let Some(by) = scope.pop_if(|&mut innermost| innermost != value) {
                     found.push(Hidden { captured: value, by });
                 }
@@ -121,8 +122,9 @@ impl Model {
         });
     }
 
-    /// Pins initializers of bodies that have the name of a value around the body, and these values: some runtimes take the one, some
-    /// the other, whatever the standard says. So neither is a constant, and both keep their names.
+    /// Pins initializers of subgraphs that share their name with an outer value, and pins these outer values.
+    /// Runtimes disagree which one is read, despite the standard. So neither is a constant, and both keep their
+    /// names.
     pub fn pin_shadowing(&mut self) {
         let mut found: Vec<ValueId> = Vec::new();
         for root in self.roots() {
@@ -142,7 +144,8 @@ impl Model {
         }
     }
 
-    /// Goes through a graph and those inside it, outer ones first, with what each of these names stands for, innermost last.
+    /// Visits a graph and its nested graphs, outer ones first, with the definitions of these names in scope,
+    /// innermost last.
     fn in_scopes<'m>(
         &'m self,
         root: GraphId,
@@ -178,7 +181,7 @@ impl Model {
         }
     }
 
-    /// The names of the values that graphs inside `root` read from graphs around them.
+    /// Returns the names of outer values that nested graphs of `root` read.
     fn captured_names(&self, root: GraphId) -> FxHashSet<&str> {
         let mut names = FxHashSet::default();
         let mut open: Vec<GraphId> = vec![root];
@@ -190,7 +193,7 @@ impl Model {
         names
     }
 
-    /// The names of some values of each graph inside a root graph.
+    /// Returns the names of selected values of all graphs nested in a root graph.
     fn names_inside<V: Iterator<Item = ValueId>>(&self, root: GraphId, of: impl Fn(GraphId) -> V) -> FxHashSet<&str> {
         let mut names = FxHashSet::default();
         let mut open: Vec<GraphId> = self.inside(root).collect();
@@ -201,25 +204,25 @@ impl Model {
         names
     }
 
-    /// The graphs directly inside one, the last first.
+    /// Returns the graphs directly nested in a graph, the last first.
     fn inside(&self, graph: GraphId) -> impl Iterator<Item = GraphId> + '_ {
         self.graph(graph).nodes().rev().filter_map(|id| self.node(id)).flat_map(|node| node.subgraphs())
     }
 
-    /// The initializers of a graph that are no defaults of inputs.
+    /// Returns the initializers of a graph that are not defaults of inputs.
     fn initialized_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
         let is_own = |&value: &ValueId| matches!(self.value(value).definition(), Definition::Initializer(_));
         self.graph(graph).initializers().iter().copied().filter(is_own)
     }
 
-    /// The values a graph defines.
+    /// Returns the values that a graph defines.
     fn defined_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
         let held = self.graph(graph);
         let results = held.nodes().filter_map(|id| self.node(id)).flat_map(|node| node.outputs().iter().flatten());
         held.inputs().iter().chain(results).copied().chain(self.initialized_in(graph))
     }
 
-    /// The values that a graph's nodes and its list of outputs read.
+    /// Returns the values that a graph's nodes and output list read.
     fn read_in(&self, graph: GraphId) -> impl Iterator<Item = ValueId> + '_ {
         let held = self.graph(graph);
         let operands = held.nodes().filter_map(|id| self.node(id)).flat_map(|node| node.inputs().iter().flatten());

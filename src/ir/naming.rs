@@ -1,12 +1,12 @@
-//! What new nodes are called: given here and nowhere else, when an edit is applied and before a model is written.
+//! Names new nodes, when an edit is applied and before a model is written. No other module does.
 //!
-//! * A node that computes what another computed has its name.
-//! * Any other new node is called after the node that was looked at and its own part in the matter: `/layer/Slice/starts`. A name that
-//!   its rule took from a node of another operator would lie, and is not used.
-//! * Documentation and metadata are those of the nodes that went, together, if it computes what they computed, and else those of the first;
-//!   a copy has its own.
-//! * Before the model is written, nodes without a name are called as their first result is, and no two nodes have one name.
-//! * No constant is called as ONNX Runtime calls constants that it adds, which it does without looking whether there is one of that name.
+//! * A node gets the name of the node whose result it computes.
+//! * Any other new node is named after the matched node and its role in the edit: `/layer/Slice/starts`. A name that
+//!   a rule copied from a node of another operator would mislead, and is not used.
+//! * Documentation and metadata are merged from all removed nodes for a node that computes their result. Other nodes
+//!   get those of the first; a copy keeps its own.
+//! * Before a model is written, unnamed nodes are named after their first result, and node names are made unique.
+//! * No constant has a name that ONNX Runtime gives to constants: it adds them without checking for an existing one.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Edit, Extra, GraphId, Model, Name, NewNode, Node, NodeId, ValueId, extra};
 
-/// The key of the model's metadata under which this program tells what it did.
+/// The metadata key under which this program records what it did.
 const STAMP: &str = "onnx-slice-fold";
 
-/// The key under which it is kept what the sizes are beside what the nodes tell.
+/// The metadata key of the remembered dims.
 const SIZES: &str = "onnx-slice-fold.sizes";
 
-/// What ONNX Runtime calls constants of operands it adds, with `_token_` and a number where a node has that name. Files have such constants that
-/// it has written itself; if it adds another of the name it refuses the model.
+/// The names of constants that ONNX Runtime adds as operands, possibly with `_token_` and a number. Files written by
+/// ONNX Runtime contain such constants; adding another one of the name makes it reject the model.
 const RUNTIME_NAMES: &[&str] = &[
     "ConstAsInitializer",
     "SqueezeAxesInitializer",
@@ -31,7 +31,7 @@ const RUNTIME_NAMES: &[&str] = &[
     "squeeze_axes",
 ];
 
-/// A node as it was before the edit.
+/// A node before the edit.
 struct Former {
     name: Name,
     op_type: Name,
@@ -39,13 +39,13 @@ struct Former {
     extra: Extra,
 }
 
-/// What an edit finds, noted before anything is changed.
+/// The state before an edit that names depend on.
 pub(super) struct Naming {
-    /// The node looked at first if it is among them or stays, and those that go.
+    /// The edit's place, if it exists, and the removed nodes.
     former: Vec<Former>,
-    /// What inner nodes are called after; empty if nothing here has a name.
+    /// The prefix of inner nodes' names; empty if no node here has a name.
     stem: Name,
-    /// Values that new ones replace, each with the new one.
+    /// The replaced values, each with its replacement.
     replace: Vec<(ValueId, ValueId)>,
     given: FxHashSet<Name>,
 }
@@ -67,19 +67,20 @@ impl Naming {
         Naming { former, stem, replace: edit.replace.clone(), given: FxHashSet::default() }
     }
 
-    /// Gives a new node its name, and what is said of it. `role` is its part in the edit. Its results are still those of the edit.
+    /// Gives a new node its name, documentation and metadata. `role` is its role in the edit. Its results may be
+    /// placeholders.
     pub(super) fn complete(&mut self, node: &mut NewNode, role: &str) {
         node.name = self.name(node, role);
         self.given.insert(node.name.clone());
         if node.extra.is_empty() {
-            // What computes a result tells of all that went; what is on the way there, of where it stands.
+            // A node that computes a result describes all removed nodes; an inner node describes the edit's place.
             let all = self.former.iter().any(|former| self.stands_for(node, former));
             let count = if all { self.former.len() } else { 1 };
             node.extra = extra::merged(self.former.iter().take(count).map(|former| &former.extra));
         }
     }
 
-    /// Whether a new node computes what another one computed.
+    /// Returns `true` if a new node computes a result of a former one.
     fn stands_for(&self, node: &NewNode, former: &Former) -> bool {
         former.outputs.iter().any(|value| {
             let replaces = |&(old, new): &(ValueId, ValueId)| old == *value && node.outputs.contains(&Some(new));
@@ -89,7 +90,7 @@ impl Naming {
 
     fn name(&self, node: &NewNode, role: &str) -> Name {
         let is_free = |name: &str| !name.is_empty() && !self.given.contains(name);
-        // A rule that names a node after another has its reason, if that is of the same operator or was no part of the edit.
+        // A rule's name is kept if the name comes from a node of the same operator, or from no node of the edit.
         let named_after = self.former.iter().find(|former| former.name == node.name);
         let is_true = named_after.is_none_or(|former| former.op_type == node.op_type);
         if is_true && is_free(&node.name) {
@@ -102,22 +103,22 @@ impl Naming {
         }
         match self.stem.as_str() {
             "" => Name::default(),
-            // A name does not grow with each edit that looks at it again.
+            // Repeated edits of the same node do not lengthen its name.
             stem if stem.rsplit('/').next() == Some(role) => self.stem.clone(),
             stem => format!("{stem}/{role}").into(),
         }
     }
 }
 
-/// Whether ONNX Runtime may call a constant so.
+/// Returns `true` if ONNX Runtime may give this name to a constant.
 fn is_runtime_name(name: &str) -> bool {
     let is_numbered = |rest: &str| rest.strip_prefix("_token_").is_some_and(|number| number.parse::<u64>().is_ok());
     RUNTIME_NAMES.iter().filter_map(|own| name.strip_prefix(own)).any(|rest| rest.is_empty() || is_numbered(rest))
 }
 
 impl Model {
-    /// Gives every node of the main graph, the graphs inside it and the bodies of functions a name that no other has there. The first
-    /// node of a name keeps it.
+    /// Makes node names unique in the main graph and its nested graphs, and in each function body. The first node of
+    /// a name keeps it.
     pub fn name_nodes(&mut self) {
         let bodies: Vec<GraphId> = self.functions().map(|(_, function)| function.body).collect();
         for root in std::iter::once(self.main()).chain(bodies) {
@@ -127,7 +128,7 @@ impl Model {
         }
     }
 
-    /// Gives constants another name that have one which ONNX Runtime may give, in the main graph and the graphs inside it.
+    /// Renames constants of the main graph and its nested graphs whose names ONNX Runtime may use.
     pub fn name_constants(&mut self) {
         let inside = self.nodes_below(self.main()).into_iter().filter_map(|id| self.node(id)).flat_map(Node::subgraphs);
         let graphs: Vec<GraphId> = std::iter::once(self.main()).chain(inside).collect();
@@ -141,11 +142,11 @@ impl Model {
         }
     }
 
-    /// The nodes below a root graph that need another name, with the name.
+    /// Returns the nodes below a root graph that need another name, with that name.
     fn names_below(&self, root: GraphId) -> Vec<(NodeId, String)> {
         let nodes = self.nodes_below(root);
         let mut renamed = Vec::new();
-        // Every name, and whether a node has kept or been given it so far.
+        // All names; `true` if a node has kept or been given it so far.
         let mut taken: FxHashMap<Cow<str>, bool> = FxHashMap::default();
         taken.reserve(nodes.len());
         for name in nodes.iter().filter_map(|&id| Some(self.node(id)?.name.as_str())).filter(|name| !name.is_empty()) {
@@ -166,13 +167,13 @@ impl Model {
         renamed
     }
 
-    /// What a node without a name is called: as its first result.
+    /// Returns the default name of an unnamed node: that of its first result.
     fn plain_name<'m>(&'m self, node: &'m Node) -> &'m str {
         let first = node.outputs().iter().flatten().next().map(|&value| self.value(value).name.as_str());
         first.filter(|name| !name.is_empty()).unwrap_or(&node.op_type)
     }
 
-    /// The nodes of a graph and of the graphs inside it, in order.
+    /// Returns the nodes of a graph and its nested graphs, in order.
     fn nodes_below(&self, root: GraphId) -> Vec<NodeId> {
         let (mut found, mut open) = (Vec::new(), vec![root]);
         while let Some(graph) = open.pop() {
@@ -184,38 +185,38 @@ impl Model {
         found
     }
 
-    /// Tells in the model's metadata what was done to it, in place of what an earlier run told.
+    /// Records in the model's metadata what was done to it, and replaces an earlier record.
     pub fn stamp(&mut self, what: &str) {
         self.extra = extra::with_metadata(&self.extra, STAMP, Some(what));
     }
 
-    /// Takes away what the model's metadata tells of this.
+    /// Removes the record of an earlier run and the remembered dims from the model's metadata.
     pub fn unstamp(&mut self) {
         self.extra = extra::with_metadata(&self.extra, STAMP, None);
         self.remember("");
     }
 
-    /// Whether the model's metadata tells of an earlier run of this program.
+    /// Returns `true` if the model's metadata contains the record of an earlier run.
     pub fn is_stamped(&self) -> bool {
         self.stamped().is_some()
     }
 
-    /// What the model's metadata tells of an earlier run of this program.
+    /// Returns the record of an earlier run in the model's metadata.
     pub fn stamped(&self) -> Option<String> {
         extra::metadata(&self.extra, STAMP)
     }
 
-    /// What an earlier run learned of the sizes, as the model's metadata has it.
+    /// Returns the dims that an earlier run stored in the model's metadata.
     pub fn remembered(&self) -> Option<String> {
         extra::metadata(&self.extra, SIZES)
     }
 
-    /// Keeps in the model's metadata what was learned of the sizes, in place of what an earlier run learned.
+    /// Stores learned dims in the model's metadata, and replaces those of an earlier run.
     pub fn remember(&mut self, sizes: &str) {
         self.extra = extra::with_metadata(&self.extra, SIZES, Some(sizes).filter(|sizes| !sizes.is_empty()));
     }
 
-    /// Takes away documentation and metadata of a node.
+    /// Removes documentation and metadata of a node.
     pub fn forget_texts(&mut self, node: NodeId) {
         if let Some(node) = self.node_mut(node) {
             node.extra = extra::without_texts(&node.extra);

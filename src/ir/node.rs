@@ -1,4 +1,4 @@
-//! Nodes.
+//! Nodes of a graph.
 
 use std::cell::Cell;
 
@@ -7,19 +7,19 @@ use smallvec::SmallVec;
 use super::{Attribute, Extra, GraphId, Name, NamedAttribute, ValueId};
 use crate::tensor::Tensor;
 
-/// Operands or results. Up to four lie in the node itself, in the room that a vector takes to say where they lie: every sweep reads them.
+/// Operands or results. Up to four are stored inline, in the space of a vector's pointers: every sweep reads them.
 pub(super) type Values = SmallVec<[Option<ValueId>; 4]>;
 
 /// One application of an operator.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The node's own name: in a file often empty, or not unique; see [`Model::name_nodes`](super::Model::name_nodes).
+    /// The node's name: in files often empty or not unique; see [`Model::name_nodes`](super::Model::name_nodes).
     pub name: Name,
-    /// The operator's domain; `ai.onnx` is kept as it is written, compare with [`Node::is`].
+    /// The operator's domain; `ai.onnx` is kept as written, so compare with [`Node::is`].
     pub domain: Name,
     /// The operator.
     pub op_type: Name,
-    /// Which overload of a model function is called; mostly empty.
+    /// The overload of a model function; usually empty.
     pub overload: Name,
     /// The attributes in file order.
     pub attributes: Vec<NamedAttribute>,
@@ -28,13 +28,13 @@ pub struct Node {
     pub(super) graph: GraphId,
     pub(super) inputs: Values,
     pub(super) outputs: Values,
-    /// Where the node stands among its neighbours when the wiring leaves a choice.
+    /// The position among the graph's nodes, which breaks ties of the topological order.
     pub(super) order: (u32, u32),
     pub(super) mark: Mark,
 }
 
-/// A number that the owner of a table of operators leaves at a node to find its operator again. A copy of the node, which may become one
-/// of another operator, has none.
+/// A number by which the owner of an operator table finds a node's operator again. A copy of the node, which may get
+/// another operator, has no number.
 #[derive(Debug, Default)]
 pub(super) struct Mark(Cell<Option<u16>>);
 
@@ -45,47 +45,48 @@ impl Clone for Mark {
 }
 
 impl Node {
-    /// The graph that holds the node.
+    /// Returns the graph that contains the node.
     pub fn graph(&self) -> GraphId {
         self.graph
     }
 
-    /// The number that was left at the node since its operator could change last.
+    /// Returns the number that was set since the operator could last change.
     pub fn mark(&self) -> Option<u16> {
         self.mark.0.get()
     }
 
-    /// Leaves a number at the node.
+    /// Sets the node's number.
     pub fn set_mark(&self, mark: u16) {
         self.mark.0.set(Some(mark));
     }
 
-    /// The operands; `None` is an optional input left out.
+    /// Returns the operands; `None` is an omitted optional input.
     pub fn inputs(&self) -> &[Option<ValueId>] {
         &self.inputs
     }
 
-    /// The results; `None` is an optional output left out.
+    /// Returns the results; `None` is an omitted optional output.
     pub fn outputs(&self) -> &[Option<ValueId>] {
         &self.outputs
     }
 
-    /// Operand `i`, if it is there.
+    /// Returns operand `i`, if present.
     pub fn input(&self, i: usize) -> Option<ValueId> {
         self.inputs.get(i).copied().flatten()
     }
 
-    /// Result `i`, if it is there.
+    /// Returns result `i`, if present.
     pub fn output(&self, i: usize) -> Option<ValueId> {
         self.outputs.get(i).copied().flatten()
     }
 
-    /// The attribute of this name.
+    /// Returns the attribute of this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
     }
 
-    /// The attribute of this name. Inside a function a reference stands for what the call binds; what the call leaves out is absent.
+    /// Returns the attribute of this name; a reference in a function resolves to the call's binding, and is absent
+    /// without one.
     pub fn bound_attribute<'a>(&'a self, name: &str, bindings: &'a [NamedAttribute]) -> Option<&'a Attribute> {
         match self.attribute(name)? {
             Attribute::Reference { name, .. } => {
@@ -95,7 +96,8 @@ impl Node {
         }
     }
 
-    /// The INT attribute of this name, or the default if it is left out; `None` if it is of another kind, or must be there.
+    /// Returns the INT attribute of this name, or the default if absent; `None` if it has another kind or is required
+    /// and absent.
     pub fn int_or(&self, name: &str, default: Option<i64>) -> Option<i64> {
         match self.attribute(name) {
             None => default,
@@ -104,12 +106,13 @@ impl Node {
         }
     }
 
-    /// The INT attribute of this name, or the default if it is left out; `None` if it is of another kind.
+    /// Returns the INT attribute of this name, or the default if absent; `None` if it has another kind.
     pub fn int(&self, name: &str, default: i64) -> Option<i64> {
         self.int_or(name, Some(default))
     }
 
-    /// The INT attribute of this name as a flag; `None` if it is neither 0 nor 1, which runtimes take as either.
+    /// Returns the INT attribute of this name as a flag; `None` if it is neither 0 nor 1: runtimes disagree about
+    /// other values.
     pub fn flag(&self, name: &str, default: bool) -> Option<bool> {
         match self.int(name, i64::from(default))? {
             flag @ (0 | 1) => Some(flag == 1),
@@ -117,7 +120,7 @@ impl Node {
         }
     }
 
-    /// The FLOAT attribute of this name, or the default if it is left out; `None` if it is of another kind.
+    /// Returns the FLOAT attribute of this name, or the default if absent; `None` if it has another kind.
     pub fn float(&self, name: &str, default: f32) -> Option<f32> {
         match self.attribute(name) {
             None => Some(default),
@@ -126,7 +129,7 @@ impl Node {
         }
     }
 
-    /// The INTS attribute of this name, empty if it is left out; `None` if it is of another kind.
+    /// Returns the INTS attribute of this name, empty if absent; `None` if it has another kind.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         match self.attribute(name) {
             None => Some(&[]),
@@ -135,7 +138,7 @@ impl Node {
         }
     }
 
-    /// The STRING attribute of this name, or the default if it is left out; `None` if it is of another kind.
+    /// Returns the STRING attribute of this name, or the default if absent; `None` if it has another kind.
     pub fn text<'t>(&'t self, name: &str, default: &'t [u8]) -> Option<&'t [u8]> {
         match self.attribute(name) {
             None => Some(default),
@@ -144,7 +147,7 @@ impl Node {
         }
     }
 
-    /// The TENSOR attribute of this name, if it is there.
+    /// Returns the TENSOR attribute of this name, if present.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         match self.attribute(name) {
             Some(Attribute::Tensor(tensor, _)) => Some(tensor),
@@ -152,33 +155,33 @@ impl Node {
         }
     }
 
-    /// How many operands are this value.
+    /// Returns the number of operands that are this value.
     pub fn times_read(&self, value: ValueId) -> usize {
         self.inputs.iter().filter(|&&input| input == Some(value)).count()
     }
 
-    /// Whether both have the same attributes, bit for bit, in whatever order.
+    /// Returns `true` if both nodes have equal attributes, bit for bit, in any order.
     pub fn same_attributes(&self, other: &Node) -> bool {
         let same = |held: &NamedAttribute| other.attribute(&held.name).is_some_and(|value| held.value.same(value));
         self.attributes.len() == other.attributes.len() && self.attributes.iter().all(same)
     }
 
-    /// The domain with the standard's two spellings of the default one made one: `""`.
+    /// Returns the domain; both spellings of the default one give `""`.
     pub fn canonical_domain(&self) -> &str {
         canonical(&self.domain)
     }
 
-    /// Whether this is `op_type` of the default domain.
+    /// Returns `true` if the operator is `op_type` of the default domain.
     pub fn is(&self, op_type: &str) -> bool {
         self.op_type == op_type && self.canonical_domain().is_empty()
     }
 
-    /// The subgraphs, in attribute order.
+    /// Returns the subgraphs, in attribute order.
     pub fn subgraphs(&self) -> impl Iterator<Item = GraphId> + '_ {
         self.attributes.iter().flat_map(|attribute| attribute.value.graphs().iter().copied())
     }
 
-    /// Domain and operator, as messages name them.
+    /// Returns domain and operator, for messages.
     pub fn operator(&self) -> String {
         if self.canonical_domain().is_empty() {
             self.op_type.to_string()
@@ -188,7 +191,7 @@ impl Node {
     }
 }
 
-/// A domain as messages and tables name it: both spellings of the default one are `""`.
+/// Returns the canonical form of a domain: both spellings of the default one give `""`.
 pub(crate) fn canonical(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }

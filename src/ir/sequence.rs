@@ -1,17 +1,17 @@
-//! The nodes of a graph as they stand: sorted, added to mostly at the end, and gone through very often.
+//! The ordered nodes of a graph: sorted, usually extended at the end, and iterated very often.
 //!
-//! They lie in pieces of bounded length, so that one is put in or taken out without moving all that follow, and going through them is going
-//! through slices.
+//! The entries are stored in chunks of bounded length. Insertion and removal move few entries, and iteration runs
+//! over slices.
 
 use super::NodeId;
 
-/// Where a node stands, and the node.
+/// The position of a node, and the node.
 pub(super) type Entry = ((u32, u32), NodeId);
 
-/// How long a piece may get before it is cut in two.
+/// The largest length of a chunk before it is split.
 const MOST: usize = 512;
 
-/// Sorted entries. No piece is empty.
+/// Sorted entries. No chunk is empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
     pieces: Vec<Vec<Entry>>,
@@ -19,7 +19,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// Puts an entry where it belongs. There is no other equal to it.
+    /// Inserts an entry at its sorted position. The sequence must not contain an equal entry.
     pub fn insert(&mut self, entry: Entry) {
         self.len += 1;
         match self.pieces.last_mut() {
@@ -39,7 +39,7 @@ impl Sequence {
         }
     }
 
-    /// Takes an entry out, if it is there.
+    /// Removes an entry, if present.
     pub fn remove(&mut self, entry: &Entry) {
         let at = self.piece_of(entry);
         let Some(piece) = self.pieces.get_mut(at) else { return };
@@ -51,17 +51,17 @@ impl Sequence {
         }
     }
 
-    /// The first piece that ends no earlier than this.
+    /// Returns the first chunk whose last entry is not less than this one.
     fn piece_of(&self, entry: &Entry) -> usize {
         self.pieces.partition_point(|piece| piece.last().is_some_and(|greatest| greatest < entry))
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The nodes in order.
+    /// Returns the nodes in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
         self.pieces.iter().flat_map(|piece| piece.iter().map(|&(_, node)| node))
     }
@@ -81,7 +81,7 @@ mod tests {
         for step in 0..40_000u32 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let anywhere = (state >> 8) % (100_000 + step);
-            // At the end first, then in the middle and out again, and at last almost nothing is left.
+            // First at the end, then insertions and removals in the middle, finally almost all entries are removed.
             let gone = set.range(entry(anywhere, 0)..).next().copied();
             match (step / 10_000, step % 3) {
                 (0, _) => insert(&mut sequence, &mut set, entry(100_000 + step, step)),

@@ -1,7 +1,7 @@
-//! A table by small numbers that are given out in order, such as the identities of values.
+//! A table by small consecutive numbers, such as the ids of values.
 
-/// How many entries are kept together. What is known while a function is inferred concerns a few values of very many, so there is room only
-/// for those that lie near one that has an entry.
+/// The number of entries per page. Inference of a function concerns few of very many values, so only pages with an
+/// entry are allocated.
 const PAGE: usize = 64;
 
 /// A table by index.
@@ -17,12 +17,12 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// The entry at an index.
+    /// Returns the entry at an index.
     pub fn get(&self, index: usize) -> Option<&T> {
         self.pages.get(index / PAGE)?.as_ref()?.get(index % PAGE)?.as_ref()
     }
 
-    /// Sets the entry at an index, in place of what stood there.
+    /// Sets the entry at an index, replacing the previous one.
     pub fn set(&mut self, index: usize, entry: T) {
         let page = index / PAGE;
         if page >= self.pages.len() {
@@ -35,7 +35,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes the entry at an index away.
+    /// Removes the entry at an index.
     pub fn remove(&mut self, index: usize) {
         let page = self.pages.get_mut(index / PAGE).and_then(Option::as_mut);
         if let Some(place) = page.and_then(|page| page.get_mut(index % PAGE)) {
@@ -43,7 +43,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes away every entry that `keep` does not hold for.
+    /// Removes all entries for which `keep` returns `false`.
     pub fn retain(&mut self, keep: impl Fn(usize, &T) -> bool) {
         for (at, page) in self.pages.iter_mut().enumerate() {
             for (offset, place) in page.iter_mut().flat_map(|page| page.iter_mut()).enumerate() {

@@ -1,4 +1,4 @@
-//! Types: what the file declares of a value, and what is proved of one.
+//! Types: declared ones of the file, and proved ones.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use super::Extra;
 use crate::dim::Dim;
 use crate::tensor::DType;
 
-/// A dimension as the file declares it.
+/// A dim as the file declares it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum DimClaim {
-    /// Nothing said, or a negative `dim_value`, which means the same.
+    /// Undeclared, or an equivalent negative `dim_value`.
     #[default]
     Unknown,
-    /// `dim_value`, not negative.
+    /// A `dim_value` that is not negative.
     Value(i64),
-    /// `dim_param`, not empty.
+    /// A `dim_param` that is not empty.
     Param(String),
 }
 
 impl DimClaim {
-    /// What the size is called. "None", "?" and "-1" are how exporters write that they do not know: no two of them need be the same
-    /// size, so they are no names.
+    /// Returns the name of the dim. Exporters write "None", "?" and "-1" for unknown dims, which need not be equal;
+    /// so these are not names.
     pub fn name(&self) -> Option<&str> {
         match self {
             DimClaim::Param(text) if text.chars().any(char::is_alphabetic) && text != "None" && text != "none" => {
@@ -41,44 +41,44 @@ impl fmt::Display for DimClaim {
     }
 }
 
-/// A declared dimension with what else the file says about it.
+/// A declared dim with its unmodelled fields.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct DeclaredDim {
-    /// The size.
+    /// The declared value.
     pub claim: DimClaim,
-    /// `denotation` and unknown fields, as wire bytes of the dimension's message.
+    /// `denotation` and unknown fields, as wire bytes of the dim's message.
     pub extra: Extra,
 }
 
-/// A declared shape; `None` in its place means that not even the rank is declared.
+/// A declared shape; `None` instead of it is an undeclared rank.
 pub type DeclaredShape = Vec<DeclaredDim>;
 
 /// A type as the file declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeclaredType {
-    /// A dense tensor. `dtype` keeps the number as written, 0 (undefined) and numbers newer than this program included.
+    /// A dense tensor. `dtype` is the number as written, including 0 (undefined) and unknown numbers.
     Tensor { dtype: i32, shape: Option<DeclaredShape>, extra: Extra },
-    /// A sparse tensor, likewise.
+    /// A sparse tensor, with `dtype` as for a dense one.
     SparseTensor { dtype: i32, shape: Option<DeclaredShape>, extra: Extra },
-    /// A sequence; `None` when the element type is not declared.
+    /// A sequence; `None` is an undeclared element type.
     Sequence { elem: Option<Box<DeclaredType>>, extra: Extra },
-    /// An optional; `None` when the element type is not declared.
+    /// An optional; `None` is an undeclared element type.
     Optional { elem: Option<Box<DeclaredType>>, extra: Extra },
     /// A map from `key` (a data type number) to values.
     Map { key: i32, value: Option<Box<DeclaredType>>, extra: Extra },
-    /// Anything else, kept as the wire bytes of its `TypeProto`.
+    /// Any other type, as the wire bytes of its `TypeProto`.
     Opaque(Extra),
 }
 
 impl DeclaredType {
-    /// The dense tensor type of a known data type.
+    /// Creates the dense tensor type of a known data type.
     pub fn tensor(dtype: DType, shape: Option<Vec<DimClaim>>) -> Self {
         let shape =
             shape.map(|dims| dims.into_iter().map(|claim| DeclaredDim { claim, extra: Extra::new() }).collect());
         DeclaredType::Tensor { dtype: dtype.onnx(), shape, extra: Extra::new() }
     }
 
-    /// The declared shape of a dense or sparse tensor.
+    /// Returns the declared shape of a dense or sparse tensor.
     pub fn shape(&self) -> Option<&DeclaredShape> {
         match self {
             DeclaredType::Tensor { shape, .. } | DeclaredType::SparseTensor { shape, .. } => shape.as_ref(),
@@ -86,7 +86,7 @@ impl DeclaredType {
         }
     }
 
-    /// The declared element type of a dense or sparse tensor, if this program knows it.
+    /// Returns the declared element type of a dense or sparse tensor, if it is known.
     pub fn dtype(&self) -> Option<DType> {
         match self {
             DeclaredType::Tensor { dtype, .. } | DeclaredType::SparseTensor { dtype, .. } => DType::from_onnx(*dtype),
@@ -102,32 +102,32 @@ pub enum Type {
     Tensor(TensorType),
     /// A sparse tensor.
     SparseTensor(TensorType),
-    /// A sequence of elements that all have this type; `None`: element type not known.
+    /// A sequence whose elements all have this type; `None` is an unknown type.
     Sequence(Option<Box<Type>>),
-    /// An optional of this type; `None`: element type not known.
+    /// An optional of this type; `None` is an unknown type.
     Optional(Option<Box<Type>>),
     /// A map.
     Map(DType, Option<Box<Type>>),
 }
 
-/// What is proved of a tensor's type.
+/// The proved type of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct TensorType {
     /// The element type.
     pub dtype: Option<DType>,
-    /// The shape; a size nobody knows is a symbol of its own.
+    /// The shape; an unknown dim is a separate symbol.
     pub shape: Option<Vec<Dim>>,
 }
 
 impl TensorType {
-    /// A type from its parts.
+    /// Creates a type from its parts.
     pub fn new(dtype: Option<DType>, shape: Option<Vec<Dim>>) -> Self {
         TensorType { dtype, shape }
     }
 }
 
 impl Type {
-    /// The tensor type inside, dense or sparse.
+    /// Returns the tensor type, dense or sparse.
     pub fn as_tensor(&self) -> Option<&TensorType> {
         match self {
             Type::Tensor(tensor) | Type::SparseTensor(tensor) => Some(tensor),

@@ -1,65 +1,65 @@
-//! The verifier: is the model what every pass may assume it to be?
+//! Verifies the invariants of a model that all passes assume.
 
 use rustc_hash::FxHashMap;
 
 use super::{Attribute, Definition, FunctionId, GraphId, Model, Node, NodeId, ValueId};
 
-/// What is wrong with a model.
+/// A violated invariant of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// Two definitions of one value.
+    /// A value has two definitions.
     #[error("'{0}' is defined twice")]
     DefinedTwice(String),
-    /// A value that is read and that nothing defines.
+    /// A value that is read has no definition.
     #[error("{reader} reads '{value}', which has no definition")]
     Undefined {
-        /// Who reads it.
+        /// The reader.
         reader: String,
         /// The value's name.
         value: String,
     },
-    /// A value read in a graph that does not see it.
+    /// A value is read in a graph that does not see it.
     #[error("{reader} reads '{value}', which is not visible in its graph")]
     OutOfScope {
-        /// Who reads it.
+        /// The reader.
         reader: String,
         /// The value's name.
         value: String,
     },
-    /// A value read where its name stands for another one.
+    /// A value is read where its name denotes another one.
     #[error("'{0}' is read where another value has this name")]
     Hidden(String),
-    /// Nodes that wait for each other.
+    /// Nodes depend on each other.
     #[error("the graph has a cycle through {0}")]
     Cycle(String),
-    /// A value whose producer does not list it, or the like: the tables contradict each other.
+    /// The tables contradict each other, for example if a value's producer does not list it.
     #[error("the tables of the graph are inconsistent about '{0}'")]
     Inconsistent(String),
-    /// Graphs nested too deeply, or a graph inside itself.
+    /// Graphs are nested too deeply, or a graph contains itself.
     #[error("graphs are nested more than {0} deep")]
     TooDeep(usize),
-    /// A node without the body that its operator is about.
+    /// A node lacks the subgraph of its operator.
     #[error("{node} has no graph in attribute '{attribute}'")]
     NoBody {
         /// The node.
         node: String,
-        /// The attribute that holds the body.
+        /// The attribute of the subgraph.
         attribute: &'static str,
     },
-    /// A Constant without a value, or with more than one.
+    /// A Constant has no value or more than one.
     #[error("{node} has {count} values instead of one")]
     Values {
         /// The node.
         node: String,
-        /// How many values it has.
+        /// The number of values.
         count: usize,
     },
-    /// A function that calls itself, directly or through others.
+    /// A function calls itself, directly or through others.
     #[error("function '{0}' calls itself")]
     Recursive(String),
 }
 
-/// The attributes that give a Constant its value; it has exactly one of them.
+/// The attributes that give a Constant its value; exactly one is present.
 const VALUES: [&str; 8] = [
     "value",
     "sparse_value",
@@ -71,7 +71,7 @@ const VALUES: [&str; 8] = [
     "value_strings",
 ];
 
-/// The graphs that operators of the default domain cannot be without.
+/// Returns the required subgraphs of an operator of the default domain.
 fn bodies(op_type: &str) -> &'static [&'static str] {
     match op_type {
         "If" => &["then_branch", "else_branch"],
@@ -80,19 +80,19 @@ fn bodies(op_type: &str) -> &'static [&'static str] {
     }
 }
 
-/// How deeply graphs may be nested.
+/// The largest nesting depth of graphs.
 const MAX_GRAPH_DEPTH: usize = 32;
 
 impl Model {
-    /// Checks every graph of the model: each value has one definition, whoever reads one lies where it is seen, nothing
-    /// waits for itself, the tables agree, and what a node is about is there. No function calls itself (section "Functions" of the
-    /// standard's IR document).
+    /// Checks all graphs of the model. Each value has one definition and is visible to its readers; there are no
+    /// cycles; the tables agree; required attributes are present. No function calls itself (section "Functions" of
+    /// the standard's IR document).
     ///
     /// # Errors
-    /// The first thing found broken, in file order.
+    /// The first violation in file order.
     pub fn verify(&self) -> Result<(), Broken> {
         let mut open: Vec<(GraphId, usize)> = vec![(self.main(), 0)];
-        // A function's body is the main graph while it is folded.
+        // A function's body is the main graph while the body is folded.
         let bodies = self.functions().map(|(_, function)| function.body).filter(|&body| body != self.main());
         open.extend(bodies.map(|body| (body, 0)));
         let mut owner: FxHashMap<GraphId, ()> = FxHashMap::default();
@@ -125,7 +125,8 @@ impl Model {
         self.verify_calls()
     }
 
-    /// A node of the default domain has its bodies, and a Constant its value. In a function either may come from the call.
+    /// Checks that a node of the default domain has its subgraphs, and a Constant its value. In a function the call
+    /// may give them.
     fn verify_attributes(&self, id: NodeId, node: &Node) -> Result<(), Broken> {
         if !node.canonical_domain().is_empty() || self.function_of(node).is_some() {
             return Ok(());
@@ -144,7 +145,7 @@ impl Model {
         Ok(())
     }
 
-    /// Functions can be put in an order in which each calls earlier ones only.
+    /// Checks that the functions can be ordered so that each calls only earlier ones.
     fn verify_calls(&self) -> Result<(), Broken> {
         let mut all: Vec<(FunctionId, Vec<FunctionId>)> = Vec::new();
         for (id, function) in self.functions() {

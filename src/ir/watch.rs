@@ -1,56 +1,56 @@
-//! What is read of a model and of the facts beside it, and what changes in them.
+//! Records reads and changes of a model and its facts.
 //!
-//! Whoever decides something by looking at them can so be told when to look again: what was read while it decided is noted by the
-//! methods it reads with, and what changes by those that change it. Neither costs more than a comparison while nobody asks for it.
+//! A rule that was evaluated must be evaluated again when a part that it read changes. The methods that read or
+//! change parts record them. Without a recording each costs one comparison.
 
 use std::cell::{Cell, RefCell};
 
 use super::{GraphId, NodeId, ValueId};
 
-/// A part of what can be read.
+/// A part that can be read or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A node: that it is there, its operator, attributes, operands and results.
+    /// A node: its existence, operator, attributes, operands and results.
     Node(NodeId),
-    /// A value: what defines it, what reads it, its constant.
+    /// A value: its definition, its readers, its constant.
     Value(ValueId),
-    /// What is proved of a value.
+    /// The fact of a value.
     Fact(ValueId),
-    /// A graph: its inputs, outputs and initializers, and which nodes it has.
+    /// A graph: its inputs, outputs and initializers, and its set of nodes.
     Graph(GraphId),
-    /// More than is worth telling apart.
+    /// More parts than can be listed.
     Everything,
 }
 
-/// Notes what is read and what changes.
+/// Records reads and changes.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     reads: Cell<bool>,
-    /// What was read, each part once: many rules look at the same few parts.
+    /// The read parts, without duplicates: many rules read the same few parts.
     read: RefCell<Vec<Part>>,
-    /// By number, the lot of reads in which a part was noted last. What is beyond the end is noted each time.
+    /// For each part, the batch in which it was last recorded. Parts beyond the end are recorded each time.
     nodes: Vec<Cell<u32>>,
     values: Vec<Cell<u32>>,
     facts: Vec<Cell<u32>>,
     graphs: Vec<Cell<u32>>,
-    /// The lot that is being noted, counted from 1.
+    /// The current batch, counted from 1.
     lot: Cell<u32>,
     changes: bool,
     changed: Vec<Part>,
 }
 
 impl Watch {
-    /// From now on what is read is noted, or it is not.
+    /// Starts or stops recording reads.
     pub fn note_reads(&self, notes: bool) {
         self.reads.set(notes);
     }
 
-    /// From now on what changes is noted, or it is not; what was noted before is dropped.
+    /// Starts or stops recording changes; drops earlier records.
     pub fn note_changes(&mut self, notes: bool) {
         *self = Watch { changes: notes, lot: Cell::new(1), ..Watch::default() };
     }
 
-    /// Makes room for so many nodes, values and graphs.
+    /// Reserves room for this many nodes, values and graphs.
     pub fn make_room(&mut self, nodes: usize, values: usize, graphs: usize) {
         let grow = |lots: &mut Vec<Cell<u32>>, count: usize| {
             if lots.len() < count {
@@ -89,7 +89,7 @@ impl Watch {
         }
     }
 
-    /// Notes a part unless it has been noted in this lot.
+    /// Records a part unless the current batch already contains it.
     #[inline]
     fn read(&self, lots: &[Cell<u32>], at: usize, part: Part) {
         let lot = self.lot.get();
@@ -109,7 +109,7 @@ impl Watch {
         }
     }
 
-    /// Hands over what was read since this was asked last.
+    /// Calls `each` with all parts read since the last call.
     pub fn take_read(&self, each: impl FnMut(Part)) {
         self.read.borrow_mut().drain(..).for_each(each);
         self.lot.set(self.lot.get().wrapping_add(1));
@@ -121,7 +121,7 @@ impl Watch {
         }
     }
 
-    /// Hands over what has changed since this was asked last.
+    /// Calls `each` with all parts changed since the last call.
     pub fn take_changed(&mut self, each: impl FnMut(Part)) {
         self.changed.drain(..).for_each(each);
     }

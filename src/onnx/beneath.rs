@@ -1,13 +1,13 @@
-//! Opening a file beneath a directory and nowhere else.
+//! Opens files below a directory and nowhere else.
 //!
-//! The kernel does it in one step where it can (`openat2`), so that nothing can be swapped in between; where it cannot,
-//! each component is opened from the one before without following a link.
+//! Where the kernel has `openat2`, one call opens the path, so that no component can be replaced in between.
+//! Elsewhere each component is opened relative to the previous one without following links.
 
 use std::fs::File;
 use std::io;
 use std::path::{Component, Path};
 
-/// A directory that files are opened beneath.
+/// A directory below which files are opened.
 pub(super) struct Directory {
     #[cfg(unix)]
     handle: rustix::fd::OwnedFd,
@@ -15,7 +15,7 @@ pub(super) struct Directory {
     path: std::path::PathBuf,
 }
 
-/// What every open here asks for: never to wait, never to become a terminal's owner.
+/// The flags of every open: without blocking, and without acquiring a controlling terminal.
 #[cfg(unix)]
 const READ: rustix::fs::OFlags = rustix::fs::OFlags::RDONLY
     .union(rustix::fs::OFlags::NONBLOCK)
@@ -24,7 +24,7 @@ const READ: rustix::fs::OFlags = rustix::fs::OFlags::RDONLY
 
 #[cfg(unix)]
 impl Directory {
-    /// Links in the path to the directory itself are followed.
+    /// Opens the directory; follows links in its own path.
     pub fn open(path: &Path) -> io::Result<Self> {
         use rustix::fs::{Mode, OFlags};
         #[cfg(target_os = "linux")]
@@ -35,7 +35,7 @@ impl Directory {
         Ok(Directory { handle })
     }
 
-    /// Opens the file at a relative path of plain names for reading; `None` if one of the names is a symbolic link.
+    /// Opens the file at a relative path of plain names for reading; `None` if a component is a symbolic link.
     ///
     /// # Errors
     /// The system cannot open the file.
@@ -48,7 +48,7 @@ impl Directory {
             match openat2(&self.handle, path, READ, Mode::empty(), resolve) {
                 Ok(file) => return Ok(Some(file.into())),
                 Err(Errno::LOOP) => return Ok(None),
-                // Kernels and sandboxes that do not have it.
+                // Old kernels and sandboxes do not support `openat2`.
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -56,7 +56,7 @@ impl Directory {
         self.walk(path)
     }
 
-    /// Opens one component at a time.
+    /// Opens the path one component at a time.
     fn walk(&self, path: &Path) -> io::Result<Option<File>> {
         use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
         use rustix::io::Errno;
@@ -69,7 +69,7 @@ impl Directory {
             let flags = OFlags::NOFOLLOW | if is_last { READ } else { directory };
             inner = match openat(outer, *name, flags, Mode::empty()) {
                 Ok(opened) => Some(opened),
-                // A link, which is no directory either. Whatever it is, nothing was opened.
+                // The component is a link or not a directory; nothing was opened.
                 Err(error @ (Errno::LOOP | Errno::NOTDIR)) => {
                     let found = statat(outer, *name, AtFlags::SYMLINK_NOFOLLOW)?;
                     let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
@@ -82,10 +82,10 @@ impl Directory {
     }
 }
 
-/// The names of a relative path.
+/// Returns the components of a relative path.
 ///
 /// # Errors
-/// The path is absolute or leads upward.
+/// The path is absolute or contains `..`.
 fn plain_names(path: &Path) -> io::Result<Vec<&std::ffi::OsStr>> {
     let plain = |component| match component {
         Component::Normal(name) => Ok(name),
@@ -100,7 +100,7 @@ impl Directory {
         Ok(Directory { path: path.to_path_buf() })
     }
 
-    /// Opens the file at a relative path of plain names for reading; `None` if one of the names is a symbolic link.
+    /// Opens the file at a relative path of plain names for reading; `None` if a component is a symbolic link.
     pub fn read(&self, path: &Path) -> io::Result<Option<File>> {
         let mut whole = self.path.clone();
         for name in plain_names(path)? {
@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ways must open the same and refuse the same.
+    /// Checks that both implementations accept and reject the same paths.
     fn both(directory: &Directory, path: &str) -> Result<Option<String>, ()> {
         let text = |file: io::Result<Option<File>>| {
             let Some(mut file) = file.map_err(|_| ())? else { return Ok(None) };

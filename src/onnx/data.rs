@@ -1,4 +1,4 @@
-//! Writing external data.
+//! Writes external data.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,59 +11,60 @@ use super::save::{NewFile, SaveError};
 use super::source::Source;
 use crate::tensor::{PayloadKey, Tensor};
 
-/// Where a payload lies in a data file.
+/// The position of a payload in a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Bytes from the beginning of the file.
+    /// The number of bytes before the payload.
     pub offset: u64,
-    /// Bytes.
+    /// The number of bytes of the payload.
     pub length: u64,
 }
 
-/// One data file of a model that is being written.
+/// A data file of a model that is being written.
 ///
 /// # Layout
-/// A payload of a page or more begins at a multiple of 4096, as the standard advises, so that it can be mapped; a smaller
-/// one at a multiple of 64. The gaps are zeros.
+/// A payload of a page or more begins at a multiple of 4096, as the standard recommends for mapping. A smaller
+/// payload begins at a multiple of 64. Zeros fill the gaps.
 ///
 /// # Copying
-/// A large payload that nobody changed is copied by the kernel from file to file. Where it begins on a page in its old file too and the
-/// file system can share blocks, that takes no time, nor any space.
+/// The kernel copies large unchanged payloads from file to file. It shares the blocks if the file system can and the
+/// payload begins on a page in its old file, too; that needs neither time nor space.
 pub(super) struct DataWriter<'a, O = Filler<'a>> {
     name: String,
     source: Option<&'a Source>,
     out: O,
-    /// The payloads written so far, by key. The map holds them, so that no address is used twice.
+    /// The written payloads, by key. Holding them keeps their addresses from being reused.
     written: BTreeMap<PayloadKey, (Placement, Held)>,
 }
 
-/// A payload that has been written.
+/// Keeps a written payload alive.
 enum Held {
     Bytes { _payload: Bytes },
     Deferred { _payload: Tensor },
 }
 
-/// Bytes from which on a payload begins on a page, and that page's size.
+/// The size of a page, and the smallest payload that begins on a page.
 const PAGE: u64 = 4096;
 
-/// Where a payload of `length` bytes begins in a data file that has `len` bytes so far.
+/// Returns the offset of a payload of `length` bytes in a data file that has `len` bytes.
 pub(super) fn offset_after(len: u64, length: u64) -> u64 {
     len.next_multiple_of(if length >= PAGE { PAGE } else { 64 })
 }
 
 impl<'a, O: NewData> DataWriter<'a, O> {
-    /// Begins the data file `<model file name>.data` in the directory of `model`, where a model is to be written; if that
-    /// is a data file the source reads or misses, the first of `<model file name>.2.data`, `.3.data`, … that is not.
+    /// Begins the data file `<model file name>.data` in the directory of `model`, the target path. If the source
+    /// reads or misses a data file of this name, the name is the first free one of `<model file name>.2.data`,
+    /// `.3.data`, ….
     ///
     /// # Errors
-    /// If there cannot be such a file.
+    /// The file cannot be created.
     pub fn begin(
         model: &Path,
         source: Option<&'a Source>,
         open: &mut dyn FnMut(&Path) -> Result<O, SaveError>,
     ) -> Result<Self, SaveError> {
         let refuse = |reason: &str| SaveError::Target { target: model.to_path_buf(), reason: reason.into() };
-        // The location is a string in the model and a path beneath its directory.
+        // The location is a string in the model and a path below the model's directory.
         let stem = model.file_name().ok_or_else(|| refuse("is not the name of a file"))?;
         let stem = stem.to_str().ok_or_else(|| refuse("is not UTF-8, so its external data could not be named"))?;
         if stem.contains('\\') {
@@ -75,7 +76,7 @@ impl<'a, O: NewData> DataWriter<'a, O> {
             let path = model.with_file_name(&name);
             let id = std::fs::metadata(&path).ok().as_ref().and_then(super::file::FileId::of);
             let read = |source: &Source| source.data.ids().any(|data| Some(data) == id);
-            // A model that refers to a missing file must not find another in its place.
+            // A model with a missing data file must not read this new file in its place.
             let is_taken = source.is_some_and(|source| source.data.is_missing(&name) || source.data.is_hosted(&name));
             if is_taken || id.is_some() && source.is_some_and(read) {
                 tried = tried.checked_add(1).ok_or_else(|| refuse("has too many data files"))?;
@@ -85,29 +86,29 @@ impl<'a, O: NewData> DataWriter<'a, O> {
         }
     }
 
-    /// The file's name, which is its location for the model beside it.
+    /// Returns the file's name, which is its location relative to the model.
     pub fn location(&self) -> &str {
         &self.name
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes so far.
     pub fn len(&self) -> u64 {
         self.out.len()
     }
 
-    /// Appends a payload, unless these very bytes have been appended before. Returns where they lie.
+    /// Appends a payload unless the same payload was appended before. Returns its position.
     ///
     /// # Errors
-    /// If the source changed; otherwise what the system reports.
+    /// The source changed, or the system reports an error.
     pub fn place(&mut self, payload: &Bytes) -> Result<Placement, SaveError> {
         let key = (payload.as_ptr() as usize, 0, payload.len());
         self.append(key, Held::Bytes { _payload: payload.clone() }, &|out| out.payload(payload))
     }
 
-    /// The same for the payload of a tensor, which need not be there yet.
+    /// Appends the payload of a tensor, which may still have to be computed.
     ///
     /// # Errors
-    /// As [`place`](Self::place).
+    /// The errors of [`place`](Self::place).
     pub fn place_tensor(&mut self, tensor: &Tensor) -> Result<Placement, SaveError> {
         if !tensor.is_deferred() {
             return self.place(tensor.bytes());
@@ -137,13 +138,13 @@ impl<'a, O: NewData> DataWriter<'a, O> {
         Ok(placement)
     }
 
-    /// When a source has been cut, writing from it fails with an error of its own.
+    /// Returns the source's own error if the source was truncated.
     fn failed(&self, error: std::io::Error) -> SaveError {
         let verified = self.source.map_or(Ok(()), Source::verify);
         verified.err().map_or_else(|| self.out.failed(error), SaveError::from)
     }
 
-    /// The `external_data` entries for a placement.
+    /// Returns the `external_data` entries of a placement.
     pub fn entries(&self, placement: Placement) -> Vec<StringStringEntryProto> {
         let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.into()), value: Some(value) };
         vec![
@@ -155,13 +156,13 @@ impl<'a, O: NewData> DataWriter<'a, O> {
 }
 
 impl<'a> DataWriter<'a> {
-    /// Begins the data file in a new file.
+    /// Creates the data file.
     #[cfg(test)]
     pub fn create(model: &Path, source: Option<&'a Source>) -> Result<Self, SaveError> {
         DataWriter::begin(model, source, &mut |path| Ok(Filler::new(NewFile::create(path, source)?, source)))
     }
 
-    /// All bytes to the disk.
+    /// Writes all bytes to the disk.
     pub(super) fn finish(mut self) -> Result<NewFile, SaveError> {
         let finished = self.out.finish().and_then(|()| self.out.new.file.sync_all());
         finished.map_err(|error| self.failed(error))?;

@@ -1,4 +1,4 @@
-//! From bytes to messages.
+//! Decodes bytes to messages.
 
 use bytes::Bytes;
 use prost::Message;
@@ -13,40 +13,40 @@ use super::wire::{self, Limits, UnknownFields, WireError};
 /// Bytes that do not decode to a model.
 #[derive(Debug, Error)]
 pub enum DecodeError {
-    /// There is nothing in the file.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// More than protobuf allows one message.
+    /// The file exceeds protobuf's limit of one message.
     #[error("{0} bytes exceed the protobuf limit of 2 GiB")]
     TooLarge(u64),
-    /// The file has another format: its name, and how to get a model.
+    /// The file has another format. The text names the format and how to get a model.
     #[error("this is {0}")]
     Other(&'static str),
-    /// The bytes are malformed or ask for too much.
+    /// The bytes are malformed or exceed a limit.
     #[error("not a readable ONNX model: {0}")]
     Wire(WireError),
-    /// The walk let pass what is no message; a defect of the walk.
+    /// The walk accepted bytes that are not a message; this is a defect of the walk.
     #[error("not a readable ONNX model: {0}")]
     Passed(#[from] NoMessage),
 }
 
-/// Decodes a model, and beside it the fields the schema does not know.
+/// Decodes a model, and the fields that the schema does not define.
 ///
-/// Payloads (`raw_data`, strings of tensors) stay slices of `file`; only names, numbers and structure are copied.
-/// Enum-typed fields keep values no enum names.
+/// Payloads (`raw_data`, strings of tensors) remain slices of `file`; names, numbers and structure are copied.
+/// Enum-typed fields keep values that are not in the enum.
 ///
 /// # Errors
-/// When the bytes are no protobuf message, are not a `ModelProto`, or ask for more than `limits`.
+/// The bytes are not a protobuf message, not a `ModelProto`, or exceed `limits`.
 pub fn decode(file: &Bytes, limits: &Limits) -> Result<(ModelProto, UnknownFields), DecodeError> {
     let unknown = walked(file, limits)?;
     let model = ModelProto::decode(file.clone()).map_err(NoMessage::from)?;
     Ok((model, unknown))
 }
 
-/// The same, with the nodes of the main graph left in the file unless there are fields that the schema does not know.
+/// Decodes a model, but leaves the nodes of the main graph in the file unless the file has unknown fields.
 ///
 /// # Errors
-/// As [`decode`].
+/// The errors of [`decode`].
 pub fn decode_parts(file: &Bytes, limits: &Limits) -> Result<(ModelParts, UnknownFields), DecodeError> {
     let unknown = walked(file, limits)?;
     if unknown.is_empty() {

@@ -1,9 +1,9 @@
-//! From messages to bytes, in one pass, without a copy of a payload.
+//! Encodes messages to bytes without copying payloads.
 //!
-//! A message is written behind its length, so every length must be known before the first byte. Computing it anew at
-//! each level, as prost does, costs the depth over again; here a first walk over the messages measures them all, and a
-//! second one writes. Both are the same code with another [`Sink`]. Fields come in ascending order of their numbers,
-//! and the unknown fields of a message after those: what went in with that order comes out byte for byte.
+//! The length of a message precedes the message, so all lengths must be known before the first byte. prost computes
+//! the lengths again at each level, which multiplies the cost by the depth. Here a first walk measures all messages,
+//! and a second one writes them; both run the same code with a different [`Sink`]. Fields have ascending numbers; a
+//! message's unknown fields follow them. A file with this order is reproduced byte for byte.
 
 mod apart;
 mod fields;
@@ -22,10 +22,10 @@ use super::{MESSAGE_BYTES, proto};
 use crate::tensor::Tensor;
 use crate::tensor::threads;
 
-/// A model that cannot be written as one protobuf message, or not written at all.
+/// An error for a model that cannot be written.
 #[derive(Debug, Error)]
 pub enum EncodeError {
-    /// More than protobuf allows one message: payloads must go to external data.
+    /// The model exceeds protobuf's limit of one message; payloads must move to external data.
     #[error("the model has {0} bytes, above the protobuf limit of 2 GiB; save its tensors as external data")]
     TooLarge(u64),
     /// The writer failed.
@@ -33,22 +33,22 @@ pub enum EncodeError {
     Io(#[from] io::Error),
 }
 
-/// Tensors whose payload is computed while it is written, by the path of their message, which has none.
+/// Tensors whose payload is computed during writing, by the path of their message.
 pub type DeferredPayloads = BTreeMap<Vec<Descent>, Tensor>;
 
-/// A model that has been measured and can be written.
+/// A model that was measured and can be written.
 pub struct Encoded<'a> {
     model: &'a proto::ModelProto,
     unknown: &'a UnknownFields,
     deferred: &'a DeferredPayloads,
     apart: Option<&'a Apart<'a>>,
     len: u64,
-    /// The length of every message below the model, in the order they begin.
+    /// The lengths of all messages below the model, in the order in which they begin.
     lengths: Vec<u64>,
 }
 
 impl<'a> Encoded<'a> {
-    /// Measures a model with its unknown fields at their paths, which must be those of messages the model has.
+    /// Measures a model. The paths of its unknown fields must be paths of the model's messages.
     ///
     /// # Errors
     /// [`EncodeError::TooLarge`].
@@ -57,7 +57,8 @@ impl<'a> Encoded<'a> {
         Encoded::measure_with(model, unknown, &NONE, None)
     }
 
-    /// The same for a model with payloads that are computed while they are written, and perhaps a part that is no message.
+    /// Measures a model with payloads that are computed during writing, and optionally with parts outside the
+    /// messages.
     ///
     /// # Errors
     /// [`EncodeError::TooLarge`].
@@ -84,12 +85,12 @@ impl<'a> Encoded<'a> {
         }
     }
 
-    /// Bytes that [`Encoded::write`] writes.
+    /// Returns the number of bytes that [`Encoded::write`] writes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether the model has nothing in it.
+    /// Returns `true` if the encoded model has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -97,7 +98,7 @@ impl<'a> Encoded<'a> {
     /// Writes the model.
     ///
     /// # Errors
-    /// What `out` reports.
+    /// The errors of `out`.
     pub fn write(&self, out: &mut dyn Destination) -> Result<(), EncodeError> {
         let place = Place::new(self.unknown, self.deferred);
         let mut emit =
@@ -109,37 +110,37 @@ impl<'a> Encoded<'a> {
     }
 }
 
-/// Where the bytes of a message go, in order.
+/// Receives the bytes of a message, in order.
 pub trait Destination {
-    /// Takes bytes, mostly few.
+    /// Writes bytes, usually few.
     ///
     /// # Errors
-    /// What the system reports.
+    /// The system reports an error.
     fn bytes(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Takes the payload of a tensor, which may lie in a file as it is.
+    /// Writes the payload of a tensor, which may be a range of a file.
     ///
     /// # Errors
-    /// What the system reports.
+    /// The system reports an error.
     fn payload(&mut self, payload: &[u8]) -> io::Result<()> {
         self.bytes(payload)
     }
 
-    /// Takes a payload that is computed meanwhile, block by block.
+    /// Computes a payload and writes it block by block.
     ///
     /// # Errors
-    /// What the system reports.
+    /// The system reports an error.
     fn deferred(&mut self, tensor: &Tensor) -> io::Result<()> {
         self.computed(tensor, &mut Vec::new())
     }
 
-    /// The same by way of a buffer, which is as large as need be afterwards.
+    /// Computes and writes a payload with the given buffer, which is enlarged as needed.
     ///
     /// # Errors
-    /// What the system reports.
+    /// The system reports an error.
     fn computed(&mut self, tensor: &Tensor, buffer: &mut Vec<u8>) -> io::Result<()> {
         let len = tensor.byte_len();
-        // Enough for all processors, and not more than they keep at hand until it is written.
+        // The block is large enough for all processors, and small enough to be in their caches until it is written.
         #[allow(clippy::disallowed_methods, reason = "a number of bytes")]
         let wanted = tensor.piece().saturating_mul(threads::count()).clamp(COMPUTED / 4, COMPUTED);
         let most = wanted.min(len).max(1);
@@ -155,8 +156,8 @@ pub trait Destination {
     }
 }
 
-/// Bytes of a payload that are computed at a time at most, by all processors together. A quarter of it is a multiple of the size of every
-/// element.
+/// The largest number of payload bytes that all processors compute at a time. A quarter of it is a multiple of every
+/// element size.
 const COMPUTED: usize = 8 << 20;
 
 impl Destination for Vec<u8> {
@@ -166,11 +167,11 @@ impl Destination for Vec<u8> {
     }
 }
 
-/// A message that can write its fields.
+/// Implemented by messages, which write their fields.
 trait Put {
     fn put<S: Sink>(&self, sink: &mut S);
 
-    /// Writes it as an element of a field.
+    /// Writes the message as an element of a field.
     fn put_in<S: Sink>(&self, sink: &mut S, field: u32, index: u32) {
         sink.open(Descent { field, index });
         self.put(sink);
@@ -178,25 +179,26 @@ trait Put {
     }
 }
 
-/// Where fields go. Who writes is compiled for each sink by itself: a field has few bytes, and a call for each would cost more than they do.
+/// Receives fields. Messages are generic over the sink: a field has few bytes, and a dynamic call per field would
+/// cost more.
 trait Sink {
     fn raw(&mut self, bytes: &[u8]);
-    /// A number as a varint.
+    /// Writes a number as a varint.
     fn varint(&mut self, value: u64);
-    /// The bytes of a `bytes` field.
+    /// Writes the bytes of a `bytes` field.
     fn payload(&mut self, payload: &[u8]);
     fn open(&mut self, step: Descent);
     fn close(&mut self);
-    /// Writes what a graph has in a field beside its messages.
+    /// Writes the parts of a graph's field that are not messages.
     fn apart(&mut self, field: u32);
 }
 
-/// Measures every message, in the order they open.
+/// Measures all messages, in the order in which they open.
 struct Measure<'a> {
     lengths: Vec<u64>,
-    /// The open messages: place in `lengths`, field, bytes so far of the message around it.
+    /// The open messages: index in `lengths`, field, bytes so far of the enclosing message.
     open: Vec<(usize, u32, u64)>,
-    /// Bytes so far of the innermost open message.
+    /// The bytes so far of the innermost open message.
     here: u64,
     place: Place<'a>,
     apart: Option<&'a Apart<'a>>,
@@ -252,10 +254,10 @@ impl Sink for Measure<'_> {
     }
 }
 
-/// Writes what has been measured.
+/// Writes a measured model.
 struct Emit<'a> {
     out: &'a mut dyn Destination,
-    /// What is between payloads: mostly a few bytes at a time.
+    /// The bytes between payloads, usually few at a time.
     gathered: Vec<u8>,
     lengths: std::slice::Iter<'a, u64>,
     place: Place<'a>,
@@ -264,7 +266,7 @@ struct Emit<'a> {
     failed: Option<io::Error>,
 }
 
-/// How much is gathered between payloads before it is passed on, and what of a payload is.
+/// The number of gathered bytes that triggers a write. A payload of this size is not gathered.
 const GATHERED: usize = 16 << 10;
 
 impl Emit<'_> {
@@ -274,7 +276,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Passes on what is gathered.
+    /// Writes the gathered bytes.
     fn flush(&mut self) {
         if self.failed.is_none() && !self.gathered.is_empty() {
             self.failed = self.out.bytes(&self.gathered).err();
@@ -336,7 +338,7 @@ impl Sink for Emit<'_> {
     }
 }
 
-/// The number of `TensorProto.raw_data`, the last field of a tensor that is written here but for those written back as they came.
+/// The number of `TensorProto.raw_data`, the last field of a tensor that is written here. Verbatim fields follow it.
 const RAW_DATA: u32 = 9;
 
 include!(concat!(env!("OUT_DIR"), "/encode.rs"));
@@ -451,7 +453,7 @@ mod tests {
         struct Full(usize);
         impl Destination for Full {
             fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-                // What comes after an error would be at the wrong place.
+                // Bytes after an error would be at the wrong position.
                 assert_ne!(self.0, usize::MAX);
                 let left = self.0.checked_sub(bytes.len());
                 self.0 = left.unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! From the intermediate representation to messages, for the encoder to write.
+//! Converts the intermediate representation to messages for the encoder.
 
 use bytes::Bytes;
 use prost::Message;
@@ -15,21 +15,21 @@ use crate::ir::{
     Attribute, Broken, Constant, Function, GraphId, Model, NamedAttribute, Node, NodeId, OpsetImport, ValueId,
 };
 
-/// Where the payloads of initializers lie that are not in the model's own file.
+/// The `external_data` entries of initializers whose payloads are outside the model's own file.
 pub type Externals = FxHashMap<ValueId, Vec<StringStringEntryProto>>;
 
-/// The messages of a model, the fields to be written behind theirs, and the payloads to be computed for them. The initializers in `externals` only refer to
-/// their payloads; whatever the file they came from did, all others hold them.
+/// Converts a model to messages, unknown fields and deferred payloads. Initializers in `externals` only refer to
+/// their payloads. All others contain their payload, even if it was external in the source file.
 ///
 /// # Errors
-/// [`Broken::Cycle`] when the nodes of a graph have no order.
+/// [`Broken::Cycle`] if the nodes of a graph have no topological order.
 pub fn export(model: &Model, externals: &Externals) -> Result<(ModelProto, UnknownFields, DeferredPayloads), Broken> {
     let mut export = Export::of(model, externals);
     let proto = export.model(&mut |export| export.graph(model.main()))?;
     Ok((proto, export.extra, export.deferred))
 }
 
-/// A model as it is written: messages, and what is written from the model itself.
+/// A model in the form to be written: messages, and the parts that are written from the model itself.
 pub struct Exported<'m> {
     pub(super) model: ModelProto,
     pub(super) unknown: UnknownFields,
@@ -38,7 +38,7 @@ pub struct Exported<'m> {
 }
 
 impl Exported<'_> {
-    /// Measures it.
+    /// Measures the model.
     ///
     /// # Errors
     /// [`EncodeError::TooLarge`].
@@ -47,10 +47,10 @@ impl Exported<'_> {
     }
 }
 
-/// The same bytes, with most of the main graph left in the model until it is written.
+/// Exports the same bytes, but keeps most of the main graph in the model until it is written.
 ///
 /// # Errors
-/// As [`export`].
+/// The errors of [`export`].
 pub(super) fn export_apart<'m>(model: &'m Model, externals: &Externals) -> Result<Exported<'m>, Broken> {
     let mut export = Export::of(model, externals);
     let (mut nodes, mut values) = (Vec::new(), Vec::new());
@@ -71,10 +71,10 @@ pub(super) fn export_apart<'m>(model: &'m Model, externals: &Externals) -> Resul
     Ok(Exported { model: proto, unknown: export.extra, deferred: export.deferred, apart })
 }
 
-/// The values of a graph whose types are written beside those of inputs and outputs: what earlier fields of the graph say is not said again.
+/// Returns the values of a graph that need an entry in `value_info`: inputs and outputs have their own type fields.
 fn stated(model: &Model, graph: GraphId, order: &[NodeId]) -> Vec<ValueId> {
     let held = model.graph(graph);
-    // The message of a constant has its type already. Where the elements cannot be read, the declared type is a copy of it.
+    // The message of a constant contains its type. For unreadable elements, the declared type is a copy of that type.
     let is_unread = |value: &&ValueId| model.value(**value).tensor().is_none() && model.value(**value).extra.is_empty();
     let unread = held.initializers().iter().filter(is_unread);
     let told: FxHashSet<ValueId> = held.inputs().iter().chain(held.outputs()).chain(unread).copied().collect();
@@ -94,7 +94,7 @@ struct Export<'a> {
     path: Vec<Descent>,
 }
 
-/// Text for a field that is left out when empty, as files mostly have it.
+/// Returns the text of a field, or `None` for an empty text.
 fn text(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_string())
 }
@@ -131,7 +131,7 @@ impl<'a> Export<'a> {
         result
     }
 
-    /// Has these fields written in the message at the current path.
+    /// Adds these fields to the message at the current path.
     fn note(&mut self, extra: &Bytes) {
         if !extra.is_empty() {
             self.extra.add(&self.path, [extra.clone()]);
@@ -167,7 +167,7 @@ impl<'a> Export<'a> {
         Ok(proto)
     }
 
-    /// A graph without its nodes and the types of what they compute, and the nodes in an order to compute in.
+    /// Converts a graph without its nodes and `value_info`; also returns the nodes in topological order.
     fn shell(&mut self, id: GraphId) -> Result<(GraphProto, Vec<NodeId>), Broken> {
         let model = self.model;
         let graph = model.graph(id);
@@ -254,7 +254,7 @@ impl<'a> Export<'a> {
         })
     }
 
-    /// The attributes of a node, and what else it says.
+    /// Converts the attributes of a node, and records its unknown fields.
     fn attributes(&mut self, node: &Node) -> Result<Vec<AttributeProto>, Broken> {
         self.note(&node.extra);
         let attributes = node.attributes.iter().enumerate();

@@ -1,7 +1,7 @@
-//! External data: tensors whose elements lie in a file beside the model.
+//! Reads external data: tensors whose elements are in another file.
 //!
-//! The model chooses the name of that file, so the name is hostile: it must lead to a regular file with one name, below
-//! a directory that the user allows (`roots`). In the standard, it is a path relative to the model's directory.
+//! The model chooses the file's name, so the name is hostile. It must lead to a regular file with one name, below a
+//! directory that the user allows (`roots`). In the standard, it is a path relative to the model's directory.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,23 +19,23 @@ use roots::{Place, Roots};
 
 mod roots;
 
-/// Where a tensor's bytes lie, as its `external_data` says.
+/// The position of a tensor's bytes, as its `external_data` declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference<'a> {
     /// A path relative to the model's directory, as written.
     pub location: &'a str,
-    /// Bytes from the beginning of the file.
+    /// The number of bytes before the data.
     pub offset: u64,
-    /// Bytes; to the end of the file if absent.
+    /// The number of bytes; up to the end of the file if absent.
     pub length: Option<u64>,
 }
 
-/// A tensor's external data cannot be had.
+/// An error for external data that cannot be read.
 #[derive(Debug)]
 pub struct ExternalError {
-    /// The name of the tensor, unless it is about a file that several may share.
+    /// The name of the tensor; `None` if the error concerns a file, which tensors may share.
     pub tensor: Option<String>,
-    /// Why.
+    /// The reason.
     pub problem: ExternalProblem,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for ExternalError {
     }
 }
 
-/// Why external data cannot be had.
+/// The reason why external data cannot be read.
 #[derive(Debug, Error)]
 pub enum ExternalProblem {
     #[error("external data without a location")]
@@ -77,7 +77,7 @@ pub enum ExternalProblem {
     Directory { directory: PathBuf, error: std::io::Error },
 }
 
-/// A list of directories, fit for a message.
+/// Formats a list of directories for a message.
 struct Directories<'a>(&'a [PathBuf]);
 
 impl fmt::Display for Directories<'_> {
@@ -93,17 +93,17 @@ impl fmt::Display for Directories<'_> {
     }
 }
 
-/// A data file that was not found. Its tensors have type and shape, and no elements.
+/// A data file that was not found. Its tensors have type and shape, but no elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingData {
-    /// The path that the model gives.
+    /// The path in the model.
     pub location: String,
     /// The number of tensors in the file.
     pub tensors: usize,
-    /// The name of the first of them.
+    /// The name of the first of these tensors.
     pub first: String,
-    /// The directories in which the file was looked for, first to last. Empty for a model that was given as bytes without a directory.
+    /// The directories that were searched, in order. Empty for a model that was loaded as bytes without a directory.
     pub looked_in: Vec<PathBuf>,
 }
 
@@ -122,12 +122,12 @@ impl fmt::Display for MissingData {
 }
 
 impl<'a> Reference<'a> {
-    /// Reads the entries of `TensorProto.external_data`. Keys the standard does not name, and the checksum, say nothing
-    /// about where the data lies.
+    /// Reads the entries of `TensorProto.external_data`. Ignores the checksum and keys that the standard does not
+    /// define.
     ///
     /// # Errors
-    /// A location that is missing; one of location, offset and length twice, since readers differ in which they
-    /// believe; an offset or length that is not digits.
+    /// The location is missing; location, offset or length occurs twice, since readers disagree which one applies; or
+    /// an offset or length is not decimal.
     pub fn parse(entries: &'a [StringStringEntryProto]) -> Result<Self, ExternalProblem> {
         let (mut location, mut offset, mut length) = (None, None, None);
         for entry in entries {
@@ -148,7 +148,7 @@ impl<'a> Reference<'a> {
         })
     }
 
-    /// The names that lead from the model's directory to the file.
+    /// Returns the components of the path from the model's directory to the file.
     fn components(&self) -> Result<Vec<&'a str>, ExternalProblem> {
         let refuse = |reason| Err(ExternalProblem::Location { location: self.location.to_owned(), reason });
         let location = self.location;
@@ -178,7 +178,7 @@ impl<'a> Reference<'a> {
                 name => components.push(name),
             }
         }
-        // What follows the last separator must be a name; then there is at least one.
+        // The last component must be a name, so there is at least one.
         if matches!(location.rsplit('/').next(), Some("" | ".")) { refuse("names a directory") } else { Ok(components) }
     }
 }
@@ -189,24 +189,24 @@ fn number(key: &'static str, value: &str) -> Result<u64, ExternalProblem> {
     number.ok_or_else(|| ExternalProblem::NotANumber { key, value: value.to_owned() })
 }
 
-/// The data files of one model, each opened once. By default there is no directory to look in, and all are missing.
+/// The data files of one model, each opened once. The default has no directories, so that all files are missing.
 #[derive(Default)]
 pub struct DataFiles {
     roots: Roots,
-    /// By the names that lead to the file, joined.
+    /// The opened files, by the joined components of their path.
     open: BTreeMap<String, (Place, Contents)>,
-    /// The files that no root has, by the same key.
+    /// The files that no root contains, by the same key.
     missing: BTreeMap<String, MissingData>,
-    /// What holds the files in place of a file system.
+    /// The host that provides the files instead of a file system.
     host: Option<Host>,
 }
 
-/// A host that holds the model and its data files outside of memory.
+/// A host that stores the model and its data files outside of memory.
 struct Host {
     model: SharedSource,
     outline: Outline,
     find: FindFile,
-    /// By the names that lead to the file, joined.
+    /// The opened files, by the joined components of their path.
     open: BTreeMap<String, SharedSource>,
 }
 
@@ -234,14 +234,14 @@ impl Whole {
 
 /// The payload of a tensor.
 pub enum Payload {
-    /// In memory, or mapped there.
+    /// In memory, or mapped.
     Here(Bytes),
     /// Outside of memory.
     Outside(ByteRange),
 }
 
 impl Payload {
-    /// The payload without what is behind its first `len` bytes.
+    /// Returns the first `len` bytes of the payload.
     pub(super) fn truncated(self, len: usize) -> Self {
         match self {
             Payload::Here(mut bytes) => {
@@ -252,7 +252,7 @@ impl Payload {
         }
     }
 
-    /// The payload in memory.
+    /// Returns the payload in memory.
     pub(super) fn bytes(self) -> Bytes {
         match self {
             Payload::Here(bytes) => bytes,
@@ -262,33 +262,33 @@ impl Payload {
 }
 
 impl DataFiles {
-    /// Those of the model at `model`: below the directory of that path, and below the directory that it really lies in. `id` is the file
-    /// that was opened by that path.
+    /// Returns the data files of the model at `model`. Its roots are the directory of this path and the directory of
+    /// the real path. `id` is the file that was opened at that path.
     pub fn beside(model: &Path, id: Option<FileId>) -> Self {
         DataFiles { roots: Roots::of_model(model, id), ..DataFiles::default() }
     }
 
-    /// Those that a host holds, with the model itself.
+    /// Returns the data files of a host that also stores the model.
     pub fn of_host(model: SharedSource, outline: Outline, find: FindFile) -> Self {
         let host = Some(Host { model, outline, find, open: BTreeMap::new() });
         DataFiles { host, ..DataFiles::default() }
     }
 
-    /// The outline of a model that a host holds.
+    /// Returns the outline of a model that a host stores.
     pub(super) fn outline(&self) -> Option<&Outline> {
         self.host.as_ref().map(|host| &host.outline)
     }
 
-    /// Looks for data files below these directories as well.
+    /// Adds directories to search for data files.
     pub fn also_beneath(&mut self, directories: impl IntoIterator<Item = PathBuf>) {
         self.roots.extend(directories);
     }
 
-    /// The bytes a tensor's `external_data` refers to: a slice of the file, whatever its size. `None` if there is no such file, which is
-    /// noted.
+    /// Returns the bytes that a tensor's `external_data` refers to, as a slice of the file. `None` if there is no
+    /// such file, which is then recorded as missing.
     ///
     /// # Errors
-    /// Names `tensor` and why the data cannot be had.
+    /// Contains `tensor` and the reason why the data cannot be read.
     pub fn locate(
         &mut self,
         tensor: &str,
@@ -297,7 +297,7 @@ impl DataFiles {
         self.slice(tensor, entries).map_err(|problem| ExternalError { tensor: Some(tensor.to_owned()), problem })
     }
 
-    /// The same in memory.
+    /// Reads the data into memory.
     #[cfg(test)]
     pub fn read(&mut self, tensor: &str, entries: &[StringStringEntryProto]) -> Result<Option<Bytes>, ExternalError> {
         Ok(self.locate(tensor, entries)?.map(Payload::bytes))
@@ -322,7 +322,7 @@ impl DataFiles {
         slice.map(Some).ok_or_else(out_of_range)
     }
 
-    /// The data file, in memory or outside of it.
+    /// Returns the data file, in memory or outside of it.
     fn whole(&mut self, tensor: &str, reference: &Reference) -> Result<Option<Whole>, ExternalProblem> {
         let Some(host) = &mut self.host else {
             return Ok(self.file(tensor, reference)?.map(|contents| Whole::Bytes(contents.bytes.clone())));
@@ -345,7 +345,7 @@ impl DataFiles {
         Ok(host.open.get(&name).cloned().map(Whole::Source))
     }
 
-    /// Notes that a file is missing.
+    /// Records that a file is missing.
     fn miss(&mut self, name: String, tensor: &str, reference: &Reference) {
         let new = || MissingData {
             location: reference.location.to_owned(),
@@ -357,7 +357,7 @@ impl DataFiles {
         missing.tensors = missing.tensors.saturating_add(1);
     }
 
-    /// The payload of the model file that a slice of its outline represents.
+    /// Returns the payload of the model file that a slice of its outline represents.
     pub(super) fn payload(&self, slice: &[u8]) -> Option<&ByteRange> {
         self.host.as_ref()?.outline.payload(slice)
     }
@@ -393,16 +393,16 @@ impl DataFiles {
         Ok(self.open.get(&name).map(|(_, contents)| contents))
     }
 
-    /// The data file a payload lies in, if it lies in one that is mapped.
+    /// Returns the mapped data file that contains a payload.
     pub(super) fn origin(&self, payload: &[u8]) -> Option<Origin> {
         let (name, (_, contents)) = self.open.iter().find(|(_, (_, contents))| contents.has(payload))?;
         let (file, _) = self.roots.find(name, name).ok()??;
         contents.origin(file)
     }
 
-    /// The location by which a model in `directory`, a path without symbolic links, finds the data that the opened model finds at
-    /// `location`: the same text if that model is in `directory`, with `weights/` in front if it is in the subdirectory of this name. `None`
-    /// if no model in `directory` may read the file: it lies elsewhere, or a symbolic link leads out of `directory`.
+    /// Returns the location by which a model in `directory`, a path without symbolic links, refers to the data at `location`.
+    /// Adds a prefix such as `weights/` if the opened model is in that subdirectory. `None` if no model in `directory` may
+    /// read the file: the file is outside `directory`, or a symbolic link leads out of it.
     pub fn location_from(&self, location: &str, directory: &Path) -> Option<String> {
         let reference = Reference { location, offset: 0, length: None };
         let name = reference.components().ok()?.join("/");
@@ -413,13 +413,13 @@ impl DataFiles {
         Some(format!("{way}{location}"))
     }
 
-    /// The bytes of the data file at `location`, if it is a file in `directory` itself and no link leads there.
+    /// Returns the length of the data file at `location`, if it is in `directory` itself and no link leads to it.
     pub(super) fn len_beside(&self, location: &str, directory: &Path) -> Option<u64> {
         let (place, contents) = self.open.get(location)?;
         (place.real == directory.join(location) && !location.contains('/')).then_some(contents.stamp.len)
     }
 
-    /// The data files that are missing, in the order of their locations.
+    /// Returns the missing data files, in the order of their locations.
     pub fn missing(&self) -> impl Iterator<Item = &MissingData> {
         self.missing.values()
     }
@@ -439,16 +439,16 @@ impl DataFiles {
         !self.open.is_empty() || self.host.as_ref().is_some_and(|host| !host.open.is_empty())
     }
 
-    /// Which files have been opened. Nothing may be written over them.
+    /// Returns the ids of opened files, which must not be overwritten.
     pub fn ids(&self) -> impl Iterator<Item = FileId> {
         self.open.values().filter_map(|(_, contents)| contents.stamp.id)
     }
 
-    /// Whether all files opened are still there and did not change. No descriptor is kept for that, since a model may
-    /// have more data files than a process may have open: each is looked up again.
+    /// Checks that all opened files still exist and are unchanged. Looks up each file again: a model may have more
+    /// data files than a process can keep open.
     ///
     /// # Errors
-    /// Names the file.
+    /// The error contains the file.
     pub fn verify(&self) -> Result<(), ExternalError> {
         let failed = self.host.as_ref().and_then(|host| host.open.iter().find(|(_, source)| source.has_failed()));
         if let Some((name, _)) = failed {
@@ -469,7 +469,7 @@ impl DataFiles {
     }
 }
 
-/// Refuses a file with a second name, which may lie outside of the roots: data that the model was not given.
+/// Rejects a file with several names: one may be outside the roots, and its data would be disclosed.
 fn one_name(file: &std::fs::File, location: &str) -> Result<(), ExternalProblem> {
     #[cfg(unix)]
     {

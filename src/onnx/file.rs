@@ -1,4 +1,4 @@
-//! Regular files as bytes that can be held to be what was opened.
+//! Reads regular files as bytes, and verifies that these bytes did not change.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -12,16 +12,16 @@ use thiserror::Error;
 #[cfg(feature = "mmap")]
 use super::map::Mapped;
 
-/// A file that cannot be used as bytes.
+/// An error for a file that cannot be read as bytes.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// Not a regular file: what it is instead.
+    /// The file is not regular; the text names its kind.
     #[error("is {0}, not a regular file")]
     NotRegular(&'static str),
-    /// Somebody wrote, cut or replaced it.
+    /// The file was modified, truncated or replaced.
     #[error("changed during reading")]
     Changed,
-    /// What the system says.
+    /// The system reports an error.
     #[error("cannot be read: {0}")]
     Io(io::Error),
 }
@@ -32,7 +32,7 @@ impl From<io::Error> for FileError {
     }
 }
 
-/// Which file it is, whatever its names.
+/// The identity of a file, independent of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
     device: u64,
@@ -40,7 +40,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// None where the system has no such thing.
+    /// Returns the id; `None` on systems without file ids.
     pub(super) fn of(metadata: &Metadata) -> Option<Self> {
         #[cfg(unix)]
         {
@@ -55,7 +55,7 @@ impl FileId {
     }
 }
 
-/// What changes when a file does.
+/// The metadata that changes with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub id: Option<FileId>,
@@ -69,12 +69,12 @@ impl Stamp {
     }
 }
 
-/// Below this, a file is read; from it on, mapped. A build without the feature `mmap` reads all files: a mapping that is cut by
-/// somebody else kills the process unless its SIGBUS handler is ours, and a library does not take that for itself unasked.
+/// Smaller files are read; others are mapped. Without the feature `mmap`, all files are read: truncation of a mapped
+/// file kills the process unless our SIGBUS handler is installed, and a library does not install one unasked.
 #[cfg(feature = "mmap")]
 const MAP_FROM: u64 = 1 << 20;
 
-/// The bytes of a file, and what it takes to know that they still are.
+/// The bytes of a file, and the data to verify them.
 pub(super) struct Contents {
     pub bytes: Bytes,
     pub stamp: Stamp,
@@ -82,7 +82,7 @@ pub(super) struct Contents {
     mapped: Option<Arc<Mapped>>,
 }
 
-/// The owner of bytes that lie in a mapping.
+/// The owner of mapped bytes.
 #[cfg(feature = "mmap")]
 struct Pages(Arc<Mapped>);
 
@@ -95,7 +95,7 @@ impl AsRef<[u8]> for Pages {
 
 impl Contents {
     /// # Errors
-    /// If the file is not regular, changes while it is read, or the system fails.
+    /// The file is not regular, changes during reading, or the system fails.
     pub fn of(file: &File) -> Result<Self, FileError> {
         let metadata = file.metadata()?;
         regular(&metadata)?;
@@ -121,18 +121,18 @@ impl Contents {
         })
     }
 
-    /// Whether a payload lies in the file as it is mapped.
+    /// Returns `true` if a payload is part of the mapped file.
     pub fn has(&self, payload: &[u8]) -> bool {
         !self.is_copy() && place_in(&self.bytes, payload).is_some()
     }
 
-    /// The file to copy payloads from, if it is still what was mapped.
+    /// Returns the file to copy payloads from, if it is unchanged since it was mapped.
     pub fn origin(&self, file: File) -> Option<Origin> {
         self.verify(&file.metadata().ok()?).ok()?;
         Some(Origin { file, bytes: self.bytes.clone() })
     }
 
-    /// Whether the bytes were copied, so that nothing that happens to the file matters any more.
+    /// Returns `true` if the bytes were copied, so that later changes of the file do not matter.
     pub fn is_copy(&self) -> bool {
         #[cfg(feature = "mmap")]
         return self.mapped.is_none();
@@ -140,7 +140,7 @@ impl Contents {
         true
     }
 
-    /// Whether the bytes so far handed out were the file's, given what the file is now.
+    /// Checks that the returned bytes were those of the file, given its current metadata.
     ///
     /// # Errors
     /// [`FileError::Changed`].
@@ -154,26 +154,26 @@ impl Contents {
     }
 }
 
-/// A file that payloads lie in, as it is mapped.
+/// A mapped file that contains payloads.
 pub(super) struct Origin {
     pub file: File,
     bytes: Bytes,
 }
 
 impl Origin {
-    /// Where in the file a payload lies, by its address.
+    /// Returns the offset of a payload in the file, by its address.
     pub fn find(&self, payload: &[u8]) -> Option<u64> {
         place_in(&self.bytes, payload)
     }
 
-    /// Whether these bytes are what the file has there.
+    /// Returns `true` if the file has these bytes at offset `at`.
     pub fn starts_with(&self, at: u64, bytes: &[u8]) -> bool {
         let there = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         there.is_some_and(|there| there.starts_with(bytes))
     }
 }
 
-/// Where a slice of `whole` begins in it, by address; `None` if it is none.
+/// Returns the offset of a slice in `whole`, by address; `None` if it is not a slice of `whole`.
 pub(super) fn place_in(whole: &[u8], part: &[u8]) -> Option<u64> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let end = start.checked_add(part.len())?;
@@ -181,7 +181,7 @@ pub(super) fn place_in(whole: &[u8], part: &[u8]) -> Option<u64> {
 }
 
 /// # Errors
-/// [`FileError::NotRegular`], with what it is.
+/// [`FileError::NotRegular`], with the file's kind.
 pub(super) fn regular(metadata: &Metadata) -> Result<(), FileError> {
     if metadata.is_file() { Ok(()) } else { Err(FileError::NotRegular(kind(metadata))) }
 }

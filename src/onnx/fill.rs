@@ -1,16 +1,17 @@
-//! Filling a new file: what is small or new is gathered, what lies in a file already is copied by the kernel.
+//! Fills a new file: buffers small or new bytes, and lets the kernel copy ranges of existing files.
 //!
-//! A payload that nobody changed is a range of a file. Writing it from the map would have the kernel fault in page after page of it,
-//! which took several times as long as copying. So:
+//! An unchanged payload is a range of a file. Writing it from the map would fault in every page, which takes several
+//! times as long as copying. Therefore:
 //!
-//! * ranges are copied by `copy_file_range`, which shares the blocks instead where the file system can (both ends on a block);
-//! * neighbours in the old file that are neighbours in the new one, with equal bytes between them, are one run and one call;
-//! * what is a hole in the old file becomes one in the new: nothing is read there, written, or kept on the disk;
-//! * where the kernel will not copy, the range is read and written piece by piece;
-//! * everything else goes through a buffer that is written whole, at multiples of its own size;
-//! * the system is asked to begin writing to the disk meanwhile, so that making the file durable at the end is no wait of its own.
+//! * `copy_file_range` copies ranges; it shares the blocks where the file system can (both ends on a block);
+//! * ranges that are adjacent in both files, with equal bytes between them, form one run and one call;
+//! * holes of the old file become holes in the new file: they are neither read nor written, and need no disk space;
+//! * if the kernel cannot copy, the range is read and written piece by piece;
+//! * all other bytes go through a buffer that is written as a whole, at multiples of its size;
+//! * write-back to the disk starts early, so that the final sync hardly waits.
 //!
-//! A source that is cut meanwhile gives an error here, or stops being what it was; [`Source::verify`] tells either way.
+//! If a source is truncated meanwhile, writing fails or the source no longer matches; [`Source::verify`] reports
+//! both.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -21,18 +22,18 @@ use super::save::{NewFile, SaveError};
 use super::source::Source;
 use crate::tensor::Tensor;
 
-/// What is gathered before it is written, and where writes end: at multiples of this.
+/// The size of the buffer; writes end at multiples of it.
 const BUFFER: usize = 256 << 10;
-/// A payload of this size is not gathered.
+/// A payload of at least this size is not buffered.
 const LARGE: usize = 64 << 10;
-/// The system is asked to write to the disk whenever there is this much more.
+/// Write-back is requested after this number of new bytes.
 const WRITE_BACK: u64 = 16 << 20;
-/// What is copied in one call, so that the disk is busy from early on.
+/// The largest number of bytes per copy call, so that the disk is busy early.
 const RUN: u64 = WRITE_BACK;
-/// Ranges are shared in blocks of this size, by every file system that can.
+/// All file systems that can share ranges share blocks of this size.
 const BLOCK: u64 = 4096;
 
-/// A hole of this size is left out.
+/// The smallest hole that is not written.
 const HOLE: u64 = 1 << 20;
 
 /// A new file that is written from its beginning.
@@ -40,35 +41,36 @@ pub(super) trait NewData: Destination {
     /// Returns the number of bytes so far.
     fn len(&self) -> u64;
 
-    /// Fails now if there cannot be a file of so many bytes.
+    /// Checks that a file of `len` bytes is possible.
     ///
     /// # Errors
-    /// The reason.
+    /// The reason why it is not.
     fn must_hold(&self, len: u64) -> Result<(), SaveError>;
 
-    /// Adds the place to an error of the system.
+    /// Adds the path to an error of the system.
     fn failed(&self, error: io::Error) -> SaveError;
 }
 
-/// Copies from a place in a file to the position of another, as many bytes as it likes; 0 if it cannot.
+/// Copies from an offset of a file to the position of another; returns the number of copied bytes, or 0 if it cannot
+/// copy.
 type CopyRange = fn(&File, u64, &File, usize) -> io::Result<usize>;
 
 /// A file that is being filled from its beginning.
 pub(super) struct Filler<'a> {
     pub new: NewFile,
     source: Option<&'a Source>,
-    /// The bytes of the file so far, those yet to be written included.
+    /// The bytes of the file so far, including those not yet written.
     len: u64,
-    /// What is gathered. Only one of this and `run` has anything in it.
+    /// The buffered bytes. `buffer` or `run` is always empty.
     buffer: Vec<u8>,
-    /// What is to be copied.
+    /// The range to be copied.
     run: Option<Run>,
-    /// The file that the last range was in.
+    /// The file of the last range.
     last: Option<Origin>,
-    /// How much of the file the system was asked to write to the disk.
+    /// The number of bytes for which write-back was requested.
     asked: u64,
     copy: CopyRange,
-    /// Where payloads are computed.
+    /// The buffer for computed payloads.
     block: Vec<u8>,
 }
 
@@ -79,30 +81,30 @@ struct Run {
 }
 
 impl<'a> Filler<'a> {
-    /// Fills an empty file. Payloads may lie in files of the source.
+    /// Fills an empty file. Payloads may be ranges of the source's files.
     pub fn new(new: NewFile, source: Option<&'a Source>) -> Self {
         let buffer = Vec::new();
         Filler { new, source, len: 0, buffer, run: None, last: None, asked: 0, copy: copy_range, block: Vec::new() }
     }
 
-    /// Tells how long the file will be, so that the system can find a place for all of it at once.
+    /// Announces the file's final length, so that the system can allocate it at once.
     pub fn expect(&mut self, len: u64) {
         #[cfg(target_os = "linux")]
         if len >= WRITE_BACK {
-            // Where the system cannot, or has no room, writing will tell.
+            // If allocation fails, a later write reports the lack of space.
             let _ = rustix::fs::fallocate(&self.new.file, rustix::fs::FallocateFlags::empty(), 0, len);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = len;
     }
 
-    /// Writes all that is left.
+    /// Writes all remaining bytes.
     pub fn finish(&mut self) -> io::Result<()> {
         self.end_run()?;
         self.flush()
     }
 
-    /// Gathers bytes, writing whenever the buffer is full.
+    /// Buffers bytes, and writes each full buffer.
     fn gather(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         if self.buffer.capacity() == 0 {
             self.buffer.reserve_exact(BUFFER);
@@ -112,7 +114,7 @@ impl<'a> Filler<'a> {
             let (head, tail) = bytes.split_at(room.min(bytes.len()));
             let whole = bytes.len() / BUFFER * BUFFER;
             if room == BUFFER && self.buffer.is_empty() && whole > 0 {
-                // From where it lies, as much of it as ends where a buffer would.
+                // Writes whole buffers directly from their source.
                 let (head, tail) = bytes.split_at(whole.min(RUN as usize));
                 self.new.file.write_all(head)?;
                 self.len = self.len.saturating_add(head.len() as u64);
@@ -137,7 +139,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// Has the system begin to write what is in the file so far. It is advice: nothing depends on it.
+    /// Requests write-back of the file so far. This is only a hint.
     fn write_back(&mut self) {
         let more = self.len.saturating_sub(self.asked);
         if more < WRITE_BACK {
@@ -145,14 +147,14 @@ impl<'a> Filler<'a> {
         }
         #[cfg(target_os = "linux")]
         {
-            // What is not on the disk yet begins its way there, and is kept; nothing else in this range is worth keeping.
+            // This starts write-back of dirty pages and keeps them. Clean pages of this range may be dropped.
             let len = std::num::NonZeroU64::new(more);
             let _ = rustix::fs::fadvise(&self.new.file, self.asked, len, rustix::fs::Advice::DontNeed);
         }
         self.asked = self.len;
     }
 
-    /// Where a payload lies in a file of the source.
+    /// Returns the offset of a payload in a file of the source.
     fn origin(&mut self, payload: &[u8]) -> Option<u64> {
         if let Some(from) = self.last.as_ref().and_then(|last| last.find(payload)) {
             return Some(from);
@@ -163,7 +165,7 @@ impl<'a> Filler<'a> {
         Some(from)
     }
 
-    /// Takes bytes into the run if they are what follows it in its file.
+    /// Extends the run by bytes that follow it in its file.
     fn follows(&mut self, bytes: &[u8]) -> bool {
         let (Some(run), Some(last)) = (&mut self.run, &self.last) else { return false };
         let follows = last.starts_with(run.from.saturating_add(run.len), bytes);
@@ -180,7 +182,7 @@ impl<'a> Filler<'a> {
         let Some(origin) = self.last.take() else { return Ok(()) };
         let end = from.saturating_add(len);
         let mut to = self.len.saturating_sub(len);
-        // Up to where there are no holes that are worth leaving out.
+        // The end of the data that has no hole worth skipping.
         let mut full = if len < HOLE { end } else { from };
         let result = (|| {
             while from < end {
@@ -196,7 +198,7 @@ impl<'a> Filler<'a> {
                     }
                 }
                 let left = end.min(full) - from;
-                // Blocks can be shared where both ranges begin on one.
+                // Blocks can only be shared if both ranges begin on a block.
                 let head = if from % BLOCK == to % BLOCK { from.next_multiple_of(BLOCK) - from } else { 0 };
                 let piece = match head {
                     0 if left >= BLOCK && from % BLOCK == to % BLOCK => left.min(RUN) / BLOCK * BLOCK,
@@ -206,7 +208,7 @@ impl<'a> Filler<'a> {
                 let piece = usize::try_from(piece).unwrap_or(usize::MAX);
                 let copied = match (self.copy)(&origin.file, from, &self.new.file, piece) {
                     Ok(copied) if copied > 0 => copied,
-                    // It will not, or there is nothing more to copy. Reading finds out.
+                    // The kernel does not copy, or the file ends here. Reading decides.
                     refused => {
                         if refused.is_err() {
                             self.copy = |_, _, _, _| Ok(0);
@@ -224,7 +226,7 @@ impl<'a> Filler<'a> {
         result
     }
 
-    /// Goes on so much further on without writing anything.
+    /// Advances the position without writing.
     fn leave_out(&mut self, at: u64, len: u64) -> io::Result<()> {
         let to = at.saturating_add(len);
         if self.new.file.metadata()?.len() < to {
@@ -233,7 +235,7 @@ impl<'a> Filler<'a> {
         self.new.file.seek(SeekFrom::Start(to)).map(|_| ())
     }
 
-    /// While a run is copied: what of the file is there.
+    /// Requests write-back for the part of a run that was copied so far.
     fn len_is(&mut self, there: u64) {
         let all = std::mem::replace(&mut self.len, there);
         self.write_back();
@@ -306,15 +308,15 @@ fn copy_range(_: &File, _: u64, _: &File, _: usize) -> io::Result<usize> {
     Ok(0)
 }
 
-/// Where the next bytes of a file lie that are not in a hole, and where the next hole is behind them; the place itself, and one beyond all, where
-/// nobody can tell or the file ends before.
+/// Returns the next offset with data at or after `at`, and the offset of the next hole after it. Returns `at` and
+/// `u64::MAX` if the system cannot tell or the file ends before `at`.
 #[cfg(target_os = "linux")]
 fn extent(file: &File, at: u64) -> (u64, u64) {
     use rustix::fs::{SeekFrom, seek};
     let unknown = (at, u64::MAX);
     let Ok(len) = file.metadata().map(|known| known.len()) else { return unknown };
     match seek(file, SeekFrom::Data(at)) {
-        // Nothing but a hole is left, unless the file was cut.
+        // The rest of the file is a hole, unless the file was truncated.
         Err(rustix::io::Errno::NXIO) if at < len => (len, u64::MAX),
         Err(_) => unknown,
         Ok(data) => (data, seek(file, SeekFrom::Hole(data)).unwrap_or(u64::MAX)),
@@ -326,10 +328,10 @@ fn extent(_: &File, at: u64) -> (u64, u64) {
     (at, u64::MAX)
 }
 
-/// Copies through memory. Returns how much, at least a byte.
+/// Copies through memory. Returns the number of copied bytes, at least one.
 ///
 /// # Errors
-/// The file ends before `at`; otherwise what the system reports.
+/// The file ends before `at`, or the system reports an error.
 fn read_and_write(from: &File, at: u64, mut to: &File, len: usize) -> io::Result<usize> {
     let mut piece = vec![0; len.min(BUFFER)];
     let got = read_at(from, &mut piece, at)?;

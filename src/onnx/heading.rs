@@ -1,4 +1,4 @@
-//! What a model file says of the model as a whole, as entries of the ONNX text syntax.
+//! Prints the properties of the model as a whole, as entries of the ONNX text syntax.
 
 use prost::Message as _;
 
@@ -12,9 +12,9 @@ pub fn producer(model: &Model) -> (String, String) {
     (said.producer_name.unwrap_or_default(), said.producer_version.unwrap_or_default())
 }
 
-/// The keys that are there and their values, as the text syntax writes them, in its order.
+/// Returns the present keys and their values in the form and order of the text syntax.
 pub fn heading(model: &Model) -> Vec<(&'static str, String)> {
-    // Written by this program when the model was read, or empty; what cannot be read is not shown.
+    // This program encoded the bytes at import, so they decode. Undecodable bytes are not shown.
     let Ok(said) = ModelProto::decode(model.extra.clone()) else { return Vec::new() };
     let text = |key, text: Option<String>| text.map(|text| (key, quote_plainly(text.as_bytes())));
     let mut entries: Vec<(&'static str, String)> = Vec::new();

@@ -1,8 +1,8 @@
-//! From messages to the intermediate representation.
+//! Converts messages to the intermediate representation.
 //!
-//! What the representation has a place for is moved there. The rest of a message (documentation, metadata, device
-//! configurations, training information, fields newer than the schema) is kept as wire bytes beside it, so that
-//! `export` writes it back behind the fields it belongs with.
+//! Fields that the representation models are moved there. The rest of a message (documentation, metadata, device
+//! configurations, training information, fields newer than the schema) is kept as wire bytes. `export` appends these
+//! bytes to the message that they belong to.
 
 use bytes::Bytes;
 use prost::Message;
@@ -32,29 +32,29 @@ mod attribute;
 mod missing;
 mod training;
 
-/// How deeply graphs may be nested in each other.
+/// The largest nesting depth of graphs.
 const MAX_GRAPH_DEPTH: usize = 32;
 
-/// A message that does not make a model.
+/// An error for messages that do not form a valid model.
 #[derive(Debug, Error)]
 #[error("{place}: {reason}")]
 pub struct ImportError {
-    /// What it is about: a node, a tensor, a graph.
+    /// The faulty part: a node, a tensor, a graph.
     pub place: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: ImportReason,
 }
 
-/// What is wrong with a part of a model.
+/// The reason why a part of a model is invalid.
 #[derive(Debug, Error)]
 pub enum ImportReason {
-    /// It breaks a rule of the standard.
+    /// The part violates the standard.
     #[error("{0}")]
     Malformed(String),
-    /// Graphs in graphs, more than this deep.
+    /// Graphs are nested deeper than this limit.
     #[error("graphs are nested more than {0} deep")]
     TooDeep(usize),
-    /// Its external data cannot be had.
+    /// The external data cannot be read.
     #[error(transparent)]
     External(ExternalError),
 }
@@ -90,26 +90,26 @@ fn error(place: impl Into<String>, reason: impl Into<ImportReason>) -> ImportErr
     ImportError { place: place.into(), reason: reason.into() }
 }
 
-/// Makes a model of its messages.
+/// Builds a model from its messages.
 ///
 /// # Errors
-/// Names the place and the reason: a tensor whose size and content disagree, a value defined twice or not at all, graphs
-/// nested too deeply, external data that cannot be had.
+/// Contains the place and the reason: size and content of a tensor disagree, a value has no or two definitions,
+/// graphs are nested too deeply, or external data cannot be read.
 pub fn import(proto: ModelProto, unknown: &UnknownFields, files: &mut DataFiles) -> Result<Model, ImportError> {
     import_parts(proto.into(), unknown, files)
 }
 
-/// The same for a model whose nodes lie apart.
+/// Builds a model whose main graph's nodes are separate from its messages.
 ///
 /// # Errors
-/// As [`import`].
+/// The errors of [`import`].
 pub fn import_parts(parts: ModelParts, unknown: &UnknownFields, files: &mut DataFiles) -> Result<Model, ImportError> {
     let ModelParts { model: mut proto, nodes, value_info } = parts;
     let graph = proto.graph.take().ok_or_else(|| error("model", "it has no graph"))?;
     let functions = std::mem::take(&mut proto.functions);
     let mut model = Model::new();
-    // A version of 0 that is written out stays with what the representation has no place for: to ONNX Runtime, no version is
-    // something else.
+    // An explicit version of 0 is kept with the unmodelled fields: ONNX Runtime distinguishes it from an absent
+    // version.
     model.ir_version = proto.ir_version.take_if(|version| *version != 0).unwrap_or_default();
     model.keeps_functions = !proto.training_info.is_empty();
     let imports = std::mem::take(&mut proto.opset_import);
@@ -131,7 +131,7 @@ pub fn import_parts(parts: ModelParts, unknown: &UnknownFields, files: &mut Data
     Ok(model)
 }
 
-/// Checks that no call can mean two functions.
+/// Checks that each function has one definition.
 fn distinct(functions: &[FunctionProto]) -> Result<(), ImportError> {
     let mut known: FxHashMap<[&str; 3], &FunctionProto> = FxHashMap::default();
     for function in functions {
@@ -149,11 +149,11 @@ struct Import<'a> {
     model: Model,
     unknown: &'a UnknownFields,
     files: &'a mut DataFiles,
-    /// Where in the message tree the import is; kept only if there are unknown fields to find.
+    /// The path of the current message; tracked only if there are unknown fields.
     path: Vec<Descent>,
-    /// The values each open graph defines, innermost last.
+    /// The values that each open graph defines, innermost last.
     scopes: Vec<ByName>,
-    /// Names of which only a `ValueInfoProto` tells.
+    /// Names that occur only in a `ValueInfoProto`.
     homeless: FxHashSet<String>,
 }
 
@@ -169,12 +169,13 @@ impl Import<'_> {
         result
     }
 
-    /// What is left of the message at the current path as wire bytes, with the unknown fields of it and of every message inside it.
+    /// Returns the rest of the current message as wire bytes, with the unknown fields of the message and of all
+    /// nested messages.
     fn rest(&self, encoded: Vec<u8>) -> Extra {
         if self.unknown.is_empty() { encoded.into() } else { with_unknown(encoded, self.unknown, &self.path) }
     }
 
-    /// The same for the message one step below the current path.
+    /// Returns the rest of a message one step below the current path.
     fn rest_below(&mut self, field: u32, index: usize, encoded: Vec<u8>) -> Extra {
         self.path.push(Descent { field, index: u32::try_from(index).unwrap_or(u32::MAX) });
         let rest = self.rest(encoded);
@@ -182,12 +183,12 @@ impl Import<'_> {
         rest
     }
 
-    /// The unknown fields of the message at the current path.
+    /// Returns the unknown fields of the current message.
     fn unknown_here(&self) -> Bytes {
         if self.unknown.is_empty() { Bytes::new() } else { unknown_at(self.unknown, &self.path) }
     }
 
-    /// The unknown fields of the message one step below the current path.
+    /// Returns the unknown fields of a message one step below the current path.
     fn unknown_below(&mut self, field: u32, index: usize) -> Bytes {
         if self.unknown.is_empty() {
             return Bytes::new();
@@ -215,12 +216,12 @@ impl Import<'_> {
         scope.get(name, |value| &self.model.value(value).name).map(|(value, _)| value)
     }
 
-    /// The value of the innermost graph.
+    /// Returns the value of this name in the innermost graph.
     fn own_value(&self, name: &str) -> Option<ValueId> {
         self.scopes.last().and_then(|scope| self.value_in(scope, name))
     }
 
-    /// A new value of the innermost graph.
+    /// Adds a value to the innermost graph.
     fn define(&mut self, name: &str, what: &dyn Fn() -> String) -> Result<ValueId, ImportError> {
         let value = self.model.add_value(name);
         let scope = self.scopes.last_mut().ok_or_else(|| error(what(), "no graph is open"))?;
@@ -230,7 +231,8 @@ impl Import<'_> {
         }
     }
 
-    /// The value a node reads. A name that nothing defines becomes a value without a definition, for the verifier to name.
+    /// Returns the value that a node reads. An undefined name becomes a value without a definition, which the
+    /// verifier reports.
     fn operand(&mut self, name: &str) -> ValueId {
         match self.value(name) {
             Some(value) => value,
@@ -244,7 +246,8 @@ impl Import<'_> {
         }
     }
 
-    /// Takes in a graph. `apart` are nodes and what is declared of values that are no messages yet; a graph that has any has no others.
+    /// Imports a graph. `apart` contains the undecoded nodes and value types of the main graph; the message then has
+    /// none.
     fn graph(
         &mut self,
         id: GraphId,
@@ -273,7 +276,7 @@ impl Import<'_> {
             self.declare(value, input, 11, index);
             self.model.add_input(id, value).map_err(|broken| error(&place, broken))?;
         }
-        // Of initializers of one name runtimes take the last.
+        // If initializers share a name, runtimes use the last one.
         let initializers = std::mem::take(&mut proto.initializer);
         let names = initializers.iter().enumerate().map(|(index, tensor)| (tensor.name(), index));
         let last: FxHashMap<&str, usize> = names.collect();
@@ -321,7 +324,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Imports an annotation of a value of the innermost graph, and keeps any other as wire bytes. Pins the values that it names.
+    /// Imports an annotation of a value of the innermost graph; keeps any other as wire bytes. Pins the named values.
     fn annotation(&mut self, annotation: TensorAnnotation, index: usize, homeless: &mut Vec<u8>) {
         const FIELD: u32 = 14;
         let tensor = annotation.tensor_name.as_deref().unwrap_or_default();
@@ -346,8 +349,8 @@ impl Import<'_> {
         }
     }
 
-    /// Keeps what a `ValueInfoProto` says of a value that its graph does not have, unless another graph has one of the name: should that
-    /// come here, it would be told of it. No other value will be given the name.
+    /// Keeps a `ValueInfoProto` without a value in its graph and reserves its name. Drops it if another graph has a
+    /// value of this name: if that value moved here, the entry would describe it.
     fn keep_homeless(&mut self, info: ValueInfoProto, (field, index): (u32, usize), homeless: &mut Vec<u8>) {
         let name = info.name.as_deref().unwrap_or_default();
         if self.value(name).is_some() || self.homeless.contains(name) || !self.model.has_name(name) {
@@ -360,7 +363,8 @@ impl Import<'_> {
         }
     }
 
-    /// Takes in what a `ValueInfoProto` says of a value. What an input's or an earlier message says is not replaced.
+    /// Imports a `ValueInfoProto` of a value. It does not replace the declaration of an input or of an earlier
+    /// message.
     fn declare(&mut self, value: ValueId, mut proto: ValueInfoProto, field: u32, index: usize) {
         let ty = proto.r#type.take().and_then(|ty| types::declared(&ty));
         proto.name = None;
@@ -412,7 +416,7 @@ impl Import<'_> {
         let sparse = tensor::take_sparse(&name, &proto, self.files);
         let sparse = sparse.map_err(|reason| error(format!("sparse initializer '{name}'"), reason))?;
         if let Some(sparse) = &sparse {
-            // The message is written as it is, to any directory.
+            // The message is written unchanged, to any directory.
             tensor::take_in(proto.values.as_deref_mut(), &sparse.values);
             tensor::take_in(proto.indices.as_deref_mut(), &sparse.indices);
         }
@@ -452,7 +456,7 @@ impl Import<'_> {
             .map_err(|broken| error(format!("initializer '{name}'"), broken))
     }
 
-    /// Takes in the nodes of a graph: messages, or such as are none yet.
+    /// Imports the nodes of a graph, as messages or as undecoded bytes.
     fn nodes(
         &mut self,
         graph: GraphId,
@@ -460,7 +464,7 @@ impl Import<'_> {
         field: u32,
         depth: usize,
     ) -> Result<(), ImportError> {
-        // A node may read what a later one computes: files out of order are put in order, so names come first.
+        // A file may list a node before its producers, so all results are defined first.
         let mut results: Vec<Outputs> = Vec::with_capacity(nodes.len().max(apart.len()));
         for node in &nodes {
             let place = || describe(&NodeParts::in_message(node, Vec::new()));
@@ -485,7 +489,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// The values of a node's results.
+    /// Defines the results of a node.
     fn results<'n>(
         &mut self,
         names: impl Iterator<Item = &'n str>,
@@ -501,7 +505,7 @@ impl Import<'_> {
         outputs: Outputs,
         depth: usize,
     ) -> Result<(), ImportError> {
-        // ONNX Runtime passes over nodes that are nothing at all.
+        // ONNX Runtime ignores nodes without operator and results.
         let computes = parts.output.iter().any(|name| !name.is_empty());
         if computes && parts.op_type.is_empty() {
             return Err(error(describe(&parts), "it names no operator"));
@@ -584,7 +588,7 @@ impl Import<'_> {
 /// The values of a node's results.
 type Outputs = SmallVec<[Option<ValueId>; 2]>;
 
-/// How messages name a node that is being read.
+/// Names a node in messages.
 fn describe(node: &NodeParts<'_>) -> String {
     let operator = if node.op_type.is_empty() { "unnamed" } else { node.op_type };
     match node.name {

@@ -1,7 +1,8 @@
-//! Nothing of a file is lost: what is decoded and encoded again says the same, unknown fields of every message included, and folding keeps
-//! what it has no part in.
+//! Tests that decoding and encoding preserve a file, including the unknown fields of all messages. Folding preserves
+//! the fields of parts that it does not change.
 //!
-//! `MODELS=folder cargo test --lib lossless -- --nocapture` tries the models of a folder as well, and counts the identical ones.
+//! `MODELS=folder cargo test --lib lossless -- --nocapture` also tests the models of a folder, and counts identical
+//! files.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use super::wire::{Descent, Limits, UnknownFields};
 use super::{Source, decode, export, import, to_bytes};
 use crate::{OnnxModel, Options};
 
-/// A field that no version of the schema has.
+/// A field number that no version of the schema has.
 const UNKNOWN: u64 = 15_000;
 
 fn varint(mut number: u64) -> Vec<u8> {
@@ -45,7 +46,7 @@ fn read_varint(bytes: &[u8], at: &mut usize) -> u64 {
     number
 }
 
-/// The bytes of a message with an unknown field at the end of it and of every message inside it, each with another number.
+/// Appends an unknown field with a distinct value to a message and to every nested message.
 fn with_unknown(bytes: &[u8], place: u16, count: &mut u64) -> Vec<u8> {
     let mut made = Vec::with_capacity(bytes.len() + 16);
     let mut at = 0;
@@ -76,19 +77,19 @@ fn with_unknown(bytes: &[u8], place: u16, count: &mut u64) -> Vec<u8> {
     made
 }
 
-/// What a file says: the messages, and the unknown fields of each.
+/// Decodes a file to its messages and their unknown fields.
 fn said(bytes: &[u8]) -> (ModelProto, UnknownFields) {
     decode(&Bytes::copy_from_slice(bytes), &Limits::default()).expect("the model is decoded")
 }
 
-/// Decoded, imported, exported and encoded.
+/// Decodes, imports, exports and encodes a file.
 fn again(bytes: &[u8], folder: &Path) -> Vec<u8> {
     let mut source = Source::of_bytes(Bytes::copy_from_slice(bytes));
     source.data.also_beneath([folder.to_path_buf()]);
     let (proto, unknown) = decode(source.bytes(), &Limits::default()).expect("the model is decoded");
     let model = import(proto, &unknown, &mut source.data).expect("the model is imported");
     let bytes = to_bytes(&model, Some(&source)).expect("the model is encoded");
-    // What is written from the model itself is what its messages say.
+    // Parts written from the model itself must equal their messages.
     let (proto, unknown, deferred) = export(&model, &Externals::default()).expect("the model is sound");
     let encoded = Encoded::measure_with(&proto, &unknown, &deferred, None).expect("it is not too large");
     let mut whole = Vec::new();
@@ -108,7 +109,7 @@ fn models_of(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The models of the repository, and those of the folder that `MODELS` names.
+/// Returns the models of the repository and of the folder in `MODELS`.
 fn models() -> Vec<PathBuf> {
     let mut found = Vec::new();
     models_of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("models"), &mut found);
@@ -120,14 +121,14 @@ fn models() -> Vec<PathBuf> {
     found
 }
 
-/// Whether data of its tensors lie in other files: then the bytes of the whole say it in another way.
+/// Returns `true` if tensors of the model are in other files: the bytes then differ.
 fn has_data_files(proto: &ModelProto) -> bool {
     let graph = proto.graph.as_ref();
     graph.is_some_and(|graph| graph.initializer.iter().any(|tensor| tensor.data_location.is_some_and(|at| at == 1)))
 }
 
-/// A message as bytes in one form: fields by their numbers, those of one number in their order, and no field that says what its absence
-/// says.
+/// Encodes a message canonically: fields ordered by number, stable within a number, without fields that equal their
+/// default.
 fn canonical(bytes: &[u8], place: u16) -> Vec<u8> {
     let mut fields: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut at = 0;
@@ -182,7 +183,8 @@ fn models_are_written_as_they_were_read() {
     println!("{identical} models are identical, {} say the same: {equal:?}", equal.len());
 }
 
-/// The unknown fields of the messages that stay as they are. A declared type is read and written anew, with no place for what is unknown in it.
+/// Returns the unknown fields of messages that are kept. Declared types are decoded and encoded, which drops unknown
+/// fields.
 fn kept(unknown: &UnknownFields) -> Vec<(Vec<Descent>, Vec<u8>)> {
     let name = |path: &[Descent]| {
         let mut place = MODEL;
@@ -218,7 +220,8 @@ fn unknown_fields_of_every_message_stay() {
     }
 }
 
-/// The unknown fields of the messages that folding has no part in: the model, its imports, its graph, the inputs and outputs of that.
+/// Returns the unknown fields of messages that folding keeps: the model, its imports, its graph and the graph's
+/// inputs and outputs.
 fn lasting(unknown: &UnknownFields) -> Vec<(Vec<Descent>, Vec<u8>)> {
     let lasts = |path: &[Descent]| match path {
         [] => true,
@@ -228,7 +231,7 @@ fn lasting(unknown: &UnknownFields) -> Vec<(Vec<Descent>, Vec<u8>)> {
     kept(unknown).into_iter().filter(|(path, _)| lasts(path)).collect()
 }
 
-/// One before it is said of a value that there is, and is written elsewhere.
+/// The entry before that of `gone` describes an existing value and is written elsewhere.
 #[test]
 fn unknown_fields_of_what_nobody_has_stay_with_it() {
     let named = |name: &str| Some(name.to_string());
@@ -251,7 +254,7 @@ fn unknown_fields_of_what_nobody_has_stay_with_it() {
     assert!(again(&written, Path::new(".")) == written);
 }
 
-/// Two functions of one name must say the same, and went apart where only the first kept this.
+/// Two functions of one name must be equal; they differed when only the first one kept this.
 #[test]
 fn what_is_said_of_values_that_nobody_has_stays_in_each_function() {
     let told = ValueInfoProto { name: Some("gone".to_string()), ..Default::default() };
@@ -287,7 +290,7 @@ fn folding_keeps_what_it_has_no_part_in() {
                 quant_parameter_tensor_names: vec![entry("SCALE_TENSOR", "none")],
             });
         }
-        // A node that no pass knows stays with all it says.
+        // A node that no pass supports keeps all its fields.
         let named = |name: &str| Some(name.to_string());
         graph.node.push(NodeProto {
             op_type: named("Strange"),
@@ -321,7 +324,7 @@ fn folding_keeps_what_it_has_no_part_in() {
     }
 }
 
-/// An annotation is written with the graph that has what it names, and not where that is gone.
+/// An annotation is written with the graph of the values that it names, and is dropped if they are gone.
 #[test]
 fn annotations_stay_with_their_values() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>

@@ -1,17 +1,18 @@
-//! Mapped files: the one place in this crate with `unsafe`.
+//! Maps files; the only module of this crate with `unsafe`.
 //!
-//! A page of a mapped file that the file no longer has kills the process with SIGBUS when it is read, and anyone who may
-//! write the file can make it so. The guard: a handler that, for a fault inside a mapping registered here, puts zero
-//! pages under the rest of that mapping and notes the fault on it. The read goes on with zeros, and whoever used the
-//! mapping asks [`Mapped::faulted`] before the result is believed. Any other SIGBUS goes where it would have gone.
+//! Reading a page that a truncated file no longer has raises SIGBUS, which kills the process. Anyone who may write
+//! the file can cause this. The guard is a signal handler. For a fault inside a registered mapping, it maps zero
+//! pages over the rest of the mapping and records the fault. The read continues with zeros; the user of the mapping
+//! checks [`Mapped::faulted`] before trusting a result. All other SIGBUS signals are forwarded to the earlier
+//! handler.
 //!
-//! What the guard cannot see: a file cut within its last page, or rewritten in place. The caller compares length and
-//! time of modification for that ([`super::file`]). A slice of a mapping can therefore change under its reader. No
-//! code here or in what reads it relies on two reads of a byte agreeing for memory safety.
+//! The guard cannot detect a file that is truncated within its last page or rewritten in place. The caller compares
+//! length and modification time for that ([`super::file`]). A slice of a mapping can therefore change during use. No
+//! code in this crate relies on two equal reads of a byte for memory safety.
 //!
-//! Why each `unsafe` holds is said where it stands. What they rest on together:
+//! Each `unsafe` block states its reason. All of them rest on two invariants:
 //!
-//! * a slot's range is non-empty only while its [`Mapped`] lives, so what the handler replaces is ours;
+//! * a slot's range is non-empty only while its [`Mapped`] lives, so the handler replaces only our pages;
 //! * the handler only reads atomics that are never freed, and calls `mmap`, `sigaction` and the earlier handler.
 #![allow(unsafe_code)]
 
@@ -20,7 +21,7 @@ use std::io;
 
 use memmap2::{Mmap, MmapOptions};
 
-/// A file, or its beginning, as memory.
+/// A file or its beginning, mapped into memory.
 pub(super) struct Mapped {
     map: Mmap,
     #[cfg(unix)]
@@ -31,12 +32,12 @@ impl Mapped {
     /// Maps the first `len` bytes of a regular file for reading. `len` must not be 0.
     ///
     /// # Errors
-    /// What the system reports for the mapping, or for the guard.
+    /// The system cannot create the mapping or install the guard.
     pub fn new(file: &File, len: usize) -> io::Result<Self> {
         #[cfg(unix)]
         guard::install()?;
-        // SAFETY: the mapping is private to this value and read-only. That the file may change under it is dealt with
-        // above: shrinking by the guard, rewriting by nobody relying on bytes to stay.
+        // SAFETY: the mapping is private to this value and read-only. The file may change: the guard handles
+        // truncation, and no code relies on bytes to be stable.
         let map = unsafe { MmapOptions::new().len(len).map(file)? };
         #[cfg(unix)]
         let slot = guard::register(map.as_ptr() as usize, map.len());
@@ -47,11 +48,11 @@ impl Mapped {
         })
     }
 
-    /// Whether a read found that the file had lost the bytes (or the disk could not deliver them): zeros stood in.
+    /// Returns `true` if a read hit bytes that the file lost or the disk could not deliver, and got zeros.
     pub fn faulted(&self) -> bool {
         #[cfg(unix)]
         return self.slot.faulted();
-        // Elsewhere a mapped file cannot be cut.
+        // On other systems a mapped file cannot be truncated.
         #[cfg(not(unix))]
         false
     }
@@ -66,7 +67,7 @@ impl AsRef<[u8]> for Mapped {
 #[cfg(unix)]
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // Before the field drops and the addresses can belong to someone else.
+        // Unregister before the field drops: then the addresses can be reused.
         guard::unregister(self.slot);
     }
 }
@@ -80,13 +81,13 @@ mod guard {
     use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
     use std::sync::{Mutex, OnceLock, PoisonError};
 
-    /// The address range of one mapping, whole pages. Slots are never freed, only used again.
+    /// The address range of a mapping, in whole pages. Slots are reused and never freed.
     pub struct Slot {
-        /// 0 while unused.
+        /// 0 if unused.
         start: AtomicUsize,
         end: AtomicUsize,
         faulted: AtomicBool,
-        /// Set before the slot is in the list, then constant.
+        /// Set before the slot is added to the list, then constant.
         next: AtomicPtr<Slot>,
     }
 
@@ -98,13 +99,13 @@ mod guard {
 
     /// The list of all slots; it only grows.
     static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
-    /// Those not in use.
+    /// The unused slots.
     static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
     static PAGE: AtomicUsize = AtomicUsize::new(0);
-    /// What SIGBUS did before.
+    /// The action of SIGBUS before ours.
     static EARLIER: OnceLock<libc::sigaction> = OnceLock::new();
 
-    /// Puts a range under guard.
+    /// Registers a range with the guard.
     pub fn register(start: usize, len: usize) -> &'static Slot {
         let page = PAGE.load(Ordering::Relaxed).max(1);
         let end = start.saturating_add(len).div_ceil(page).saturating_mul(page);
@@ -116,7 +117,7 @@ mod guard {
                 faulted: AtomicBool::new(false),
                 next: AtomicPtr::new(SLOTS.load(Ordering::Acquire)),
             }));
-            // Only here is the list changed, and under the lock.
+            // The list changes only here, under the lock.
             SLOTS.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Release);
             slot
         });
@@ -131,11 +132,11 @@ mod guard {
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
     }
 
-    /// The guarded range an address lies in, with its end.
+    /// Returns the guarded range that contains an address, and its end.
     ///
-    /// The mapping that faults lives as long as the handler runs. A slot can be taken over by another mapping
-    /// meanwhile, but not by one that shares an address with the one that faults: so a start that is the same before
-    /// and after belongs with the end between, or the address is outside both.
+    /// The faulting mapping lives while the handler runs. Meanwhile another mapping can take over a slot, but the two
+    /// share no address. So if the start is equal before and after, the end between belongs to it, or the address is
+    /// in neither range.
     fn find(address: usize) -> Option<(&'static Slot, usize)> {
         let mut next = SLOTS.load(Ordering::Acquire);
         // SAFETY: a pointer in the list came from a leaked box and is never written through.
@@ -163,19 +164,19 @@ mod guard {
         PAGE.store(page, Ordering::Release);
 
         let mut earlier = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: a null action asks for the present one, which is written to a place of the right type.
+        // SAFETY: a null action queries the current one, which is written to a place of the right type.
         if unsafe { libc::sigaction(libc::SIGBUS, null(), earlier.as_mut_ptr()) } != 0 {
             return Err(error());
         }
-        // The handler must find it, so it is stored before the handler can run.
-        // SAFETY: sigaction succeeded and filled it in; all zeros would be a valid value too.
+        // The handler reads it, so it is stored before the handler can run. SAFETY: sigaction succeeded and filled it
+        // in; all zeros would be a valid value too.
         let _ = EARLIER.set(unsafe { earlier.assume_init() });
 
         // SAFETY: all zeros is a valid sigaction.
         let mut ours: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
         ours.sa_sigaction = on_bus as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        // SAFETY: `ours` is complete; the handler has the signature that SA_SIGINFO asks for and is never unloaded
+        // SAFETY: `ours` is complete; the handler has the signature that SA_SIGINFO requires and is never unloaded
         // while code of this crate can run.
         if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, null_mut()) } != 0 {
             return Err(error());
@@ -184,16 +185,15 @@ mod guard {
     }
 
     extern "C" fn on_bus(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-        // SAFETY: with SA_SIGINFO the system passes a valid siginfo, and SIGBUS has an address in it.
+        // SAFETY: with SA_SIGINFO the system passes a valid siginfo, and SIGBUS sets its address.
         let address = unsafe { (*info).si_addr() } as usize;
         if let Some((slot, end)) = find(address) {
             let page = PAGE.load(Ordering::Relaxed).max(1);
             let from = address - address % page;
             slot.faulted.store(true, Ordering::Release);
-            // All that follows a missing page is missing too. After a disk error it need not be, but the mapping is
-            // not believed any more.
-            // SAFETY: [from, end) lies within a mapping of ours that is alive, since it is being read; it is replaced
-            // by readable memory, so no slice into it becomes invalid.
+            // All pages after a missing page are missing, too. After a disk error some may exist, but the mapping is
+            // no longer trusted. SAFETY: [from, end) lies within one of our mappings, which is alive because it is
+            // being read. Readable memory replaces it, so no slice into it becomes invalid.
             let got = unsafe {
                 libc::mmap(
                     from as *mut c_void,
@@ -211,7 +211,7 @@ mod guard {
         forward(signal, info, context);
     }
 
-    /// Does what would have been done without us.
+    /// Runs the earlier action of the signal.
     fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         if let Some(earlier) = EARLIER.get() {
             let handler = earlier.sa_sigaction;
@@ -229,8 +229,8 @@ mod guard {
                 return;
             }
         }
-        // The default is to die of the signal: the faulting read runs again and does.
-        // SAFETY: all zeros is a sigaction with SIG_DFL.
+        // The default action kills the process: the faulting read runs again. SAFETY: all zeros is a sigaction with
+        // SIG_DFL.
         unsafe {
             let default: libc::sigaction = MaybeUninit::zeroed().assume_init();
             libc::sigaction(signal, &raw const default, null_mut());
@@ -267,7 +267,7 @@ mod tests {
         let cut = Mapped::new(one.as_file(), len).unwrap();
         let whole = Mapped::new(other.as_file(), len).unwrap();
         one.as_file().set_len(5000).unwrap();
-        // From the middle, then from the first page the file has lost, from several threads.
+        // From the middle, then from the first lost page, by several threads.
         assert_eq!(cut.as_ref()[len / 2], 0);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -301,7 +301,7 @@ mod tests {
         if std::env::var_os("ONNX_MAP_TEST_DIE").is_some() {
             let file = file(8192);
             let _guarded = Mapped::new(file.as_file(), 8192).unwrap();
-            // SAFETY: nothing is written; the file is about to be cut, and reading it is meant to kill.
+            // SAFETY: nothing is written; the file is truncated next, and reading it must kill the process.
             let bare = unsafe { MmapOptions::new().map(file.as_file()).unwrap() };
             file.as_file().set_len(0).unwrap();
             std::process::exit(i32::from(std::hint::black_box(&bare)[4096]) + 40);

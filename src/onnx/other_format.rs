@@ -1,8 +1,8 @@
-//! Recognizes files that users pass in place of an ONNX model, and says how to get one.
+//! Recognizes files of other formats that users pass instead of an ONNX model, and advises how to get one.
 
-/// A format that is no ONNX model.
+/// A format other than ONNX.
 struct Format {
-    /// Bytes at `offset` that only files of this format have. No protobuf message that decodes begins with any of them.
+    /// Bytes at `offset` that identify the format. No valid protobuf message begins with them.
     magic: &'static [u8],
     offset: usize,
     /// The format with its article, and the next step for the user.
@@ -89,7 +89,7 @@ pub(super) fn other_format(file: &[u8]) -> Option<&'static str> {
 
 /// Returns the kind of a ZIP archive, by the name of its first entry.
 fn archive(file: &[u8]) -> Option<&'static str> {
-    // The length of the name is at byte 26 of an entry's header, and the name at byte 30 (APPNOTE.TXT, section 4.3.7).
+    // The name's length is at byte 26 of an entry's header, and the name at byte 30 (APPNOTE.TXT, section 4.3.7).
     let length = u16::from_le_bytes(*file.get(26..)?.first_chunk::<2>()?);
     let name = file.get(30..)?.get(..usize::from(length))?;
     let ends_with = |end: &[u8]| name.ends_with(end);

@@ -1,8 +1,8 @@
-//! A model file without its large payloads, for hosts that hold the file outside of memory.
+//! Reads a model file without its large payloads, for hosts that store the file outside of memory.
 //!
-//! The outline is a model itself: in place of a large `raw_data` of an initializer or of a tensor attribute it has one byte, and the lengths of the
-//! messages around it are adapted. A table gives the range of the file for each of these bytes, by position in the outline. Everything else is
-//! copied as it is, malformed parts included, so that the decoder reports them as it does for the file.
+//! The outline is itself a model. It has one byte in place of each large `raw_data` of an initializer or tensor
+//! attribute, and adapted lengths of the enclosing messages. A table maps the position of this byte to a range of the
+//! file. All other bytes are copied, including malformed ones, so that the decoder reports them as for the file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,24 +13,24 @@ use bytes::Bytes;
 use super::file::place_in;
 use crate::tensor::{ByteRange, DType, SharedSource};
 
-/// Payloads of fewer bytes are part of the outline.
+/// Smaller payloads are part of the outline.
 const LEAST: u64 = if cfg!(test) { 1 << 10 } else { 64 << 10 };
 
-/// Bytes of the file that are read at a time.
+/// The number of bytes per read of the file.
 const WINDOW: u64 = 64 << 10;
 
-/// The depth of messages to which payloads are looked for. Deeper ones are copied, for the decoder to refuse.
+/// The largest depth at which payloads are searched. Deeper messages are copied, and the decoder rejects them.
 const DEPTH: usize = 100;
 
 /// A model file without its large payloads.
 pub struct Outline {
-    /// The model.
+    /// The bytes of the model.
     pub bytes: Bytes,
     /// The payloads, by their positions in the outline.
     holes: BTreeMap<u64, ByteRange>,
-    /// Positions in the outline from which on the distance to the position in the file is another one, with the position in the file.
+    /// Positions in the outline at which the distance to the file's position changes, with the position in the file.
     anchors: BTreeMap<u64, u64>,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub size: u64,
 }
 
@@ -69,7 +69,7 @@ impl Outline {
     }
 }
 
-/// An outline, or the outline of a part, that is being written.
+/// A partial outline that is being written.
 #[derive(Default)]
 struct Draft {
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Draft {
         self.bytes.len() as u64
     }
 
-    /// Appends a range of the file as it is.
+    /// Appends a range of the file unchanged.
     fn copy(&mut self, reader: &mut Reader, range: Range<u64>) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let len = usize::try_from(range.end - range.start).map_err(|_| too_large())?;
@@ -93,7 +93,7 @@ impl Draft {
         reader.file.read(range.start, self.bytes.get_mut(at..).unwrap_or_default())
     }
 
-    /// Appends a field with a message, which is the range of the file that follows `tag`.
+    /// Appends a field with a message. `at` is the field's position in the file.
     fn append(&mut self, tag: &[u8], at: u64, inner: Draft) {
         self.anchors.push((self.len(), at));
         self.bytes.extend_from_slice(tag);
@@ -113,7 +113,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The messages in which payloads are looked for.
+/// The messages in which payloads are searched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Model,
@@ -124,7 +124,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The message in a field of this number.
+    /// Returns the message kind of a field.
     fn field(self, number: u64) -> Option<Kind> {
         match (self, number) {
             (Kind::Model, 7) => Some(Kind::Graph),
@@ -138,17 +138,17 @@ impl Kind {
     }
 }
 
-/// A field, by positions in the file.
+/// A field, as positions in the file.
 struct Field {
     number: u64,
     wire: u64,
-    /// Where its tag ends.
+    /// The end of its tag.
     tag: u64,
-    /// What follows tag and length.
+    /// The range after tag and length.
     content: Range<u64>,
 }
 
-/// A file that is read in windows.
+/// Reads a file in windows.
 struct Reader<'a> {
     file: &'a SharedSource,
     window: Vec<u8>,
@@ -157,7 +157,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Appends a message without its large payloads. Returns `false` if there are none, or the message is malformed; the draft is of no use then.
+    /// Appends a message without its large payloads. Returns `false` and an unusable draft if there are none, or if
+    /// the message is malformed.
     fn message(&mut self, kind: Kind, range: Range<u64>, out: &mut Draft, depth: usize) -> io::Result<bool> {
         if depth > DEPTH || range.end - range.start < LEAST {
             return Ok(false);
@@ -167,7 +168,7 @@ impl Reader<'_> {
         }
         let (mut at, mut copied, mut found) = (range.start, range.start, false);
         while at < range.end {
-            // The decoder reports what is malformed.
+            // The decoder reports malformed fields.
             let Some(field) = self.field(at, range.end)? else { break };
             if let Some(inner) = kind.field(field.number).filter(|_| field.wire == 2) {
                 let mut draft = Draft::default();
@@ -187,7 +188,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// The same for a tensor, whose `raw_data` is replaced if that is large and its only content.
+    /// Appends a tensor, and replaces its `raw_data` if it is large and the tensor's only content.
     fn tensor(&mut self, range: Range<u64>, out: &mut Draft) -> io::Result<bool> {
         let (mut at, mut payload) = (range.start, None);
         while at < range.end {
@@ -196,7 +197,7 @@ impl Reader<'_> {
                 (9, 2) if payload.is_none() => payload = Some((at, field.tag, field.content.clone())),
                 (2, 0) if !self.is_whole_bytes(&field)? => return Ok(false),
                 (14, 0) if self.byte(field.content.start, range.end)? != Some(0) => return Ok(false),
-                // Dims, type, name, documentation, metadata, and that the elements are here. Other fields hold elements.
+                // Dims, type, name, documentation, metadata and the default location. Other fields contain elements.
                 (1 | 2 | 8 | 12 | 14 | 16, _) => {}
                 _ => return Ok(false),
             }
@@ -219,14 +220,14 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Returns `true` if the element type that a field gives is known and has elements of whole bytes.
+    /// Returns `true` if a field declares a known element type whose elements are whole bytes.
     fn is_whole_bytes(&mut self, field: &Field) -> io::Result<bool> {
         let number = self.varint(field.content.start, field.content.end)?.map(|(number, _)| number);
         let dtype = number.and_then(|number| DType::from_onnx(i32::try_from(number).ok()?));
         Ok(dtype.is_some_and(|dtype| dtype != DType::String && !dtype.is_packed()))
     }
 
-    /// Reads the field at a position; `None` if there is no whole one.
+    /// Reads the field at a position; `None` if it is incomplete.
     fn field(&mut self, at: u64, end: u64) -> io::Result<Option<Field>> {
         let Some((key, tag)) = self.varint(at, end)? else { return Ok(None) };
         let (number, wire) = (key >> 3, key & 7);
@@ -240,7 +241,7 @@ impl Reader<'_> {
         Ok(content.filter(|content| content.end <= end).map(|content| Field { number, wire, tag, content }))
     }
 
-    /// Reads a varint, and returns where it ends.
+    /// Reads a varint; returns its value and end.
     fn varint(&mut self, mut at: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -286,7 +287,7 @@ mod tests {
     use crate::onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
     use crate::tensor::ByteSource;
 
-    /// Bytes, and how many of them were read.
+    /// Bytes, and the number of bytes read.
     struct Counted(Vec<u8>, std::sync::Arc<AtomicU64>);
 
     impl ByteSource for Counted {
@@ -341,7 +342,7 @@ mod tests {
         ModelProto { ir_version: Some(8), graph: Some(graph), producer_name: Some("p".into()), ..Default::default() }
     }
 
-    /// The model with the payloads that the outline gives.
+    /// Returns the model with the payloads of the outline.
     fn filled(outline: &Outline) -> ModelProto {
         fn fill(outline: &Outline, tensor: &mut TensorProto) {
             if let Some(range) = tensor.raw_data.as_deref().and_then(|payload| outline.payload(payload)) {
@@ -366,7 +367,7 @@ mod tests {
         let (outline, read) = outline(&bytes);
         assert!(outline.bytes.len() < 2000 && outline.holes.len() == 4 && read < 600_000, "{read}");
         assert_eq!((outline.size, filled(&outline)), (bytes.len() as u64, model()));
-        // A position that is copied is the same byte of the file.
+        // A copied position has the same byte as the file.
         for (name, at) in [("told", 0), ("small", 1), ("p", 0)] {
             let find = |bytes: &[u8]| bytes.windows(name.len()).rposition(|text| text == name.as_bytes()).unwrap() + at;
             assert_eq!(outline.position(find(&outline.bytes) as u64), find(&bytes) as u64, "{name}");

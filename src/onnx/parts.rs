@@ -1,7 +1,7 @@
-//! A model's messages with the nodes of its main graph left in the file.
+//! Decodes a model, but leaves the nodes of its main graph in the file.
 //!
-//! Of a node as a message hardly anything stays: names become values, and the message is dropped. So the nodes of the main graph, and what is
-//! declared of its values, are no messages before they are looked at one by one; what they name is compared as it lies in the file.
+//! Hardly any part of a node's message is kept: names become values, and the message is dropped. So nodes and value
+//! types of the main graph are decoded one at a time, and their names are compared in place.
 
 use bytes::Bytes;
 use prost::{DecodeError, Message};
@@ -11,24 +11,24 @@ use thiserror::Error;
 use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
 use crate::ir::fields;
 
-/// Bytes that are no message, though the walk let them pass.
+/// An error for bytes that the walk accepted although they are not a message.
 #[derive(Debug, Error)]
 pub enum NoMessage {
-    /// prost refuses them.
+    /// prost rejects the bytes.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// There is no field where one should begin.
+    /// A field should begin here, but does not.
     #[error("bytes that are not a field")]
     NoField,
 }
 
-/// A model, and apart from it what its main graph has most of.
+/// A model, with the most numerous parts of its main graph separate.
 pub struct ModelParts {
-    /// The model, but for what follows.
+    /// The model without these parts.
     pub model: ModelProto,
-    /// The nodes of its graph, each a message as it lies in the file; none if the graph has them itself.
+    /// The undecoded nodes of the main graph; empty if the message contains the nodes.
     pub nodes: Vec<Bytes>,
-    /// Likewise what is declared of values.
+    /// The undecoded value types of the main graph.
     pub value_info: Vec<Bytes>,
 }
 
@@ -39,15 +39,15 @@ impl From<ModelProto> for ModelParts {
 }
 
 impl ModelParts {
-    /// Reads a file that was walked and has no field that the schema does not know.
+    /// Reads a file that was walked and has no unknown fields.
     ///
     /// # Errors
-    /// The walk let pass what is no message.
+    /// The walk accepted bytes that are not a message.
     pub fn of(file: &Bytes) -> Result<ModelParts, NoMessage> {
         let mut parts = ModelParts::from(ModelProto::default());
         for field in fields(file) {
             let field = field.ok_or(NoMessage::NoField)?;
-            // The parts of a message that comes in several go on one another, as prost has it.
+            // Repeated occurrences of a message field are merged, as prost does.
             match field.number {
                 7 => parts.graph(&file.slice_ref(field.content.unwrap_or_default()))?,
                 _ => parts.model.merge(file.slice_ref(field.whole))?,
@@ -71,7 +71,7 @@ impl ModelParts {
     }
 }
 
-/// How many nodes the main graph of a file has, as far as its bytes are fields.
+/// Counts the nodes of a file's main graph, up to the first malformed field.
 pub fn count_nodes(file: &[u8]) -> usize {
     let graphs = fields(file).flatten().filter(|field| field.number == 7);
     graphs.map(|graph| nodes_of(graph.content.unwrap_or_default())).sum()
@@ -81,7 +81,7 @@ fn nodes_of(graph: &[u8]) -> usize {
     fields(graph).flatten().filter(|field| field.number == 1).count()
 }
 
-/// What a node is made of, as it lies in the file or in a message.
+/// The fields of a node, in the file or in a message.
 pub(super) struct NodeParts<'a> {
     pub input: SmallVec<[&'a str; 4]>,
     pub output: SmallVec<[&'a str; 4]>,
@@ -90,15 +90,15 @@ pub(super) struct NodeParts<'a> {
     pub domain: &'a str,
     pub overload: &'a str,
     pub attributes: Vec<AttributeProto>,
-    /// Everything else, encoded.
+    /// All other fields, encoded.
     pub rest: Vec<u8>,
 }
 
 impl<'a> NodeParts<'a> {
-    /// Of a node in the file.
+    /// Reads a node in the file.
     ///
     /// # Errors
-    /// The walk let pass what is no message.
+    /// The walk accepted bytes that are not a message.
     pub fn in_file(node: &'a Bytes) -> Result<NodeParts<'a>, NoMessage> {
         let (input, output) = (SmallVec::new(), SmallVec::new());
         let (name, op_type, domain, overload) = ("", "", "", "");
@@ -124,9 +124,9 @@ impl<'a> NodeParts<'a> {
         Ok(parts)
     }
 
-    /// Of a message, whose attributes have been taken out.
+    /// Reads a message whose attributes have been taken out.
     pub fn in_message(node: &'a NodeProto, attributes: Vec<AttributeProto>) -> NodeParts<'a> {
-        // Every field is named, so that none which the schema gains is forgotten.
+        // The pattern names all fields, so that a new field of the schema is not forgotten.
         let NodeProto {
             input,
             output,
@@ -159,7 +159,7 @@ impl<'a> NodeParts<'a> {
     }
 }
 
-/// The names of a node's results. What is no message is told when the node itself is read.
+/// Returns the names of a node's results. Malformed bytes are reported when the node itself is read.
 pub(super) fn results_in_file(node: &[u8]) -> impl Iterator<Item = &str> {
     let results = fields(node).flatten().filter(|field| field.number == 2);
     results.map(|field| std::str::from_utf8(field.content.unwrap_or_default()).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Messages that are kept as wire bytes: their unknown fields are put back where they were.
+//! Keeps messages as wire bytes, with their unknown fields at their original messages.
 
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 use rustc_hash::FxHashMap;
@@ -7,8 +7,8 @@ use super::schema::{self, Kind, MODEL};
 use super::wire::{Descent, UnknownFields};
 use crate::ir::Extra;
 
-/// The bytes of the message at `path`, encoded without unknown fields, with those of it and of every message inside it behind the known
-/// ones. Fields that were taken out of the message before were taken out whole, so that the places of the others are those of the file.
+/// Inserts unknown fields into the encoded message at `path` and its nested messages, after the known fields. Earlier
+/// removals from the message removed whole fields, so the indices of the others match the file.
 pub(super) fn with_unknown(encoded: Vec<u8>, unknown: &UnknownFields, path: &[Descent]) -> Extra {
     let place = path.iter().try_fold(MODEL, |place, step| match schema::message(place).field(step.field)?.kind {
         Kind::Message(inner) => Some(inner),
@@ -21,7 +21,7 @@ pub(super) fn with_unknown(encoded: Vec<u8>, unknown: &UnknownFields, path: &[De
     }
 }
 
-/// `None` if the bytes are no such message. It goes as deep as the decoder did, which is bounded.
+/// Returns `None` if the bytes are not such a message. The decoder bounds the recursion depth.
 fn spliced(
     bytes: &[u8],
     place: u16,

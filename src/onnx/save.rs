@@ -1,4 +1,4 @@
-//! A new file that takes the place of another, whole or not at all; see `write` for what is written.
+//! Replaces a file by a new one atomically; `write` writes the content.
 
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
@@ -13,47 +13,47 @@ use super::file::{self, FileId};
 use super::source::{Source, SourceError};
 use crate::ir::Broken;
 
-/// A file was not written. Its place is as it was.
+/// An error for a file that was not written. Its target is unchanged.
 #[derive(Debug, Error)]
 pub enum SaveError {
-    /// There cannot be a file of that name.
+    /// A file cannot have this name.
     #[error("{} {reason}", QuotedPath(.target))]
     Target {
-        /// Where the file was to go.
+        /// The path of the file.
         target: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// Writing failed.
     #[error("{} cannot be written: {error}", QuotedPath(.target))]
     Write {
-        /// Where the file was to go.
+        /// The path of the file.
         target: PathBuf,
-        /// Why not.
+        /// The reason.
         error: EncodeError,
     },
-    /// The model is too large for the bytes of one message, and there is no file beside it for its tensors.
+    /// The model exceeds the size of one message, and there is no data file for its tensors.
     #[error("the model has {0} bytes, above the protobuf limit of 2 GiB; save it to a file with external data")]
     TooLarge(u64),
-    /// The model came from files that changed while it was written.
+    /// Source files changed during writing.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The model has no order to write its nodes in: a defect of whatever changed it.
+    /// The nodes have no topological order; this is a defect of an earlier edit.
     #[error("the folded model is inconsistent")]
     Broken(#[from] Broken),
 }
 
-/// A file that is to take a place.
+/// A new file that will replace its target.
 pub(super) struct NewFile {
-    /// The path of the new file. A symbolic link there is replaced; the file that it leads to is not written.
+    /// The path of the new file. A symbolic link at this path is replaced; the file that it leads to is not written.
     target: PathBuf,
     pub file: File,
-    /// Its name until then, if it needs one; removed with this.
+    /// The temporary name, if the file needs one; removed on drop.
     name: Option<NamedTempFile<()>>,
 }
 
 impl NewFile {
-    /// Makes a file in the directory of `target`, which must not be one of the source's data files.
+    /// Creates a file in the directory of `target`, which must not be a data file of the source.
     pub fn create(target: &Path, source: Option<&Source>) -> Result<Self, SaveError> {
         let refuse = |reason: String| SaveError::Target { target: target.to_path_buf(), reason };
         let old = replaceable(target).map_err(refuse)?;
@@ -72,7 +72,7 @@ impl NewFile {
         Ok(NewFile { target: target.to_path_buf(), file, name })
     }
 
-    /// Fails now if the process may not write a file of `len` bytes: trying would end it.
+    /// Checks that the process may write a file of `len` bytes: exceeding the limit would kill it.
     pub fn must_hold(&self, len: u64) -> Result<(), SaveError> {
         #[cfg(unix)]
         {
@@ -90,7 +90,7 @@ impl NewFile {
         SaveError::Write { target: self.target.clone(), error: error.into() }
     }
 
-    /// Gives the file its name, in place of whatever had it.
+    /// Gives the file its name, and replaces an existing file.
     pub fn put_in_place(mut self) -> Result<(), SaveError> {
         let directory = directory_of(&self.target).to_path_buf();
         let named = match self.name.take() {
@@ -99,8 +99,8 @@ impl NewFile {
         };
         let named = named.map_err(|error| self.failed(error))?;
         named.persist(&self.target).map_err(|error| self.failed(error.error))?;
-        // The file is in place and complete whatever comes of this: it makes the name as durable as the bytes, where
-        // the system lets a directory be synchronized.
+        // The file is in place and complete in any case. The sync makes its name as durable as the bytes, where the
+        // system can synchronize a directory.
         #[cfg(unix)]
         if let Ok(directory) = File::open(&directory) {
             let _ = directory.sync_all();
@@ -113,10 +113,11 @@ pub(super) fn directory_of(place: &Path) -> &Path {
     place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The file that a path leads to, which a new one is as open to others as. `None` if there is none, or a symbolic link that leads nowhere.
+/// Returns the metadata of the file at a path, whose permissions the new file gets. `None` for no file, or a dangling
+/// link.
 ///
 /// # Errors
-/// A file of that name cannot be, or something other than a file is in its place.
+/// A file cannot have this name, or the path is not a regular file.
 fn replaceable(target: &Path) -> Result<Option<Metadata>, String> {
     let bytes = target.as_os_str().as_encoded_bytes();
     if target.file_name().is_none() || bytes.ends_with(b"/") || bytes.ends_with(b"/.") {
@@ -129,7 +130,7 @@ fn replaceable(target: &Path) -> Result<Option<Metadata>, String> {
     }
 }
 
-/// A new file in a directory, with the permissions any new file has: without a name if the system can do that.
+/// Creates a file with default permissions in a directory; without a name if the system supports that.
 fn temporary(directory: &Path) -> io::Result<(File, Option<NamedTempFile<()>>)> {
     #[cfg(target_os = "linux")]
     {
@@ -141,7 +142,8 @@ fn temporary(directory: &Path) -> io::Result<(File, Option<NamedTempFile<()>>)> 
                 return Ok((file, None));
             }
         }
-        // Not every file system can, nor every process name it later. Any other trouble the other way reports.
+        // Not every file system supports that, and not every process can name the file later. The fallback reports
+        // other errors.
     }
     temporary_named(directory)
 }
@@ -152,24 +154,24 @@ fn temporary_named(directory: &Path) -> io::Result<(File, Option<NamedTempFile<(
     Ok((file, Some(NamedTempFile::from_parts((), path))))
 }
 
-/// The path by which the system knows an open file that has none.
+/// Returns the path under `/proc` of an open file without a name.
 #[cfg(target_os = "linux")]
 fn unnamed(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Names a file that has no name yet.
+/// Names an unnamed file.
 #[cfg(target_os = "linux")]
 fn name(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
     use rustix::fs::{AtFlags, CWD, linkat};
     let unnamed = unnamed(file);
     let linked = builder().make_in(directory, |path| Ok(linkat(CWD, &unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?));
-    // There are systems that forbid all hard links, this one among them.
+    // Some systems forbid all hard links, including this one.
     if linked.is_ok() { linked } else { copy(file, directory) }
 }
 
-/// The same file again, with a name.
+/// Copies the file to a new one with a name.
 #[cfg(target_os = "linux")]
 fn copy(file: &mut File, directory: &Path) -> io::Result<NamedTempFile<()>> {
     use std::io::Seek;
@@ -192,7 +194,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// A file that takes the place of another is as open to others as that was.
+/// Gives the new file the permissions of the one that it replaces.
 fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {

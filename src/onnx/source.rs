@@ -1,4 +1,4 @@
-//! Opening a model.
+//! Opens models.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::wire::{Limits, UnknownFields, WireError};
 use super::{MESSAGE_BYTES, QuotedPath};
 use crate::tensor::{SharedSource, Tensor};
 
-/// A model as opened, with the data files it names.
+/// An opened model with its data files.
 pub struct Source {
     bytes: Bytes,
     len: u64,
@@ -25,7 +25,7 @@ pub struct Source {
     pub data: DataFiles,
 }
 
-/// How a model is opened.
+/// Options for opening a model.
 ///
 /// ```no_run
 /// use onnx_slice_fold::{OnnxModel, OpenOptions};
@@ -38,12 +38,12 @@ pub struct Source {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// Directories that data files may lie below, besides that of the model as given and that of the model's real path.
+    /// Directories of data files, in addition to the directories of the model as given and of its real path.
     pub external_data_roots: Vec<PathBuf>,
 }
 
 impl OpenOptions {
-    /// Options without further directories.
+    /// Creates options without further directories.
     pub fn new() -> Self {
         OpenOptions::default()
     }
@@ -56,44 +56,44 @@ impl OpenOptions {
     }
 }
 
-/// The file a model was read from.
+/// The file of the model.
 struct Opened {
     path: PathBuf,
     file: File,
     contents: Contents,
 }
 
-/// A model that cannot be opened, or did not stay what it was.
+/// An error for a model that cannot be opened or changed later.
 #[derive(Debug, Error)]
 pub enum SourceError {
-    /// The model file.
+    /// The error concerns the model file.
     #[error("{} {error}", QuotedPath(.path))]
     Model {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: FileError,
     },
-    /// One of its data files.
+    /// The error concerns a data file.
     #[error(transparent)]
     External(#[from] ExternalError),
 }
 
 impl SourceError {
-    /// The model of a host cannot be read.
+    /// Returns the error of a host's model that cannot be read.
     pub fn of_host(error: std::io::Error) -> Self {
         SourceError::Model { path: "model".into(), error: error.into() }
     }
 }
 
-/// Opens a model: a regular file, by whatever name or link leads to it. External data is looked for in the directory of that name, and in
-/// that of the file that a link leads to.
+/// Opens a model, which must be a regular file or a link to one. Searches external data in the directory of `path`,
+/// and in the directory of the linked file.
 ///
-/// Files below 1 MiB are read, others mapped if the feature `mmap` is on. What becomes of a mapped file while it is used is noticed by
-/// [`Source::verify`], never a crash.
+/// Reads files below 1 MiB, and maps larger ones with the feature `mmap`. Changes of a mapped file do not crash the
+/// process; [`Source::verify`] reports them.
 ///
 /// # Errors
-/// If it is not a regular file or cannot be read.
+/// The file is not regular or cannot be read.
 pub fn open(path: &Path) -> Result<Source, SourceError> {
     let (file, contents) = read(path).map_err(|error| SourceError::Model { path: path.to_path_buf(), error })?;
     let (bytes, data) = (contents.bytes.clone(), DataFiles::beside(path, contents.stamp.id));
@@ -102,8 +102,8 @@ pub fn open(path: &Path) -> Result<Source, SourceError> {
 }
 
 fn read(path: &Path) -> Result<(File, Contents), FileError> {
-    // Opening a device can do things by itself, and opening a pipe waits: look first. What is there may change in
-    // between, so the open does not wait either, and what was opened is looked at again.
+    // Opening a device can have side effects, and opening a pipe blocks, so the kind is checked first. The file may
+    // change in between; so the open does not block either, and the opened file is checked again.
     file::regular(&std::fs::metadata(path)?)?;
     let mut options = File::options();
     options.read(true);
@@ -120,12 +120,12 @@ fn read(path: &Path) -> Result<(File, Contents), FileError> {
 }
 
 impl Source {
-    /// A model that is in memory. Its external data is missing until it is [looked for](DataFiles::also_beneath) in a directory.
+    /// Creates a model in memory. Its external data is missing until a directory is [added](DataFiles::also_beneath).
     pub fn of_bytes(bytes: Bytes) -> Self {
         Source { len: bytes.len() as u64, bytes, file: None, data: DataFiles::default() }
     }
 
-    /// A model that a host holds outside of memory, with a function that finds its data files.
+    /// Creates a model that a host stores outside of memory. `find` returns its data files.
     ///
     /// # Errors
     /// The model cannot be read.
@@ -135,20 +135,20 @@ impl Source {
         Ok(Source { bytes, len, file: None, data: DataFiles::of_host(model, outline, find) })
     }
 
-    /// The bytes of the model, or of its outline.
+    /// Returns the bytes of the model, or of its outline.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// The number of bytes of the model.
+    /// Returns the number of bytes of the model.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Decodes the model, and separately the fields that the schema does not know.
+    /// Decodes the model, and separately the fields that the schema does not define.
     ///
     /// # Errors
-    /// As [`decode_parts`].
+    /// The errors of [`decode_parts`].
     pub fn decode(&self, limits: &Limits) -> Result<(ModelParts, UnknownFields), DecodeError> {
         let Some(outline) = self.data.outline() else { return decode_parts(&self.bytes, limits) };
         if self.len > MESSAGE_BYTES {
@@ -165,22 +165,22 @@ impl Source {
         })
     }
 
-    /// Returns `true` for a model that a host holds.
+    /// Returns `true` if a host stores the model.
     pub(super) fn is_hosted(&self) -> bool {
         self.data.outline().is_some()
     }
 
-    /// Returns `true` for a model without any bytes.
+    /// Returns `true` if the model has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Which file the model is.
+    /// Returns the id of the model file.
     pub fn id(&self) -> Option<FileId> {
         self.file.as_ref()?.contents.stamp.id
     }
 
-    /// Whether the payload of a tensor is a part of the model's own bytes.
+    /// Returns `true` if the payload of a tensor is part of the model's own bytes.
     pub(super) fn holds(&self, tensor: &Tensor) -> bool {
         match tensor.range() {
             Some(range) => self.data.has(range),
@@ -188,7 +188,7 @@ impl Source {
         }
     }
 
-    /// The file a payload lies in, if it lies in one that is mapped.
+    /// Returns the mapped file that contains a payload.
     pub(super) fn origin(&self, payload: &[u8]) -> Option<Origin> {
         if let Some(Opened { file, contents, .. }) = &self.file
             && contents.has(payload)
@@ -198,11 +198,11 @@ impl Source {
         self.data.origin(payload)
     }
 
-    /// Whether all bytes handed out so far, of the model and of its data files, were those of files that did not change.
-    /// Must hold before anything made from them is put in place.
+    /// Checks that the files of the model and its data did not change since they were opened. This must hold before
+    /// output made from them is put in place.
     ///
     /// # Errors
-    /// Which file was cut, rewritten or, for a data file, replaced.
+    /// Contains the file that was truncated, rewritten or, if a data file, replaced.
     pub fn verify(&self) -> Result<(), SourceError> {
         if self.data.has_failed() {
             return Err(SourceError::Model { path: "model".into(), error: FileError::Changed });
@@ -235,7 +235,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
         let error = refused(&pipe);
         assert!(error.ends_with("is a pipe, not a regular file") && !error.contains('\u{1b}'), "{error}");
-        // A file that says it is empty and is not: taken at its word.
+        // The file reports length 0 but has content: the reported length is used.
         assert!(open(Path::new("/proc/self/environ")).is_err_and(|e| e.to_string().contains("changed")));
     }
 
@@ -268,7 +268,7 @@ mod tests {
             assert!(read <= len as u64);
             assert!(source.verify().unwrap_err().to_string().ends_with("changed during reading"));
         }
-        // Replacing it is no change: the one that was opened is still what it was.
+        // Replacing the path is no change: the opened file still exists.
         std::fs::write(&path, vec![1; len]).unwrap();
         let source = open(&path).unwrap();
         std::fs::write(dir.path().join("new"), b"new").unwrap();

@@ -1,4 +1,4 @@
-//! Writing a model of the intermediate representation to a file: which payloads go where, then the bytes.
+//! Writes a model of the intermediate representation to a file: places the payloads, then writes the bytes.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,43 +19,46 @@ use super::write::{Parts, write_model};
 use crate::ir::{ExternalOrigin, Model, ValueId};
 use crate::tensor::{ByteRange, DType, Tensor};
 
-/// What becomes of tensors whose data lie in files beside the model that was opened.
+/// The treatment of tensors whose data is in external files of the opened model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExternalData {
-    /// The output refers to data in its own directory that no symbolic link leads out of. Other data are copied to a file next to the
-    /// output.
+    /// Refers to data in the output's own directory that no symbolic link leads out of. Copies all other data to a
+    /// file next to the output.
     #[default]
     Keep,
-    /// Data are copied to a file next to the output, unless the copy would equal the file next to the output that holds them already.
+    /// Copies data to a file next to the output. Refers to the existing file instead if the copy would equal it.
     Copy,
-    /// The output refers to the data: its directory must be that of the model, or one above it, and no symbolic link may lead out of it.
+    /// Refers to the data. The output's directory must be the model's or one above it, and no symbolic link may lead out of
+    /// it.
     Link,
-    /// They go into the output itself.
+    /// Writes the data into the output itself.
     Inline,
 }
 
-/// How a model is written.
+/// Options for writing a model.
 ///
-/// Whatever these say, the data of a model that would exceed the 2 GiB of a protobuf message go to a file beside it. And where the model that
-/// was opened has external data, tensors that folding made go to a file as well, not into the output: those of at least
-/// [`threshold`](Self::threshold) bytes. Up to 16 MiB that folding made stay in the output all the same: constants that are added before
-/// normalizations, which optimizers want as nodes. Nor does what may be sizes, which ONNX Runtime reads of the model file alone: vectors and
-/// single numbers, of integers of fewer than 1024 bytes and of up to eight floats.
+/// A model that exceeds the 2 GiB of a protobuf message always gets a data file. If the opened model has external
+/// data, new tensors of at least [`threshold`](Self::threshold) bytes go to a data file, too. Two kinds of tensors
+/// are exceptions:
+/// * up to 16 MiB of new constants that are added before normalizations: optimizers need them in the model;
+/// * tensors that may be sizes: ONNX Runtime reads sizes from the model file only. These are vectors and scalars of
+///   integers below 1024 bytes or of up to eight floats.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SaveOptions {
-    /// What becomes of data that lie in files already.
+    /// The treatment of data that already is in external files.
     pub external_data: ExternalData,
-    /// Whether tensors go to a data file that need not.
+    /// `true` if tensors go to a data file although they need not.
     pub save_as_external_data: bool,
-    /// Bytes from which on a tensor goes to a data file. The small ones, which shapes are computed of, stay in the model.
+    /// The smallest byte length of a tensor in a data file. Small tensors, from which shapes are computed, remain in
+    /// the model.
     pub threshold: usize,
 }
 
-/// Payloads of fewer bytes stay in the model file even when others leave it.
+/// Smaller payloads are always in the model file.
 const STAYS: usize = 1024;
 
-/// Floats of a vector that may be sizes: a scale for each axis of a Resize, the limits of a Range.
+/// The largest number of floats that may be sizes: scales of a Resize, limits of a Range.
 const SCALES: usize = 8;
 
 impl Default for SaveOptions {
@@ -65,7 +68,7 @@ impl Default for SaveOptions {
 }
 
 impl SaveOptions {
-    /// Data stay where they are, as far as that is possible.
+    /// Creates options that keep data in their files where possible.
     pub fn new() -> Self {
         SaveOptions::default()
     }
@@ -92,40 +95,40 @@ impl SaveOptions {
     }
 }
 
-/// A file that was written.
+/// A written file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SavedFile {
-    /// Its path: the target, or beside it.
+    /// The path of the target or of its data file.
     pub path: PathBuf,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
-/// What was written.
+/// The written files and their sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
     /// The model file.
     pub model: SavedFile,
-    /// Its data file, if there is one that is new.
+    /// The new data file, if any.
     pub data: Option<SavedFile>,
-    /// Bytes of tensors that the model refers to, in that file and in those that are left where they are.
+    /// The number of external tensor bytes of the model, in new and old data files.
     pub external_bytes: u64,
-    /// The bytes that the model would have taken as one file, where these were more than a protobuf message may have.
+    /// The size of the model as one file, if it exceeds the limit of a protobuf message.
     pub too_large: Option<u64>,
 }
 
-/// Bytes of the tensors of a model that lie in files beside it.
+/// Returns the number of tensor bytes of a model that are in external files.
 pub fn external_bytes(model: &Model) -> u64 {
     payload_bytes(model, initializers(model).filter(|&value| origin(model, value).is_some()))
 }
 
-/// Writes `model` to `target`, whole or not at all.
+/// Writes `model` to `target` atomically.
 ///
 /// # Errors
-/// If the target cannot be written, is one of the source's data files, data are to be referred to from where that cannot be, or the source
-/// changed meanwhile; nothing is left behind then.
+/// The target cannot be written or is a data file of the source; the target's location cannot refer to the data; or
+/// the source changed meanwhile. No file is created then.
 pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &SaveOptions) -> Result<Saved, SaveError> {
     let mut open = |path: &Path| Ok(Filler::new(NewFile::create(path, source)?, source));
     place_and_write(model, (target, source), options, &mut open, |exported, measured, data| {
@@ -135,7 +138,7 @@ pub fn store(model: &Model, target: &Path, source: Option<&Source>, options: &Sa
     })
 }
 
-/// Files of a host that take a model: bytes and ranges of the files of the host, in order.
+/// Receives the files of a model for a host: bytes and ranges of the host's files, in order.
 pub trait ModelSink {
     /// Appends bytes to the model, or to its data file.
     ///
@@ -150,10 +153,10 @@ pub trait ModelSink {
     fn range(&mut self, is_data: bool, range: &ByteRange) -> io::Result<()>;
 }
 
-/// The same to files of a host. `target` is the name of the model file.
+/// Writes a model to files of a host. `target` is the name of the model file.
 ///
 /// # Errors
-/// If the host fails, or the source could not be read.
+/// The host fails, or the source cannot be read.
 pub fn store_to(
     model: &Model,
     target: &Path,
@@ -166,7 +169,7 @@ pub fn store_to(
     place_and_write(model, (target, source), options, &mut |_| Ok(out(true)), |exported, measured, _| {
         let (mut file, measured) = (out(false), measured.map_or_else(|| exported.measure(), Ok));
         let written = measured.and_then(|encoded| encoded.write(&mut file).map(|()| encoded.len()));
-        // Payloads that could not be read were written as zeros.
+        // Unreadable payloads were written as zeros.
         source.map_or(Ok(()), Source::verify)?;
         written.map_err(|error| SaveError::Write { target: target.to_path_buf(), error })
     })
@@ -207,7 +210,7 @@ impl NewData for HostFile<'_, '_> {
     }
 }
 
-/// Writes the tensors of a model that belong into a data file, and then the model by `write`, which returns its size.
+/// Writes tensors to a data file as needed, and then the model by `write`, which returns its size.
 fn place_and_write<'s, O: NewData>(
     model: &'s Model,
     (target, source): (&'s Path, Option<&'s Source>),
@@ -237,13 +240,14 @@ fn place_and_write<'s, O: NewData>(
     Ok(Saved { model, data: written, external_bytes, too_large })
 }
 
-/// Whether an initializer can lie in a file and has at least so many bytes.
+/// Returns `true` if an initializer can be external and has at least `least` bytes.
 fn store_at(model: &Model, value: ValueId, least: usize) -> bool {
     model.value(value).tensor().is_some_and(|tensor| can_leave(tensor) && tensor.byte_len() >= least)
 }
 
-/// Whether a tensor can lie in a data file. ONNX Runtime reads sizes, which it infers shapes of, in the model alone, and refuses to load a
-/// model that has them elsewhere: a node between such a tensor and its reader may be gone. Of nothing it asks for a place in the file.
+/// Returns `true` if a tensor can be external. ONNX Runtime infers shapes from sizes in the model only, and rejects a
+/// model with external sizes; a node between such a tensor and its consumer may be removed. Empty tensors have no
+/// bytes to store.
 fn can_leave(tensor: &Tensor) -> bool {
     let may_be_sizes = match tensor.dtype() {
         DType::Int32 | DType::Int64 => tensor.byte_len() < STAYS,
@@ -253,24 +257,24 @@ fn can_leave(tensor: &Tensor) -> bool {
     tensor.strings().is_none() && !tensor.is_empty() && !(may_be_sizes && tensor.rank() <= 1)
 }
 
-/// The bytes of `model`, whole: payloads that lay in data files of the source are among them.
+/// Encodes `model` with all its payloads, including those from data files of the source.
 ///
 /// # Errors
-/// If they are more than one protobuf message may have, or the source changed meanwhile.
+/// The model exceeds the limit of one protobuf message, or the source changed meanwhile.
 pub fn to_bytes(model: &Model, source: Option<&Source>) -> Result<Vec<u8>, SaveError> {
     let exported = export_apart(model, &Externals::default())?;
     let encoded = exported.measure().map_err(in_memory)?;
     let mut bytes = Vec::with_capacity(usize::try_from(encoded.len()).unwrap_or(0));
     encoded.write(&mut bytes).map_err(in_memory)?;
-    // Mapped payloads that were cut meanwhile read as zeros.
+    // Mapped payloads of a truncated file read as zeros.
     source.map_or(Ok(()), Source::verify)?;
     Ok(bytes)
 }
 
-/// The bytes that a model takes in one message.
+/// Returns the number of bytes of a model as one message.
 ///
 /// # Errors
-/// If they are more than one protobuf message may have.
+/// The model exceeds the limit of one protobuf message.
 pub fn length(model: &Model) -> Result<u64, SaveError> {
     Ok(export_apart(model, &Externals::default())?.measure().map_err(in_memory)?.len())
 }
@@ -282,21 +286,21 @@ fn in_memory(error: EncodeError) -> SaveError {
     }
 }
 
-/// A model on its way to a file.
+/// A model that is being written to files.
 struct Store<'s, 'o, O> {
     model: &'s Model,
     target: &'s Path,
     source: Option<&'s Source>,
     /// Opens the data file.
     open: &'o mut dyn FnMut(&Path) -> Result<O, SaveError>,
-    /// The data file, once something goes there.
+    /// The data file, once it has content.
     data: Option<DataWriter<'s, O>>,
-    /// What lies in data files, by their entries.
+    /// The `external_data` entries of external initializers.
     externals: Externals,
 }
 
 impl<O: NewData> Store<'_, '_, O> {
-    /// Decides about all that does not depend on how large the model is.
+    /// Places all tensors whose place does not depend on the size of the model.
     fn known(&mut self, options: &SaveOptions) -> Result<(), SaveError> {
         let (model, source) = (self.model, self.source);
         let inline = options.external_data == ExternalData::Inline;
@@ -325,8 +329,8 @@ impl<O: NewData> Store<'_, '_, O> {
         self.place(&leaves)
     }
 
-    /// The references of all tensors for a new data file, if that file would equal the one in `directory` that holds them already: the result
-    /// of an earlier run, whose data need not be copied again.
+    /// Returns the references for a new data file that would equal the existing one in `directory`. That file is the
+    /// result of an earlier run and need not be copied.
     fn repeated(
         &self,
         directory: &Path,
@@ -353,7 +357,7 @@ impl<O: NewData> Store<'_, '_, O> {
         (source.data.len_beside(&file?, directory)? == len).then_some(found)
     }
 
-    /// The location by which a model in `directory` refers to data that are not copied; `None` if they are copied, or missing.
+    /// Returns the location of uncopied data for a model in `directory`; `None` if the data is copied or missing.
     fn location(
         &self,
         origin: &ExternalOrigin,
@@ -378,7 +382,8 @@ impl<O: NewData> Store<'_, '_, O> {
         }
     }
 
-    /// Puts the payloads of these initializers into the data file, beginning it if need be, unless they lie in one already.
+    /// Appends the payloads of these initializers to the data file, unless they are external already. Creates the
+    /// file if needed.
     fn place(&mut self, leaves: &dyn Fn(ValueId) -> bool) -> Result<(), SaveError> {
         for value in initializers(self.model) {
             if self.externals.contains_key(&value) || !leaves(value) {
@@ -397,7 +402,7 @@ impl<O: NewData> Store<'_, '_, O> {
     }
 }
 
-/// The entries of data that are not copied, with another location.
+/// Returns the entries of uncopied data with another location.
 fn entries(origin: &ExternalOrigin, location: &str) -> Vec<StringStringEntryProto> {
     let entry = |(key, value): &(String, String)| {
         let value = if key == "location" { location.to_string() } else { value.clone() };
@@ -410,7 +415,7 @@ fn origin(model: &Model, value: ValueId) -> Option<&ExternalOrigin> {
     model.value(value).constant.as_ref()?.origin.as_ref()
 }
 
-/// Bytes of these, each payload that several share once.
+/// Returns the number of bytes of these payloads, each shared payload counted once.
 fn payload_bytes(model: &Model, values: impl Iterator<Item = ValueId>) -> u64 {
     let mut seen = FxHashSet::default();
     let payloads = values.filter_map(|value| model.value(value).tensor()).map(Tensor::payload_key);
@@ -418,7 +423,7 @@ fn payload_bytes(model: &Model, values: impl Iterator<Item = ValueId>) -> u64 {
     once.fold(0, |sum, (_, _, len)| sum.saturating_add(len as u64))
 }
 
-/// Initializers of every graph that still belongs to the model.
+/// Returns the initializers of all live graphs.
 fn initializers(model: &Model) -> impl Iterator<Item = ValueId> + '_ {
     let live = model.graphs().filter(|&graph| model.is_live(graph));
     live.flat_map(|graph| model.graph(graph).initializers().iter().copied())

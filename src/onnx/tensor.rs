@@ -1,4 +1,5 @@
-//! Tensors: from `TensorProto` and back. The one door through which a payload enters: what comes out is well formed.
+//! Converts tensors from and to `TensorProto`. All payloads enter through this module, which returns only valid
+//! tensors.
 
 use bytes::Bytes;
 use prost::Message;
@@ -9,67 +10,67 @@ use super::proto::{SparseTensorProto, StringStringEntryProto, TensorProto, tenso
 use crate::ir::{ExternalOrigin, Extra, SparseTensor};
 use crate::tensor::{DType, Tensor, TensorError, pack, product};
 
-/// The largest dense form, in elements, that a sparse tensor is expanded to.
+/// The largest number of elements for which a sparse tensor is expanded.
 const MAX_DENSE: usize = 1 << 20;
 
-/// The largest number an element type may have: one byte on the wire.
+/// The largest number of an element type: one byte on the wire.
 const MAX_TYPE: i32 = 127;
 
-/// A tensor that cannot be taken in.
+/// An error for a tensor that cannot be imported.
 #[derive(Debug, Error)]
 pub enum TensorProtoError {
-    /// A number that stands for no element type: the one of "undefined", or one the standard is nowhere near.
+    /// The number is not an element type: it is "undefined" or far above the standard's numbers.
     #[error("{0} is not an element type")]
     NoType(i32),
-    /// A dimension below zero.
+    /// A negative dim.
     #[error("dimension {0} is negative")]
     NegativeDim(i64),
-    /// A dimension that no address reaches, in a module of 32 bits.
+    /// A dim larger than the address space, on 32-bit targets.
     #[error("dimension {0} is larger than memory")]
     LargeDim(i64),
-    /// More than one of the fields that may hold the elements is in use, or one that the element type does not use.
+    /// Several fields contain elements, or one that the element type does not use.
     #[error("elements of type {dtype} cannot be in {field}")]
     WrongField { dtype: &'static str, field: &'static str },
-    /// An element that does not fit the element type.
+    /// An element is out of range for the element type.
     #[error("{0} does not fit an element of type {1}")]
     OutOfRange(i64, &'static str),
     /// Size and content disagree, or the size overflows.
     #[error(transparent)]
     Content(#[from] TensorError),
-    /// Its external data cannot be had.
+    /// The external data cannot be read.
     #[error(transparent)]
     External(#[from] ExternalError),
-    /// A part of a tensor that is spread over several messages.
+    /// The tensor is a segment of one that is split into several messages.
     #[error("it is a segment of a tensor; segmented tensors are not supported")]
     Segment,
-    /// A sparse tensor's parts do not fit together.
+    /// The parts of a sparse tensor are inconsistent.
     #[error("{0}")]
     Sparse(String),
 }
 
-/// A tensor taken in.
+/// An imported tensor.
 pub(super) enum Decoded {
-    /// Its value, where the payload came from if from another file, and what else its message held.
+    /// The value, its origin if external, and the unmodelled fields of its message.
     Dense(Tensor, Option<ExternalOrigin>, Extra),
-    /// Of a data type this program does not know: kept as it is.
+    /// The data type is unknown; the message is kept unchanged.
     Foreign,
-    /// Its data file is missing: type and shape are known, elements are not.
+    /// The data file is missing: type and shape are known, elements are not.
     Missing,
 }
 
-/// The shape a message declares.
+/// Returns the shape that a message declares.
 pub(super) fn shape_of(dims: &[i64]) -> Result<Vec<usize>, TensorProtoError> {
     let refused = |dim| if dim < 0 { TensorProtoError::NegativeDim(dim) } else { TensorProtoError::LargeDim(dim) };
     dims.iter().map(|&dim| usize::try_from(dim).map_err(|_| refused(dim))).collect()
 }
 
-/// Whether a number may be that of an element type younger than this program. The standard gives them out one by one, so it is not
-/// much larger than those that are known.
+/// Accepts numbers of element types newer than this program. The standard assigns them consecutively, so they are
+/// little larger than the known ones.
 fn foreign(number: i32) -> Result<(), TensorProtoError> {
     if (1..=MAX_TYPE).contains(&number) { Ok(()) } else { Err(TensorProtoError::NoType(number)) }
 }
 
-/// Takes a tensor in. Payloads in `raw_data` or external files are not copied.
+/// Imports a tensor. Does not copy payloads in `raw_data` or external files.
 pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Result<Decoded, TensorProtoError> {
     let number = proto.data_type.unwrap_or_default();
     let Some(dtype) = DType::from_onnx(number) else { return foreign(number).map(|()| Decoded::Foreign) };
@@ -85,7 +86,7 @@ pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Re
         }
         let needed = Tensor::byte_len_of(dtype, &shape)?;
         let Some(payload) = files.locate(name, &proto.external_data)? else { return Ok(Decoded::Missing) };
-        // Where no length is told the tensor is as long as it says itself, whatever comes behind it.
+        // Without a length entry, the shape determines the length; later bytes of the file are ignored.
         let is_told = proto.external_data.iter().any(|entry| entry.key.as_deref() == Some("length"));
         origin = Some(origin_of(proto));
         over(dtype, &shape, if is_told { payload } else { payload.truncated(needed) })?
@@ -97,7 +98,7 @@ pub(super) fn take(name: &str, proto: &TensorProto, files: &mut DataFiles) -> Re
     Ok(Decoded::Dense(tensor, origin, leftover(proto)))
 }
 
-/// A tensor over a payload. Small ones and those that are packed are read.
+/// Creates a tensor over a payload. Reads small and packed payloads into memory.
 fn over(dtype: DType, shape: &[usize], payload: Payload) -> Result<Tensor, TensorError> {
     match payload {
         Payload::Outside(range) if !dtype.is_packed() => Tensor::outside(dtype, shape, range),
@@ -105,7 +106,7 @@ fn over(dtype: DType, shape: &[usize], payload: Payload) -> Result<Tensor, Tenso
     }
 }
 
-/// Where a tensor's external data lie.
+/// Returns the origin of a tensor's external data.
 pub(super) fn origin_of(proto: &TensorProto) -> ExternalOrigin {
     let entry = |entry: &StringStringEntryProto| {
         (entry.key.clone().unwrap_or_default(), entry.value.clone().unwrap_or_default())
@@ -113,7 +114,7 @@ pub(super) fn origin_of(proto: &TensorProto) -> ExternalOrigin {
     ExternalOrigin { entries: proto.external_data.iter().map(entry).collect() }
 }
 
-/// What a tensor's message holds besides its value and name.
+/// Returns the fields of a tensor's message other than value and name.
 fn leftover(proto: &TensorProto) -> Extra {
     if proto.doc_string.is_none() && proto.metadata_props.is_empty() {
         return Extra::new();
@@ -184,7 +185,7 @@ fn dense(dtype: DType, shape: &[usize], proto: &TensorProto) -> Result<Tensor, T
                 .map(|&v| u8::try_from(v).or_else(|_| i8::try_from(v).map(|v| v as u8)))
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|_| TensorProtoError::OutOfRange(0, dtype.name()))?;
-            // One element to an integer is what some writers make of it; several to one is what the standard says.
+            // Some writers store one element per integer; the standard packs several.
             let bits = dtype.bits().unwrap_or(8);
             let packed = count.and_then(|count| dtype.byte_len(count));
             if packed != Some(bytes.len()) && count == Some(bytes.len()) {
@@ -211,7 +212,7 @@ fn narrowed<T: TryFrom<i32>>(values: &[i32], dtype: DType) -> Result<Vec<T>, Ten
     values.iter().map(narrow).collect()
 }
 
-/// A sparse tensor taken in, or `None` when it holds a data type this program does not know or its data file is missing.
+/// Imports a sparse tensor; `None` if its data type is unknown or its data file is missing.
 pub(super) fn take_sparse(
     name: &str,
     proto: &SparseTensorProto,
@@ -237,7 +238,7 @@ pub(super) fn take_sparse(
     Ok(Some(sparse))
 }
 
-/// Puts the elements of a tensor into its message if the message refers to a data file.
+/// Moves the elements of a tensor into its message if the message refers to a data file.
 pub(super) fn take_in(proto: Option<&mut TensorProto>, tensor: &Tensor) {
     if let Some(proto) = proto.filter(|proto| proto.data_location.is_some()) {
         proto.data_location = None;
@@ -246,7 +247,8 @@ pub(super) fn take_in(proto: Option<&mut TensorProto>, tensor: &Tensor) {
     }
 }
 
-/// The linear position of each value, checked to be in range and strictly ascending, as the standard demands.
+/// Returns the linear position of each value. Checks that they are in range and strictly ascending, as the standard
+/// requires.
 fn positions(sparse: &SparseTensor) -> Result<Vec<usize>, TensorProtoError> {
     let bad = |reason: &str| TensorProtoError::Sparse(format!("sparse tensor: {reason}"));
     let count = sparse.values.len();
@@ -279,7 +281,7 @@ fn positions(sparse: &SparseTensor) -> Result<Vec<usize>, TensorProtoError> {
     Ok(linear)
 }
 
-/// The dense form, unless it is too large to be worth having.
+/// Returns the dense form, unless it is too large.
 pub(super) fn densify(sparse: &SparseTensor) -> Option<Tensor> {
     let size = product(&sparse.shape).filter(|&size| size <= MAX_DENSE)?;
     let at = positions(sparse).ok()?;
@@ -308,7 +310,7 @@ pub(super) fn densify(sparse: &SparseTensor) -> Option<Tensor> {
     Tensor::from_bytes(dtype, &sparse.shape, bytes.into()).ok()
 }
 
-/// The message of a tensor. `extra` is not in it: the caller writes it behind the fields.
+/// Returns the message of a tensor without `extra`, which the caller appends to the fields.
 pub(super) fn message(name: Option<&str>, tensor: &Tensor) -> TensorProto {
     let mut proto = message_without_payload(name, tensor);
     match tensor.strings() {
@@ -318,7 +320,7 @@ pub(super) fn message(name: Option<&str>, tensor: &Tensor) -> TensorProto {
     proto
 }
 
-/// The same without its elements.
+/// Returns the message of a tensor without its elements.
 pub(super) fn message_without_payload(name: Option<&str>, tensor: &Tensor) -> TensorProto {
     TensorProto {
         name: name.map(str::to_string),

@@ -1,4 +1,4 @@
-//! Types: from `TypeProto` and back.
+//! Converts types from and to `TypeProto`.
 
 use bytes::Bytes;
 use prost::Message;
@@ -7,7 +7,7 @@ use super::proto::{TensorShapeProto, TypeProto, tensor_shape_proto, type_proto};
 use super::wire::{Descent, UnknownFields};
 use crate::ir::{DeclaredDim, DeclaredShape, DeclaredType, DimClaim, Extra};
 
-/// All unknown fields of the message at `path` in one piece.
+/// Returns all unknown fields of the message at `path`, concatenated.
 pub(super) fn unknown_at(unknown: &UnknownFields, path: &[Descent]) -> Bytes {
     match unknown.at(path) {
         [] => Bytes::new(),
@@ -16,7 +16,7 @@ pub(super) fn unknown_at(unknown: &UnknownFields, path: &[Descent]) -> Bytes {
     }
 }
 
-/// Both, one behind the other.
+/// Concatenates two field lists.
 pub(super) fn joined(a: Extra, b: Bytes) -> Extra {
     if b.is_empty() {
         a
@@ -27,7 +27,7 @@ pub(super) fn joined(a: Extra, b: Bytes) -> Extra {
     }
 }
 
-/// The declared type a message states; `None` when it states none.
+/// Returns the type that a message declares, if any.
 pub(super) fn declared(proto: &TypeProto) -> Option<DeclaredType> {
     use type_proto::Value;
     let extra: Extra = match &proto.denotation {
@@ -62,7 +62,7 @@ fn shape(proto: &TensorShapeProto) -> DeclaredShape {
 fn dim(proto: &tensor_shape_proto::Dimension) -> DeclaredDim {
     use tensor_shape_proto::dimension::Value;
     let claim = match &proto.value {
-        // Exporters write -1 and even 0 bytes of text for "any size".
+        // Exporters write -1 or an empty text for an unknown dim.
         Some(Value::DimValue(size)) if *size >= 0 => DimClaim::Value(*size),
         Some(Value::DimParam(name)) if !name.is_empty() => DimClaim::Param(name.clone()),
         _ => DimClaim::Unknown,
@@ -77,7 +77,7 @@ fn dim(proto: &tensor_shape_proto::Dimension) -> DeclaredDim {
     DeclaredDim { claim, extra }
 }
 
-/// The message that states a declared type.
+/// Returns the message of a declared type.
 pub(super) fn message(ty: &DeclaredType) -> TypeProto {
     use type_proto::Value;
     let denotation = |extra: &Extra| TypeProto::decode(extra.clone()).ok().and_then(|rest| rest.denotation);

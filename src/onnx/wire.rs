@@ -1,14 +1,14 @@
-//! The walk over a model's bytes before they are decoded.
+//! Walks over a model's bytes before they are decoded.
 //!
-//! One pass that skips payloads, keeps its own stack and asks three things:
+//! One pass skips payloads, keeps its own stack and checks:
 //!
-//! * Is every field whole and of the type the schema says? If not, where: `graph.node[12].attribute[0].t`.
-//! * How much memory will the decoded messages take? Two bytes on the wire can be an empty message of several hundred
-//!   in memory, so a small file could ask for any amount.
-//! * Which fields does the schema not know? They are kept, by the message they belong to, and written back.
+//! * All fields are complete and of the schema's type. An error contains the place: `graph.node[12].attribute[0].t`.
+//! * The memory of the decoded messages is bounded. Two bytes on the wire can be an empty message of several hundred
+//!   bytes in memory, so a small file could need any amount.
+//! * Fields that the schema does not define are recorded with their message, and written back.
 //!
-//! Protobuf's rules for a field that comes twice hold here too: repeated fields go on, the parts of one message merge.
-//! So the index in a path is the index in the decoded message.
+//! The walk follows protobuf's rules for repeated occurrences: repeated fields continue, parts of one message merge.
+//! The index in a path therefore equals the index in the decoded message.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,56 +19,57 @@ use thiserror::Error;
 
 use super::schema::{self, Field, Kind, MODEL, Message, REPEATED};
 
-/// What one model may ask for.
+/// The resource limits of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How deeply messages and unknown groups may nest. prost stops at 100 by itself; more than that has no effect.
+    /// The largest depth of messages and unknown groups. prost's own limit is 100; larger values have no effect.
     pub depth: usize,
-    /// Bytes of memory for the decoded messages that any file may take.
+    /// The memory in bytes that the decoded messages of every file may use.
     pub memory: u64,
-    /// Bytes of memory for the decoded messages that each byte of the file allows beyond that.
+    /// The additional memory in bytes per byte of the file.
     pub memory_per_byte: u64,
-    /// Bytes of memory for the decoded messages that no file may exceed.
+    /// The memory in bytes that the decoded messages of no file may exceed.
     pub memory_at_most: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        // A message takes half of the memory where addresses have 32 bits: in words, the same files are refused everywhere.
+        // Messages need half of the memory with 32-bit addresses. Limits in words reject the same files on all
+        // platforms.
         const WORD: u64 = size_of::<usize>() as u64;
         Limits { depth: 100, memory: (8 << 20) * WORD, memory_per_byte: 8 * WORD, memory_at_most: 16 << 30 }
     }
 }
 
-/// One step from a message to a message inside it.
+/// A step from a message to a nested message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Descent {
     /// The number of the field.
     pub field: u32,
-    /// Which element of a repeated field, 0 for any other.
+    /// The index of the element in a repeated field; 0 in other fields.
     pub index: u32,
 }
 
-/// Fields the schema does not know, by the message they were found in.
+/// Fields that the schema does not define, by the path of their message.
 ///
-/// The path of a message is the steps to it from the model; the model's own is empty.
+/// A path is the list of steps from the model; the model's own path is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnknownFields {
     at: BTreeMap<Vec<Descent>, Vec<Bytes>>,
 }
 
 impl UnknownFields {
-    /// Whether there are none at all: then no path needs to be kept.
+    /// Returns `true` if there are no unknown fields, so that no path is needed.
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()
     }
 
-    /// The unknown fields of one message: whole fields with their tags, in file order, in one or more pieces.
+    /// Returns the unknown fields of a message: whole fields with tags, in file order, in one or more pieces.
     pub fn at(&self, path: &[Descent]) -> &[Bytes] {
         self.at.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds whole fields to the message at `path`. What is given is written as it is.
+    /// Adds whole fields to the message at `path`. They are written unchanged.
     pub fn add(&mut self, path: &[Descent], fields: impl IntoIterator<Item = Bytes>) {
         let mut fields = fields.into_iter().filter(|piece| !piece.is_empty()).peekable();
         if fields.peek().is_some() {
@@ -76,25 +77,25 @@ impl UnknownFields {
         }
     }
 
-    /// All of them, in the order of their paths.
+    /// Returns all unknown fields, in the order of their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&[Descent], &[Bytes])> {
         self.at.iter().map(|(path, pieces)| (path.as_slice(), pieces.as_slice()))
     }
 }
 
-/// A model's bytes are not a model, or ask for too much.
+/// An error for bytes that are not a model or exceed a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{place}: {problem} at byte {offset}")]
 pub struct WireError {
-    /// The message it happened in, such as `graph.node[12].attribute[0].t`; `model` for the outermost.
+    /// The faulty message, such as `graph.node[12].attribute[0].t`; `model` for the outermost.
     pub place: String,
-    /// Where in the file the field begins.
+    /// The position of the field in the file.
     pub offset: u64,
-    /// What is wrong.
+    /// The reason.
     pub problem: Problem,
 }
 
-/// What is wrong with the bytes of a message.
+/// The reason why the bytes of a message are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Problem {
     #[error("the tag of a field is truncated")]
@@ -121,12 +122,12 @@ pub enum Problem {
     TooLarge { field: FieldName, limit: u64, file: u64 },
 }
 
-/// A field as a message names it: `field 9 (raw_data)`.
+/// A field in messages: `field 9 (raw_data)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldName {
     /// The number on the wire.
     pub number: u32,
-    /// The standard's name, if the schema knows the number.
+    /// The standard's name, if the schema defines the number.
     pub name: Option<&'static str>,
 }
 
@@ -139,59 +140,59 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// Walks a whole model. Returns the fields the schema does not know.
+/// Walks over a whole model. Returns the fields that the schema does not define.
 ///
 /// # Errors
-/// The first place where the bytes are malformed or ask for more than `limits`.
+/// The first place with malformed bytes, or that exceeds `limits`.
 pub fn walk(file: &Bytes, limits: &Limits) -> Result<UnknownFields, WireError> {
     let mut census = Walk::new(file, limits, false);
     census.run()?;
     if census.unknown.is_none() {
         return Ok(UnknownFields::default());
     }
-    // Unknown fields are rare, and keeping the paths right when messages merge takes some care: a second walk does it.
+    // Unknown fields are rare, and paths in merged messages are costly to track; so only a second walk tracks them.
     let mut keep = Walk::new(file, limits, true);
     keep.run()?;
     let pieces = |ranges: Vec<Range<usize>>| ranges.into_iter().map(|range| file.slice(range)).collect();
     Ok(UnknownFields { at: keep.kept.into_iter().map(|(path, ranges)| (path, pieces(ranges))).collect() })
 }
 
-/// A message being walked.
+/// A message that is being walked.
 struct Frame {
     message: &'static Message,
-    /// Its place in the one around it.
+    /// The step from the enclosing message.
     step: Descent,
-    /// Where its bytes end.
+    /// The end of its bytes.
     end: usize,
     tally: Tally,
 }
 
-/// How far the repeated fields of a message have come.
+/// The number of elements so far in the repeated fields of a message.
 #[derive(Default)]
 struct Tally {
     counts: [u32; REPEATED],
-    /// The tallies of the singular messages in it, by field number, since they may go on later.
+    /// The tallies of its singular messages, by field number: such a message may continue later.
     inner: Vec<(u32, Tally)>,
 }
 
 struct Walk<'a> {
     file: &'a [u8],
     limits: Limits,
-    /// Where the walk is. Never beyond the end of the innermost frame.
+    /// The current position, at most the end of the innermost frame.
     at: usize,
-    /// Where the last tag began, which is where an error is.
+    /// The begin of the last tag, for errors.
     tag_at: usize,
     stack: Vec<Frame>,
     memory: u64,
     memory_limit: u64,
-    /// Where the last unknown field ended, if there was one.
+    /// The end of the last unknown field, if any.
     unknown: Option<usize>,
-    /// Whether to fill `kept`.
+    /// `true` if `kept` is filled.
     keep: bool,
     kept: BTreeMap<Vec<Descent>, Vec<Range<usize>>>,
 }
 
-/// Why a varint or a length could not be read.
+/// The reason why a varint or a length is unreadable.
 enum Fault {
     Truncated,
     Long,
@@ -243,7 +244,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// One field of the innermost message.
+    /// Walks over a field of the innermost message.
     fn field(&mut self, message: &'static Message, end: usize) -> Result<(), Problem> {
         let start = self.at;
         let (number, wire) = self.tag(end)?;
@@ -282,7 +283,7 @@ impl<'a> Walk<'a> {
                 }
                 self.at = text.end;
                 self.hold_elements(field, number, 1)?;
-                // The text itself is copied; every allocation costs something on its own.
+                // The text is copied; each allocation has a fixed cost.
                 if text.is_empty() { Ok(()) } else { self.hold(as_u64(text.len()).saturating_add(16), name) }
             }
             (Kind::Bytes, 2) => {
@@ -330,7 +331,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The last message of a oneof is the one that holds; an earlier one of another kind is gone with all it had.
+    /// In a oneof, the last message counts; removes the unknown fields of earlier ones of another kind.
     fn forget_others(&mut self, number: u32) {
         let mut path: Vec<Descent> = self.stack.iter().skip(1).map(|frame| frame.step).collect();
         let Some(parent) = self.stack.last_mut() else { return };
@@ -359,12 +360,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Skips a field the schema does not know, with whatever groups it opens, and remembers it.
+    /// Skips an unknown field, including its groups, and records it.
     fn skip_unknown(&mut self, number: u32, wire: u8, start: usize, end: usize) -> Result<(), Problem> {
         let mut open: Vec<u32> = Vec::new();
         let (mut number, mut wire) = (number, wire);
         loop {
-            // prost counts a level for every group, and one for the field in it.
+            // prost counts one level per group, and one for the field in it.
             if self.stack.len().saturating_add(open.len()) > self.limits.depth {
                 return Err(Problem::TooDeep(self.limits.depth));
             }
@@ -377,7 +378,7 @@ impl<'a> Walk<'a> {
                 3 => open.push(number),
                 _ => return Err(Problem::StrayGroupEnd(number)),
             }
-            // Past the ends of groups to the next field of the innermost one that is still open.
+            // Skips ends of groups up to the next field of the innermost open group.
             loop {
                 let Some(group) = open.last().copied() else {
                     return self.remember(start);
@@ -397,9 +398,9 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Keeps the unknown field from `start` to here.
+    /// Records the unknown field from `start` to the current position.
     fn remember(&mut self, start: usize) -> Result<(), Problem> {
-        // Neighbours are kept as one slice. Any other costs a slice, and at worst a path and a place in the map.
+        // Adjacent fields share a slice. Any other field costs a slice, and at worst a path and a map entry.
         if self.unknown.replace(self.at) != Some(start) {
             let cost = as_u64(self.stack.len()).saturating_mul(8).saturating_add(192);
             self.hold(cost, FieldName { number: 0, name: Some("unknown") })?;
@@ -415,7 +416,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Counts elements of a field. A vector doubles, and starts with room for four.
+    /// Counts elements of a field. A vector starts with room for four and doubles.
     fn hold_elements(&mut self, field: &Field, number: u32, elements: u64) -> Result<(), Problem> {
         let Some(slot) = field.repeated else { return Ok(()) };
         let count = self.stack.last_mut().and_then(|top| top.tally.counts.get_mut(usize::from(slot)));
@@ -454,7 +455,7 @@ impl<'a> Walk<'a> {
         let bytes = self.file.get(self.at..end).unwrap_or_default();
         let mut value = 0;
         for (place, &byte) in bytes.iter().enumerate().take(10) {
-            // The tenth byte has room for one bit.
+            // The tenth byte can only contribute one bit.
             if place == 9 && byte > 1 {
                 return Err(Fault::Long);
             }
@@ -467,7 +468,7 @@ impl<'a> Walk<'a> {
         Err(Fault::Truncated)
     }
 
-    /// Reads a length and returns where what it measures lies; the walk stays before it.
+    /// Reads a length and returns the range that it covers, without skipping the range.
     fn length(&mut self, end: usize) -> Result<Range<usize>, Fault> {
         let len = self.varint(end)?;
         let stop = usize::try_from(len).ok().and_then(|len| self.at.checked_add(len)).filter(|stop| *stop <= end);
@@ -479,12 +480,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// How many varints fill a range exactly.
+    /// Counts the varints that fill a range exactly.
     fn packed_varints(&mut self, packed: Range<usize>) -> Result<u64, Fault> {
         let mut elements = 0u64;
         self.at = packed.start;
         while self.at < packed.end {
-            // Eight one-byte elements at a time, which is what small integers are.
+            // Skips eight one-byte elements at a time, the size of small integers.
             let word = self.file.get(self.at..packed.end).and_then(|rest| rest.first_chunk::<8>());
             if word.is_some_and(|word| u64::from_ne_bytes(*word) & 0x8080_8080_8080_8080 == 0) {
                 self.at += 8;
@@ -518,7 +519,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How many elements of `width` bytes a range holds.
+/// Counts the elements of `width` bytes in a range.
 fn fixed(packed: &Range<usize>, width: u64, field: FieldName) -> Result<u64, Problem> {
     let len = as_u64(packed.len());
     if len.is_multiple_of(width) { Ok(len / width) } else { Err(Problem::PackedLength { field, width, len }) }

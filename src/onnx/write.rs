@@ -1,11 +1,11 @@
-//! Putting a model in its place, whole or not at all.
+//! Writes a model to its target atomically.
 //!
-//! The bytes go to a new file in the target's directory, which takes the target's name only when they are all on the
-//! disk and the files they were made from are known not to have changed meanwhile. Until then the target is untouched,
-//! so it may be the very file that is being read. On Linux the new file has no name at all until it is complete, so
-//! that even a kill leaves nothing behind.
+//! The bytes go to a new file in the target's directory. The file takes the target's name only after all bytes are on
+//! the disk and the source files are known to be unchanged. Until then the target is unchanged, so it may be the file
+//! that is being read. On Linux the new file has no name until it is complete, so that a killed process leaves no
+//! file.
 //!
-//! Payloads that nobody changed are copied by the kernel from file to file (`fill`).
+//! The kernel copies unchanged payloads from file to file (`fill`).
 
 use std::path::Path;
 
@@ -17,36 +17,35 @@ use super::save::{NewFile, SaveError};
 use super::source::Source;
 use super::wire::UnknownFields;
 
-/// What [`write_model`] writes.
+/// The input of [`write_model`].
 pub struct Parts<'a> {
     /// The model.
     pub model: &'a ModelProto,
-    /// Fields the schema does not know, by the message of `model` they go to.
+    /// Fields that the schema does not define, by their message in `model`.
     pub unknown: &'a UnknownFields,
-    /// Tensors of `model` whose payload is computed while it is written.
+    /// Tensors of `model` whose payload is computed during writing.
     pub deferred: &'a DeferredPayloads,
-    /// What of `model` is no message.
+    /// The parts of the model that are written without messages.
     pub apart: Option<&'a Apart<'a>>,
-    /// All of this as it has been measured, if it has.
+    /// The measured model, if it was measured before.
     pub measured: Option<Encoded<'a>>,
-    /// The external data written for it. It gets its place just before the model does.
+    /// The external data of the model. It is put in place just before the model.
     pub(super) data: Option<DataWriter<'a>>,
-    /// Where the model came from: payloads in `model` and `data` may lie in its files.
+    /// The source of the model: payloads in `model` and `data` may be ranges of its files.
     pub source: Option<&'a Source>,
 }
 
 /// Writes a model to `target`. Returns its size in bytes.
 ///
-/// A target that exists is replaced and keeps its permissions. A symbolic link is replaced as well, by a file with the permissions of the one it
-/// leads to, which is not written: other links may lead to it. A new file has the permissions any new file has.
+/// Replaces an existing target and keeps its permissions. Replaces a symbolic link by a file with the permissions of
+/// the linked file. The linked file is not written: other links may lead to it. A new file gets default permissions.
 ///
-/// With external data there are two files to put in place, and between the two a crash can leave the new data beside the
-/// old model. `DataWriter` therefore never takes the name of data that the source still reads.
+/// With external data there are two files to put in place. A crash between the two can leave the new data with the
+/// old model. Therefore `DataWriter` never uses the name of data that the source still reads.
 ///
 /// # Errors
-/// If `target` is something other than a regular file, or one of the source's data files; if the model is over the size
-/// of a protobuf message; if the source changed; or if the system fails. In each case `target` is untouched and
-/// nothing is left beside it.
+/// `target` is not a regular file or is a data file of the source; the model exceeds the size of a protobuf message;
+/// the source changed; or the system fails. In each case `target` is unchanged and no file is left behind.
 pub fn write_model(target: &Path, parts: Parts) -> Result<u64, SaveError> {
     let new = NewFile::create(target, parts.source)?;
     let measure = || Encoded::measure_with(parts.model, parts.unknown, parts.deferred, parts.apart);
@@ -56,7 +55,7 @@ pub fn write_model(target: &Path, parts: Parts) -> Result<u64, SaveError> {
     filler.expect(encoded.len());
     let written = encoded.write(&mut filler).and_then(|()| Ok(filler.finish()?));
     let new = filler.new;
-    // When a source has been cut, writing from it fails with an error of its own.
+    // Writing fails with the source's own error if the source was truncated.
     let data = parts.data.map(|data| data.finish());
     if let Some(source) = parts.source {
         source.verify()?;

@@ -1,20 +1,21 @@
-//! Slices of slices, and slices that take everything.
+//! Composes two slices of one axis, and recognizes slices that keep the whole axis.
 //!
 //! Laws for ranges on one axis of any length `d`, where `a, b, c, e >= 0` and `s, t > 0`:
-//! * `x[a:b:s][c:e:t] = x[a + s·c : min(b, a + s·e) : s·t]`, and an open end leaves the other one;
+//! * `x[a:b:s][c:e:t] = x[a + s·c : min(b, a + s·e) : s·t]`; an open end drops its term of the minimum;
 //! * `x[a:b:s][::t] = x[a:b:s·t]`, whatever the signs of `a` and `b`;
 //! * `x[a:-b][:-e] = x[a : -b - e]`, and the same with `b = 0` for an open end;
-//! * `x[::-1][c:e:t]` turns each bound around: position `k` of the reversed axis is `-1 - k` of the axis, for either sign of `t`;
-//! * `x[a:b][::-t] = x[b - 1 : a - 1 : -t]`, where `a = 0` makes the end open.
+//! * `x[::-1][c:e:t]` reflects each bound, for either sign of `t`: position `k` of the reversed axis is `-1 - k` of
+//!   the axis;
+//! * `x[a:b][::-t] = x[b - 1 : a - 1 : -t]`; `a = 0` makes the end open.
 //!
-//! Where a law needs the axis to be long enough, its dim has to prove that.
+//! A law that needs a long enough axis applies only if the scope proves that length of the dim.
 
 use super::reading::{Floor, Reading};
 use super::resolve::resolve_exactly;
 use super::spec::{Bound, Range};
 use crate::dim::{Dim, Scope};
 
-/// A range of numbers, its end read; `None` is open.
+/// A range of integers whose end was read by the dialect; `None` is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbers {
     begin: Option<i64>,
@@ -37,7 +38,7 @@ impl Numbers {
             None => None,
         };
         let begin = number(&range.begin)?;
-        // Bounds that are open on any axis.
+        // These bounds are open on every axis.
         let (begin, end) = if step > 0 {
             (begin.filter(|&begin| begin != 0 && begin != i64::MIN), end.filter(|&end| end != i64::MAX))
         } else {
@@ -46,7 +47,7 @@ impl Numbers {
         Some(Numbers { begin, end, step })
     }
 
-    /// The range, unless the reading would take its end for something else.
+    /// Converts to a [`Range`]; `None` if the dialect would read the end as another value.
     fn range(self, reading: Reading) -> Option<Range> {
         if let Some(end) = self.end
             && reading.end_of(end, self.step > 0) != Ok(Some(end))
@@ -61,8 +62,8 @@ impl Numbers {
     }
 }
 
-/// The one range with `x[first][second] = x[range]` on an axis of `dim`, if there is one and it can be told for every value of
-/// the symbols. Both ranges have to be of numbers, and so is the result.
+/// Returns the range with `x[first][second] = x[range]` on an axis of `dim` for every value of the symbols. `None` if
+/// no law proves one. The bounds of both ranges and of the result are integers.
 pub fn compose(scope: &Scope, dim: &Dim, first: &Range, second: &Range, reading: Reading) -> Option<Range> {
     let (outer, inner) = (Numbers::of(first, reading)?, Numbers::of(second, reading)?);
     let composition = Composition { scope, dim, floor: reading.floor };
@@ -72,15 +73,15 @@ pub fn compose(scope: &Scope, dim: &Dim, first: &Range, second: &Range, reading:
         .and_then(|numbers| numbers.range(reading))
 }
 
-/// Whether `range` takes all of an axis of `dim` in order, whatever the symbols are.
+/// Returns `true` if `range` provably selects every element of an axis of `dim` in order.
 pub fn is_identity(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> bool {
     is_in_order(scope, dim, range)
         && resolve_exactly(scope, dim, range, reading).is_some_and(|(_, len)| scope.eq(&len, dim).is_yes())
 }
 
-/// The same of a range that is known to take `len` elements.
+/// Returns `true` if `range` is the identity, given that it selects `len` elements.
 pub fn takes_all(scope: &Scope, dim: &Dim, range: &Range, len: &Dim) -> bool {
-    // As many elements as there are, one after the other, can only be all of them.
+    // A forward range of step 1 that selects `dim` elements selects all of them.
     is_in_order(scope, dim, range) && scope.eq(len, dim).is_yes()
 }
 
@@ -88,14 +89,15 @@ fn is_in_order(scope: &Scope, dim: &Dim, range: &Range) -> bool {
     range.step == Some(1) || scope.le(dim, &Dim::constant(1)).is_yes()
 }
 
-/// The number that counts a bound from the end: `dim − k` is `−k` if `k > 0` and the axis has so many elements.
+/// Returns the negative index of position `at`: `-k` for `at = dim - k`, if `k > 0` and the axis has at least `k`
+/// elements.
 pub fn from_end(scope: &Scope, dim: &Dim, at: &Dim) -> Option<i64> {
     let before = scope.sub(dim, at).as_const().filter(|&before| before > 0)?;
     scope.ge(dim, &Dim::constant(before)).is_yes().then(|| before.checked_neg()).flatten()
 }
 
-/// The same range with numbers for bounds where they can be told: a bound `k` elements before the end of an axis that has so
-/// many is `-k`, and one that lies beyond the axis is open. Other bounds stay as they are.
+/// Replaces symbolic bounds by integers: `dim - k` becomes `-k` on an axis of at least `k` elements. A bound beyond
+/// the axis becomes open, or `i64::MAX` as a forward begin. Keeps all other bounds.
 pub fn with_numbers(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Range {
     let Some(step) = range.step else { return range.clone() };
     let is_beyond = |at: &Dim, end: &Dim| scope.ge(at, end).is_yes();
@@ -137,7 +139,7 @@ struct Composition<'s> {
 }
 
 impl Composition<'_> {
-    /// Whether the axis has at least so many elements.
+    /// Returns `true` if the axis provably has at least `elements` elements.
     fn is_long(&self, elements: i64) -> bool {
         elements <= 0 || self.scope.ge(self.dim, &Dim::constant(elements)).is_yes()
     }
@@ -146,7 +148,7 @@ impl Composition<'_> {
         self.scope.le(self.dim, &Dim::constant(elements)).is_yes()
     }
 
-    /// Whether a backward range may begin at this bound as far as the floor is concerned: a position before the first element
+    /// Returns `true` if the floor cannot change this begin of a backward range. A begin before the first element
     /// must not be raised to it.
     fn can_begin(&self, bound: i64) -> bool {
         self.floor == Floor::BeforeFirst
@@ -177,7 +179,7 @@ impl Composition<'_> {
         let begin = match c {
             0 => a,
             _ if a >= 0 => a.checked_add(outer.step.checked_mul(c)?)?,
-            // Counted from the end, the first element must exist for another to follow it.
+            // A begin counted from the end needs an axis that contains it.
             _ if self.is_long(a.checked_neg()?) => match a.checked_add(outer.step.checked_mul(c)?)? {
                 begin if begin < 0 => begin,
                 _ => return Some(Numbers::EMPTY),
@@ -204,19 +206,19 @@ impl Composition<'_> {
         Some(Numbers { begin: Some(begin).filter(|&begin| begin != 0), end, step })
     }
 
-    /// The earlier of an end and a position that is not negative.
+    /// Returns the smaller of an end and a position that is not negative.
     fn earlier(&self, end: Option<i64>, limit: i64) -> Option<Option<i64>> {
         match end {
             None => Some(Some(limit)),
             Some(end) if end >= 0 => Some(Some(end.min(limit))),
-            // dim + end <= limit, or the other way around.
+            // `dim + end` is at least `limit`, or at most `limit`.
             Some(end) if self.is_long(limit.checked_sub(end)?) => Some(Some(limit)),
             Some(end) if self.is_short(limit.checked_sub(end)?) => Some(Some(end)),
             Some(_) => None,
         }
     }
 
-    /// The earlier of an end and a position counted from the end of an axis that reaches so far.
+    /// Returns the smaller of an end and a position counted from the end, on an axis that contains this position.
     fn earlier_from_end(&self, end: Option<i64>, limit: i64) -> Option<Option<i64>> {
         match end {
             None => Some(Some(limit)),
@@ -227,7 +229,7 @@ impl Composition<'_> {
         }
     }
 
-    /// The end of `x[a:b]` without its last `-e` elements.
+    /// Returns the end of `x[a:b]` without its last `-e` elements.
     fn shortened(&self, outer: Numbers, e: i64) -> Option<Option<i64>> {
         if outer.step != 1 {
             return None;
@@ -236,7 +238,7 @@ impl Composition<'_> {
             None => Some(Some(e)),
             Some(b) if b < 0 => b.checked_add(e).map(Some),
             Some(b) if self.is_short(b) => Some(Some(e)),
-            // A position before the first element ends the range there.
+            // An end before the first element makes the range empty.
             Some(b) if self.is_long(b) => b.checked_add(e).map(|end| Some(end.max(0))),
             Some(_) => None,
         }
@@ -244,7 +246,7 @@ impl Composition<'_> {
 
     /// `x[::-1][c:e:t]`.
     fn of_reversed(&self, inner: Numbers) -> Option<Numbers> {
-        // Position k of the reversed axis, of either sign.
+        // Maps a bound of either sign to the reversed axis.
         let turned = |k: i64| (-1i64).checked_sub(k);
         let step = inner.step.checked_neg()?;
         let begin = inner.begin.map(turned).map_or(Some(None), |begin| begin.map(Some))?;
@@ -267,12 +269,12 @@ impl Composition<'_> {
             Some(b) => Some(b.checked_sub(1)?),
         };
         let end = if a == 0 { None } else { Some(a.checked_sub(1)?) };
-        // Past an end that is not negative nothing is taken of the first element either way.
+        // With an end that is not negative, either floor gives an empty range.
         let held = begin.is_none_or(|begin| self.can_begin(begin)) || end.is_some_and(|end| end >= 0);
         held.then_some(Numbers { begin, end, step })
     }
 
-    /// What both take together where all of it is numbers.
+    /// Composes two ranges whose starts, steps and composed length are integers.
     fn by_numbers(&self, first: &Range, second: &Range, reading: Reading) -> Option<Numbers> {
         let (outer, outer_len) = resolve_exactly(self.scope, self.dim, first, reading)?;
         let (offset, by) = (outer.start.as_const()?, outer.step);

@@ -1,14 +1,14 @@
-//! The data of a slice.
+//! Copies the elements that a slice selects.
 
 use super::SliceError;
 use super::resolve::{index_integer, resolve_integers};
 use super::spec::{AxisOp, Bound, Range, SliceSpec};
 use crate::tensor::{StridedView, Tensor, gather};
 
-/// The elements of a tensor that a slice takes.
+/// Returns a view of the elements that a slice selects.
 ///
 /// # Errors
-/// The slice cannot be taken of this tensor, or an operand is not constant.
+/// The slice is not valid for this tensor, or an operand is not constant.
 pub fn view(tensor: &Tensor, spec: &SliceSpec) -> Result<StridedView, SliceError> {
     let mut view = StridedView::of(tensor);
     let ops = spec.dense(view.rank())?.ok_or(SliceError::NotConstant)?;
@@ -46,21 +46,21 @@ fn resolve_constant(dim: i64, range: &Range, spec: &SliceSpec) -> Result<(i64, i
     resolve_integers(dim, begin, end, range.step.ok_or(SliceError::NotConstant)?, spec.reading)
 }
 
-/// A dim of a view; the axis is one of its axes.
+/// Returns the dim of an axis of the view.
 fn dim_of(view: &StridedView, axis: usize) -> i64 {
     view.shape().get(axis).map_or(0, |&dim| i64::try_from(dim).unwrap_or(i64::MAX))
 }
 
-/// What [`resolve_integers`] and [`index_integer`] give is not negative.
+/// Converts a result of [`resolve_integers`] or [`index_integer`], which is never negative.
 fn unsigned(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }
 
-/// The slice of a tensor of any element type. Where the elements are contiguous nothing is copied. How much may be allocated is
-/// for the caller to bound before, from the shape of [`view`].
+/// Slices a tensor of any element type. Contiguous elements are shared, not copied. The caller bounds the allocation
+/// beforehand by the shape of [`view`].
 ///
 /// # Errors
-/// As [`view`]; and the copy may not fit in memory.
+/// The errors of [`view`], or the copy does not fit in memory.
 pub fn slice(tensor: &Tensor, spec: &SliceSpec) -> Result<Tensor, SliceError> {
     Ok(gather(tensor, &view(tensor, spec)?)?)
 }

@@ -1,21 +1,21 @@
-//! Why a slice is refused or not decided.
+//! The errors of slices: invalid slices and undecided ones.
 
 use crate::dim::Dim;
 use crate::tensor::TensorError;
 
-/// A slice that breaks a rule of its dialect, or that cannot be carried out. The sentences name no node: whoever knows it adds
-/// it.
+/// An error for a slice that breaks a rule of its dialect or cannot be computed. The caller adds the node's name to
+/// the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// A step of 0 selects nothing in particular.
+    /// A step is 0.
     #[error("a step is 0")]
     ZeroStep,
 
-    /// An entry names an axis the data does not have.
+    /// An entry names an axis that the data does not have.
     #[error("axis {axis} is out of range for rank {rank}")]
     AxisOutOfRange { axis: i64, rank: usize },
 
-    /// Two entries name one axis.
+    /// Two entries name the same axis.
     #[error("axis {axis} is listed twice")]
     RepeatedAxis { axis: usize },
 
@@ -23,7 +23,7 @@ pub enum SliceError {
     #[error("the data is a scalar, which cannot be sliced")]
     Scalar,
 
-    /// Operands that give one number an entry have different lengths.
+    /// Two operands with one element per entry differ in length.
     #[error("'{first}' has {first_len} elements and '{second}' has {second_len}")]
     LengthsDiffer { first: &'static str, first_len: usize, second: &'static str, second_len: usize },
 
@@ -31,60 +31,60 @@ pub enum SliceError {
     #[error("'{operand}' should have rank 1 but has rank {rank}")]
     OperandRank { operand: &'static str, rank: usize },
 
-    /// An operand holds other elements than the dialect allows.
+    /// An operand has an element type that the dialect does not accept.
     #[error("'{operand}' should hold integers")]
     OperandType { operand: &'static str },
 
-    /// A required operand is left out.
+    /// A required operand is omitted.
     #[error("'{operand}' is missing")]
     OperandMissing { operand: &'static str },
 
-    /// More entries want an axis than there are axes.
+    /// More entries select from axes than the data has axes.
     #[error("{entries} entries select from the axes of data of rank {rank}")]
     TooManyEntries { entries: usize, rank: usize },
 
-    /// TensorFlow's masks have bits for so many entries only, and no tensor has very many axes.
+    /// The number of entries exceeds a limit: the bits of TensorFlow's masks, or more than any tensor has axes.
     #[error("{entries} entries exceed the limit of {limit}")]
     EntryLimit { entries: usize, limit: usize },
 
-    /// At most one entry may be an ellipsis.
+    /// More than one entry is an ellipsis.
     #[error("several entries are ellipses")]
     Ellipses,
 
-    /// A single index is checked, never clamped.
+    /// A single index lies outside the axis. Single indices are never clamped.
     #[error("index {index} is out of range for a dim of {dim}")]
     IndexOutOfRange { index: i64, dim: i64 },
 
-    /// The same, where numbers are not known but the index is outside for all of them.
+    /// A single index lies outside the axis for every value of the symbols.
     #[error("an index is out of range whatever the dims are")]
     IndexNeverInRange,
 
-    /// TensorFlow wants a positive stride where a single index is taken.
+    /// The stride of a single index is not positive; TensorFlow rejects that.
     #[error("the stride of a single index is {stride}, which is not positive")]
     IndexStride { stride: i64 },
 
-    /// A mask is something else than the dialect's mask.
+    /// A mask is not valid in the dialect.
     #[error("'{mask}' is not a mask: {reason}")]
     Mask { mask: &'static str, reason: &'static str },
 
-    /// The readings of the operator that [`SliceRule::Agree`](super::SliceRule::Agree) wants to agree do not.
+    /// The readings that [`SliceRule::Agree`](super::SliceRule::Agree) compares differ for this end.
     #[error(
         "ONNX Runtime takes the end {end} with a negative step for the end of the axis, the operator's text for an ordinary \
          bound"
     )]
     Disputed { end: i64 },
 
-    /// A number that is needed is not known.
+    /// A required number is not constant.
     #[error("an operand is not constant")]
     NotConstant,
 
-    /// The copy cannot be made.
+    /// The tensor cannot be copied.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }
 
 impl SliceError {
-    /// Whether the slice may be valid all the same: it is disputed, not constant or too large, rather than wrong.
+    /// Returns `true` if the slice may be valid: it is disputed, not constant or too large.
     pub fn is_undecided(&self) -> bool {
         matches!(
             self,

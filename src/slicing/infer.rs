@@ -1,34 +1,34 @@
-//! The shape of a slice.
+//! Infers the shape of a slice.
 
 use super::SliceError;
 use super::resolve::{Resolved, resolve, resolve_index};
 use super::spec::{AxisOp, SliceSpec};
 use crate::dim::{Dim, Scope};
 
-/// What one axis of the data, or a new one, comes to.
+/// The effect of a slice on one axis of the data, or a new axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InferredAxis {
-    /// The axis as it is.
+    /// The whole axis.
     All,
-    /// A range of it.
+    /// A range of the axis.
     Range(Resolved),
-    /// One index of it, counted from the front; `None` when it is not known.
+    /// One index of the axis, counted from the front; `None` if unknown.
     Index(Option<Dim>),
     /// An axis of dim 1 that the data does not have.
     New,
 }
 
-/// What is known of the result of a slice.
+/// The inferred shape and axes of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inferred {
     /// The result's shape.
     pub shape: Vec<Dim>,
-    /// What becomes of each axis, in the order of [`SliceSpec::dense`].
+    /// The effect on each axis, in the order of [`SliceSpec::dense`].
     pub axes: Vec<InferredAxis>,
 }
 
 impl Inferred {
-    /// The end over which the readings are in dispute, if there is one.
+    /// Returns the first end for which the readings differ, if any.
     pub fn disputed(&self) -> Option<i64> {
         self.axes.iter().find_map(|axis| match axis {
             InferredAxis::Range(resolved) => resolved.disputed,
@@ -37,12 +37,12 @@ impl Inferred {
     }
 }
 
-/// The shape that `spec` makes of data of this shape, each dim an expression that is right for every value of the symbols. What
-/// is not known of one axis says nothing about the others: its dim is a new symbol, and only that. `None` when not even the
-/// result's rank is known.
+/// Infers the shape of a slice of data with this shape; each dim holds for every value of the symbols. An axis with
+/// an unknown length gets a new symbol as its dim; the other axes are not affected. `None` if the rank of the result
+/// is unknown.
 ///
 /// # Errors
-/// The slice cannot be taken of data of this shape, whatever the symbols are.
+/// The slice is invalid for data of this shape, for every value of the symbols.
 pub fn infer(scope: &Scope, spec: &SliceSpec, shape: Option<&[Dim]>) -> Result<Option<Inferred>, SliceError> {
     let Some(dims) = shape else { return Ok(None) };
     let Some(ops) = spec.dense(dims.len())? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The index map of a slice.
+//! Builds the index map of a slice.
 
 use super::compose::with_numbers;
 use super::resolve::{resolve_exactly, resolve_index};
@@ -6,7 +6,7 @@ use super::spec::{AxisOp, SliceSpec};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{IndexMap, Selected, Undecided};
 
-/// The map of a slice of data of this shape, in any dialect.
+/// Returns the index map of a slice of data with this shape, in any dialect.
 ///
 /// # Errors
 /// The slice is not valid or its bounds are not known exactly, or a question about dims is not decided.
@@ -15,7 +15,7 @@ pub fn index_map(scope: &Scope, spec: &SliceSpec, shape: &[Dim]) -> Result<Index
     IndexMap::slice(scope, shape, &selected)
 }
 
-/// The selection of each axis. `None` if the slice is not valid or its bounds are not known exactly.
+/// Returns the selection of each axis. `None` if the slice is invalid or its bounds are not known exactly.
 fn selected(scope: &Scope, spec: &SliceSpec, shape: &[Dim]) -> Option<Vec<Selected>> {
     let entries = spec.dense(shape.len()).ok()??;
     let mut dims = shape.iter();

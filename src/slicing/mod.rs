@@ -1,12 +1,13 @@
 //! The shared slicing core.
 //!
-//! Slices of every dialect come here and nowhere else: nobody else in the program clamps an index.
+//! All dialects resolve their slices here; no other module clamps an index.
 //!
-//! 1. A dialect's reader ([`onnx`], [`tensorflow`], [`openvino`]) makes a [`SliceSpec`] of operands and attributes, of which any
-//!    may be a number, an expression or unknown.
-//! 2. [`SliceSpec::dense`] lays it over a rank: one [`AxisOp`] an axis.
-//! 3. [`resolve`](fn@resolve) lays a range over a dim: which elements, and how many. On numbers it is [`resolve_integers`].
-//! 4. [`infer`](fn@infer) makes a shape of that, [`slice`](fn@copy::slice) the data.
+//! 1. A dialect's reader ([`onnx`], [`tensorflow`], [`openvino`]) builds a [`SliceSpec`] from operands and
+//!    attributes. Each element may be a number, an expression or unknown.
+//! 2. [`SliceSpec::dense`] applies the spec to a rank and returns [`AxisOp`]s, one per axis.
+//! 3. [`resolve`](fn@resolve) applies a range to a dim: start, step and length. Its form on integers is
+//!    [`resolve_integers`].
+//! 4. [`infer`](fn@infer) infers the shape; [`slice`](fn@copy::slice) copies the data.
 //!
 //! ```
 //! use onnx_slice_fold::slicing::{self, Operand, SliceRule, onnx};
@@ -45,18 +46,18 @@ pub use reading::{Floor, IntMax, Reading};
 pub use resolve::{Resolved, Selection, index_integer, resolve, resolve_exactly, resolve_index, resolve_integers};
 pub use spec::{AxisOp, Bound, Entry, Operand, Range, Repeated, SliceSpec};
 
-/// How the cases are read in which ONNX Runtime, the operator's text and the reference implementation disagree.
+/// The reading to follow where ONNX Runtime, the operator's text and the reference implementation disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SliceRule {
-    /// Only what ONNX Runtime and the text agree on is stated or folded.
+    /// States and folds only results on which ONNX Runtime and the text agree.
     #[default]
     Agree,
-    /// As ONNX Runtime computes it.
+    /// Follows ONNX Runtime.
     OnnxRuntime,
-    /// As the operator's text has it.
+    /// Follows the text of the operator.
     Spec,
-    /// As the reference implementation and numpy have it.
+    /// Follows the reference implementation and numpy.
     Numpy,
 }
 

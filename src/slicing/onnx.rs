@@ -3,31 +3,31 @@
 //! | rule | 1 | 10, 11, 13 |
 //! | --- | --- | --- |
 //! | `starts`, `ends`, `axes` | attributes | operands, 1-D, `int32` or `int64` |
-//! | `steps` | always 1 | an operand, 1-D; left out it is all 1 |
-//! | `axes` left out | `0 … len(starts) - 1` | the same |
+//! | `steps` | always 1 | an operand, 1-D; all 1 if omitted |
+//! | `axes` omitted | `0 … len(starts) - 1` | the same |
 //! | negative axes | counted from the end | counted from the end, in 10 too, whose text is silent |
 //!
-//! A negative start or end has the dim added once. Then both are clamped: into `[0, dim]` when the step is positive; when it is
-//! negative the start into `[0, dim - 1]` and the end into `[-1, dim - 1]`. The texts of Slice-11 and Slice-13 in the
-//! operators' specification give these clamps.
+//! The dim is added once to a negative start or end. Then both are clamped: into `[0, dim]` for a positive step. For
+//! a negative step, the start is clamped into `[0, dim - 1]` and the end into `[-1, dim - 1]`. The specification of
+//! Slice-11 and Slice-13 defines these clamps.
 //!
-//! Refused: a zero step; an axis out of range or named twice; operands of different lengths or of another rank than 1; scalar
-//! data.
+//! Rejected: a zero step; an axis out of range or repeated; operands whose lengths differ or whose rank is not 1;
+//! scalar data.
 //!
-//! Where implementations disagree, [`SliceRule`] says which one to follow:
+//! [`SliceRule`] selects a reading where implementations disagree:
 //!
 //! | case | ONNX Runtime | the text | the reference implementation, numpy |
 //! | --- | --- | --- | --- |
-//! | negative step, end `INT32_MAX` or `INT64_MAX` | open | an ordinary bound, so nothing is taken | as the text |
+//! | negative step, end `INT32_MAX` or `INT64_MAX` | open | an ordinary bound, so the range is empty | as the text |
 //! | positive step, end `INT32_MAX` on a longer axis | open | open: it recommends `INT_MAX` for the end of an axis | an ordinary bound |
-//! | negative step, start before the first element | starts at the first | starts at the first | takes nothing |
-//! | an axis named twice | refused | refused | the last one wins |
-//! | scalar data, no starts | refused | refused | the scalar |
+//! | negative step, start before the first element | starts at the first | starts at the first | empty |
+//! | a repeated axis | rejected | rejected | the last one wins |
+//! | scalar data, no starts | rejected | rejected | the scalar |
 //!
-//! An operand that is there but not constant is not the same as one left out: nothing is concluded about any axis it may touch.
+//! An operand that is present but not constant differs from an omitted one: every axis that it may name is unknown.
 //!
-//! Sources: the operators' specification (Slice-1, Slice-10, Slice-11, Slice-13) and what ONNX Runtime 1.31, the reference
-//! implementation of onnx 1.23 and numpy 2.4 compute.
+//! Sources: the specification of Slice-1, Slice-10, Slice-11 and Slice-13, and the results of ONNX Runtime 1.31, the
+//! reference implementation of onnx 1.23 and numpy 2.4.
 //!
 //! # From operands to a shape and to data
 //! ```
@@ -53,7 +53,7 @@
 //! let data = Tensor::from_vec(&[2, 4], (0..8i64).collect())?;
 //! assert_eq!(slicing::slice(&data, &spec)?.to_i64s(), Some(vec![7, 5]));
 //!
-//! // What is refused, and what is in dispute.
+//! Rejected and disputed slices.
 //! let axes = [0, 0];
 //! let twice = onnx::slice_1(&[0, 1], &[2, 3], Some(&axes), SliceRule::Agree)?;
 //! assert_eq!(slicing::slice(&data, &twice).err(), Some(SliceError::RepeatedAxis { axis: 0 }));
@@ -73,17 +73,17 @@ use super::{SliceError, SliceRule};
 /// The operands of Slice-10 and later.
 #[derive(Clone, Debug)]
 pub struct Operands {
-    /// Where each range starts.
+    /// The start of each range.
     pub starts: Operand,
-    /// Where each range ends.
+    /// The end of each range.
     pub ends: Operand,
-    /// Which axis each range is on; `None` when left out.
+    /// The axis of each range; `None` if omitted.
     pub axes: Option<Operand>,
-    /// The step of each range; `None` when left out.
+    /// The step of each range; `None` if omitted.
     pub steps: Option<Operand>,
 }
 
-/// How ONNX ranges are read under a rule.
+/// Returns how a rule reads ONNX ranges.
 pub const fn reading(rule: SliceRule) -> Reading {
     match rule {
         SliceRule::Agree => Reading { floor: Floor::First, int_max: IntMax::DisputedBackward },
@@ -123,7 +123,7 @@ pub fn slice(operands: &Operands, rule: SliceRule) -> Result<SliceSpec, SliceErr
 /// Reads Slice-1. `axes` is `None` when the attribute is absent.
 ///
 /// # Errors
-/// The attributes' lengths differ, or they are far too long.
+/// The attributes' lengths differ, or an attribute is too long.
 pub fn slice_1(starts: &[i64], ends: &[i64], axes: Option<&[i64]>, rule: SliceRule) -> Result<SliceSpec, SliceError> {
     let entries = starts.len().max(ends.len()).max(axes.map_or(0, <[i64]>::len));
     if entries > MAX_ENTRIES {
@@ -138,7 +138,7 @@ pub fn slice_1(starts: &[i64], ends: &[i64], axes: Option<&[i64]>, rule: SliceRu
     slice(&operands, rule)
 }
 
-/// The start that says this to ONNX; an open one has no number of its own. `None` when it is no number.
+/// Returns the ONNX *start* for this bound, also for an open one. `None` if the bound is not a number.
 pub fn start_of(begin: &Bound, step: i64) -> Option<i64> {
     match begin {
         Bound::Open => Some(if step > 0 { 0 } else { -1 }),
@@ -147,7 +147,7 @@ pub fn start_of(begin: &Bound, step: i64) -> Option<i64> {
     }
 }
 
-/// The end that says this to ONNX, likewise.
+/// Returns the ONNX *end* for this bound, also for an open one. `None` if the bound is not a number.
 pub fn end_of(end: &Bound, step: i64) -> Option<i64> {
     match end {
         Bound::Open => Some(if step > 0 { i64::MAX } else { i64::MIN }),

@@ -1,24 +1,27 @@
 //! OpenVINO StridedSlice-1 and Slice-8.
 //!
-//! The rules are what OpenVINO 2026.4 computes. Its published texts differ in places: an empty range "yields one element", a reversed
-//! open end "excludes the first", masks "may have any length".
+//! The rules follow the results of OpenVINO 2026.4. Its published texts differ in places: an empty range "yields one
+//! element", a reversed open end "excludes the first", masks "may have any length".
 //!
 //! | | StridedSlice-1 | Slice-8 |
 //! | --- | --- | --- |
 //! | operands | `begin`, `end`, `strides`: 1-D, of one length | `start`, `stop`, `step`, `axes`: 1-D, of one length |
-//! | left out | `strides`: all 1 | `axes`: `0 … len(start) - 1` |
-//! | entries | in order; told what they are by element `i` of the masks: **ellipsis, then new axis, then shrink, then range** | ranges on named axes, negative ones counted from the end |
-//! | masks | lists of 0 and 1, each empty or as long as `begin_mask`; what a list leaves out is 0, and what it has beyond the last entry means nothing | none |
-//! | ellipsis | as many axes as are left over; without one there is one at the end | |
-//! | new axis | dim 1; takes no axis of the data | |
+//! | omitted | `strides`: all 1 | `axes`: `0 … len(start) - 1` |
+//! | entries | in order; element `i` of the masks gives the kind of entry `i`: **ellipsis, then new axis, then shrink, then range** | ranges on named axes, negative ones counted from the end |
+//! | masks | lists of 0 and 1, each empty or as long as `begin_mask`; missing elements are 0, elements after the last entry are ignored | none |
+//! | ellipsis | all axes that no other entry selects from; implied at the end if absent | |
+//! | new axis | dim 1; selects from no axis of the data | |
 //! | shrink | the index `begin`, checked and never clamped; stride (0 and negative ones too), `end` and open bounds are ignored | |
-//! | range | a negative bound has the dim added once; forward both are clamped into `[0, dim]`, backward the end into `[-1, dim - 1]` and the begin into `[0, dim - 1]` | the same |
+//! | range | the dim is added once to a negative bound; forward both are clamped into `[0, dim]`, backward the end into `[-1, dim - 1]` and the begin into `[0, dim - 1]` | the same |
 //! | end `INT_MAX` | an ordinary bound | an ordinary bound |
-//! | scalars | as long as no entry wants an axis | refused |
+//! | scalars | accepted if no entry selects from an axis | rejected |
 //!
-//! Refused by both: operands of different lengths or of another rank than 1, and a step of 0 on a range. By StridedSlice-1: a mask of
-//! another length or with other elements, and a non-empty mask beside an empty `begin_mask`; more than one ellipsis; more ranges and
-//! shrinks than axes; an index outside of its axis. By Slice-8: more entries than axes; an axis out of range or named twice.
+//! Both reject operands whose lengths differ or whose rank is not 1, and a step of 0 on a range.
+//!
+//! StridedSlice-1 rejects a mask of another length or with other elements, and a non-empty mask with an empty
+//! `begin_mask`. It also rejects several ellipses, more ranges and shrinks than axes, and an index outside its axis.
+//!
+//! Slice-8 rejects more entries than axes, and an axis out of range or repeated.
 //!
 //! # From operands to a shape and to data
 //! ```
@@ -64,7 +67,7 @@ use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Operand, Range, Repeated, SliceSpec, common_length};
 use super::tensorflow::{Kind, entry_of};
 
-/// How OpenVINO reads ranges.
+/// OpenVINO's reading of ranges.
 pub const READING: Reading = Reading { floor: Floor::First, int_max: IntMax::Ordinary };
 
 /// The operands and attributes of StridedSlice-1.
@@ -72,12 +75,12 @@ pub const READING: Reading = Reading { floor: Floor::First, int_max: IntMax::Ord
 pub struct StridedOperands {
     pub begin: Operand,
     pub end: Operand,
-    /// `None` when left out.
+    /// `None` if omitted.
     pub strides: Option<Operand>,
     pub masks: Masks,
 }
 
-/// The masks of StridedSlice-1: element `i` speaks of entry `i`.
+/// The masks of StridedSlice-1: element `i` applies to entry `i`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
     pub begin: Vec<i64>,
@@ -129,10 +132,10 @@ impl Masks {
     }
 }
 
-/// A mask as converters write it in a STRING attribute: numbers between commas, or nothing.
+/// Parses a mask from a STRING attribute as converters write it: numbers separated by commas, or empty.
 ///
 /// # Errors
-/// It is no such list. `mask` is the attribute's name.
+/// The text is not such a list. `mask` is the attribute's name.
 pub fn parse_mask(mask: &'static str, text: &str) -> Result<Vec<i64>, SliceError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -168,7 +171,7 @@ pub struct Operands {
     pub start: Operand,
     pub stop: Operand,
     pub step: Operand,
-    /// `None` when left out.
+    /// `None` if omitted.
     pub axes: Option<Operand>,
 }
 

@@ -1,32 +1,32 @@
-//! How a dialect reads ranges, as data: what `resolve` goes by.
+//! The readings of ranges in which the dialects differ, as parameters of `resolve`.
 
-/// What a backward range does that begins before the first element.
+/// The treatment of a backward range that begins before the first element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Floor {
-    /// It stays before the first element and takes nothing: TensorFlow, numpy.
+    /// The range is empty: TensorFlow, numpy.
     BeforeFirst,
-    /// It begins at the first element: ONNX, OpenVINO.
+    /// The range begins at the first element: ONNX, OpenVINO.
     First,
 }
 
-/// What an end of `INT32_MAX` or `INT64_MAX` means.
+/// The meaning of an end of `INT32_MAX` or `INT64_MAX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntMax {
-    /// Nothing special.
+    /// An ordinary bound.
     Ordinary,
-    /// Open when the step is positive, and nothing special when it is negative.
+    /// Open for a positive step, an ordinary bound for a negative one.
     OpenForward,
     /// Open.
     Open,
-    /// Open when the step is positive, and disputed when it is negative.
+    /// Open for a positive step, disputed for a negative one.
     DisputedBackward,
 }
 
-/// How a dialect reads ranges: all in which the dialects differ.
+/// All properties in which dialects differ when they read ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// Where a backward range can begin at the earliest.
+    /// The earliest begin of a backward range.
     pub floor: Floor,
-    /// Which ends are taken for an open one.
+    /// The ends that count as open.
     pub int_max: IntMax,
 }

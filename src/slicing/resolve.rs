@@ -1,48 +1,50 @@
-//! The one place where a range is laid over an axis.
+//! Resolves a range on an axis; the only module that clamps bounds.
 //!
-//! On numbers ([`resolve_integers`]), for `begin:end:step` on an axis of `dim` elements:
-//! * a negative bound has `dim` added once;
-//! * going forward, `begin` and `end` are clamped into `[0, dim]`, and open means `0` and `dim`;
-//! * going backward, `end` is clamped into `[-1, dim - 1]` and `begin` into `[floor, dim - 1]`, and open means `dim - 1` and
-//!   `-1`;
-//! * `len = max(0, ceil((end - begin) / step))`, and element `k` of the result is element `begin + k·step` of the axis.
+//! On integers ([`resolve_integers`]), for `begin:end:step` on an axis of `dim` elements:
+//! * `dim` is added once to a negative bound;
+//! * forward, `begin` and `end` are clamped into `[0, dim]`, and the open bounds are `0` and `dim`;
+//! * backward, `end` is clamped into `[-1, dim - 1]` and `begin` into `[floor, dim - 1]`; the open bounds are `dim -
+//!   1` and `-1`;
+//! * `len = max(0, ceil((end - begin) / step))`, and element `k` of the result is element `begin + k·step` of the
+//!   axis.
 //!
-//! [`resolve`] says the same in expressions. Clamping both bounds would bury every length under four clamps; these laws need
-//! fewer, and hold for every `dim >= 0` (`b` and `e` are the bounds after `dim` was added to a negative one):
-//! * forward: `end - begin = max(0, min(e, d) - max(b, 0))`, and so the least of `e - b`, `e`, `d - b`, `d`, but at least 0;
+//! [`resolve`] applies the same rule to expressions. Clamping both bounds would put four clamps around every length.
+//! These laws need fewer and hold for every `dim >= 0` (`b` and `e` are the bounds after `dim` was added to a
+//! negative one):
+//! * forward: `end - begin = max(0, min(e, d) - max(b, 0)) = max(0, min(e - b, e, d - b, d))`;
 //! * backward: `begin - end = max(0, min(b, d - 1) - max(e, -1))`, where `b` is first raised to 0 if the floor is 0;
 //! * `ceil(min(x, y) / s) = min(ceil(x / s), ceil(y / s))`, and the same for max;
-//! * `[v < 0] = -max(-1, min(0, v))`, which adds `dim` to a bound whose sign is not known.
+//! * `[v < 0] = -max(-1, min(0, v))`, which adds `dim` to a bound of unknown sign.
 
 use super::SliceError;
 use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Bound, Range};
 use crate::dim::{Dim, LONGEST_AXIS, Scope};
 
-/// An end below this lies before the first element of every axis, counted from the end.
+/// An end below this lies before the first element of every axis, even after the dim is added.
 const BEFORE_EVERY_AXIS: i64 = -LONGEST_AXIS;
 
-/// What a range takes of an axis.
+/// The elements that a range selects from an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// How many elements. Where it is not known this is a new symbol with the bounds that hold all the same.
+    /// The number of elements. An unknown length is a new symbol with its proved bounds.
     pub len: Dim,
-    /// Which elements, if that is known.
+    /// The selected elements, if known.
     pub selection: Option<Selection>,
-    /// The end over which the readings are in dispute, if they are.
+    /// The end for which the readings differ, if any.
     pub disputed: Option<i64>,
 }
 
-/// Elements `start + k·step` of an axis. Where the length is 0, `start` means nothing.
+/// Elements `start + k·step` of an axis. `start` has no meaning if the length is 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// The first element.
     pub start: Dim,
-    /// The distance from one to the next, not 0.
+    /// The distance between consecutive elements, not 0.
     pub step: i64,
 }
 
-/// An end as the reading takes it.
+/// An end as the dialect reads it.
 enum End<'d> {
     Open,
     At(&'d Dim),
@@ -55,7 +57,7 @@ fn is_int_max(value: i64) -> bool {
 }
 
 impl Reading {
-    /// What an end that is a number means: `None` is open.
+    /// Reads an integer end; `None` is open.
     pub(super) fn end_of(self, end: i64, forward: bool) -> Result<Option<i64>, SliceError> {
         match self.int_max {
             IntMax::Open if is_int_max(end) => Ok(None),
@@ -65,8 +67,8 @@ impl Reading {
         }
     }
 
-    /// The same for an expression. Going forward an end nobody knows counts as an ordinary one: that it is `INT32_MAX` shows
-    /// only on an axis that is longer still.
+    /// Reads a symbolic end. Forward, a symbolic end counts as ordinary: an end of `INT32_MAX` differs from an open
+    /// one only on an axis that is longer.
     fn end<'d>(self, scope: &Scope, end: &'d Bound, forward: bool) -> End<'d> {
         let at = match end {
             Bound::Open => return End::Open,
@@ -93,17 +95,17 @@ impl Reading {
         End::At(at)
     }
 
-    /// Whether an end is a position, whatever the symbols are, and not taken for an open one.
+    /// Returns `true` if an end is provably a position that the dialect does not read as open.
     pub(super) fn is_ordinary(self, scope: &Scope, end: &Bound, forward: bool) -> bool {
         matches!(self.end(scope, end, forward), End::At(_))
     }
 }
 
-/// The rule on numbers: first element, step and number of elements of `begin:end:step` on an axis of `dim`. `None` is an open
-/// bound. Where nothing is taken the first element is 0.
+/// Returns start, step and length of `begin:end:step` on an axis of `dim` elements. `None` is an open bound. The
+/// start of an empty range is 0.
 ///
 /// # Errors
-/// [`SliceError::ZeroStep`]; [`SliceError::Disputed`] if the reading has it so and it matters.
+/// [`SliceError::ZeroStep`]; [`SliceError::Disputed`] if the readings of this end differ and the axis is not empty.
 pub fn resolve_integers(
     dim: i64,
     begin: Option<i64>,
@@ -122,7 +124,7 @@ pub fn resolve_integers(
         Some(end) => reading.end_of(end, forward)?,
         None => None,
     };
-    // Sums of three 64-bit numbers fit.
+    // Sums of three 64-bit integers fit in 128 bits.
     let (dim, wide_step) = (i128::from(dim), i128::from(step));
     let counted = |bound: i64| if bound < 0 { i128::from(bound) + dim } else { i128::from(bound) };
     let (lowest, highest) = if forward { (0, dim) } else { (-1, dim - 1) };
@@ -135,12 +137,12 @@ pub fn resolve_integers(
     let distance = if forward { end - begin } else { begin - end };
     let len = if distance > 0 { (distance - 1) / wide_step.abs() + 1 } else { 0 };
     let start = if len > 0 { begin } else { 0 };
-    // Both lie in [0, dim].
+    // Both values lie in `[0, dim]`.
     Ok((start as i64, step, len as i64))
 }
 
-/// The rule on expressions: what `range` takes of an axis of `dim`, for every value the symbols can have. On numbers it is
-/// [`resolve_integers`]. A bound or step nobody knows, and a disputed one, leaves a length of which only bounds are stated.
+/// Resolves a symbolic range on an axis of `dim`, for every value of the symbols. Agrees with [`resolve_integers`] on
+/// integers. An unknown bound or step, or a disputed end, gives a new symbol with bounds as the length.
 ///
 /// # Errors
 /// [`SliceError::ZeroStep`].
@@ -153,7 +155,7 @@ pub fn resolve(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Res
     })
 }
 
-/// The same where all of it is known exactly, without a trace in the scope: the elements and their number. `None` where it is not.
+/// Resolves a range exactly and adds no symbol to the scope. `None` if start or length is not known exactly.
 pub fn resolve_exactly(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Option<(Selection, Dim)> {
     match lay(scope, dim, range, reading) {
         Ok(Laid::Exactly(selection, len)) => Some((selection, len)),
@@ -161,10 +163,10 @@ pub fn resolve_exactly(scope: &Scope, dim: &Dim, range: &Range, reading: Reading
     }
 }
 
-/// What is known of a range on an axis.
+/// The result of resolving a range: exact, or an upper bound.
 enum Laid {
     Exactly(Selection, Dim),
-    /// The length is at most this; and the end that is in dispute, if one is.
+    /// An upper bound of the length, and the disputed end, if any.
     AtMost(Dim, Option<i64>),
 }
 
@@ -196,14 +198,14 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
         End::Unknown => (None, None),
         End::Disputed(end) => (None, Some(end)),
     };
-    // Between a run-time integer of any sign and another bound the length is an expression that nobody can read or reason about:
-    // not even that it is a length.
+    // With a run-time integer of unknown sign and a second bound, the length would be an expression too large to
+    // reason about. The scope could not even prove that it is at least 0.
     let is_open = |bound: Option<Option<&Dim>>| matches!(bound, Some(at) if at.is_none_or(|at| at.is_const(0)));
     let is_run_time = |bound: Option<Option<&Dim>>| bound.flatten().is_some_and(|at| has_any_sign(scope, at));
     let both = (begin, end);
     begin = begin.filter(|_| is_open(both.1) || !is_run_time(both.0));
     end = end.filter(|_| is_open(both.0) || !is_run_time(both.1));
-    // The length only grows when a bound is opened.
+    // Opening a bound can only increase the length.
     let (start, most) = Symbolic { scope, dim, step }.lay(begin.flatten(), end.flatten(), reading.floor);
     let is_exact = begin.is_some() && end.is_some() || most.is_const(0);
     let is_readable =
@@ -215,7 +217,7 @@ fn lay(scope: &Scope, dim: &Dim, range: &Range, reading: Reading) -> Result<Laid
     Ok(Laid::AtMost(most, disputed))
 }
 
-/// Whether nothing says of which sign a bound is, and it is no matter of the sizes of tensors alone.
+/// Returns `true` if the sign of a bound is unknown and the bound contains a symbol that may be negative.
 fn has_any_sign(scope: &Scope, bound: &Dim) -> bool {
     let of_any_sign = |symbol| scope.lower_bound(&Dim::symbol(symbol)).is_none_or(|low| low < 0);
     bound.symbols().into_iter().any(of_any_sign) && {
@@ -224,7 +226,7 @@ fn has_any_sign(scope: &Scope, bound: &Dim) -> bool {
     }
 }
 
-/// A bound that is a number or open.
+/// Returns the integer of a bound; `Some(None)` is open, `None` is no integer.
 fn constant(bound: &Bound) -> Option<Option<i64>> {
     match bound {
         Bound::Open => Some(None),
@@ -233,7 +235,7 @@ fn constant(bound: &Bound) -> Option<Option<i64>> {
     }
 }
 
-/// A length of which only this is known: it is at most `most`.
+/// Returns a new symbol for a length of at most `most`.
 fn at_most(scope: &Scope, most: &Dim) -> Dim {
     let high = scope.upper_bound(most);
     if high == Some(0) {
@@ -246,7 +248,7 @@ fn at_most(scope: &Scope, most: &Dim) -> Dim {
     len
 }
 
-/// A bound as a position: `dim` is added to a negative one.
+/// Converts a bound to a position: adds `dim` to a negative bound.
 pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
     let zero = Dim::constant(0);
     if scope.ge(bound, &zero).is_yes() {
@@ -255,7 +257,7 @@ pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
     if scope.lt(bound, &zero).is_yes() {
         return scope.add(bound, dim);
     }
-    // dim - 1 is negative only if there are no elements, and then every position is as good.
+    // The bound is at least `dim - 1`. It is negative only on an empty axis, where every position is equivalent.
     if scope.gt(bound, &scope.sub(dim, &Dim::constant(2))).is_yes() {
         return bound.clone();
     }
@@ -263,17 +265,17 @@ pub(super) fn position(scope: &Scope, dim: &Dim, bound: &Dim) -> Dim {
     scope.sub(bound, &scope.mul(dim, &minus_one_if_negative))
 }
 
-/// Where a bound points, however long the axis is.
+/// The position of a bound relative to axes of any length.
 enum BoundPosition {
     /// Before the first element.
     Before,
-    /// There, which may be outside of the axis.
+    /// At this position, which may lie outside the axis.
     At(Dim),
     /// After the last element.
     After,
 }
 
-/// The rule for one axis and step.
+/// Resolves ranges on one axis with one step.
 struct Symbolic<'s> {
     scope: &'s Scope,
     dim: &'s Dim,
@@ -281,7 +283,7 @@ struct Symbolic<'s> {
 }
 
 impl Symbolic<'_> {
-    /// Start and length; `None` is an open bound.
+    /// Returns start and length; `None` is an open bound.
     fn lay(&self, begin: Option<&Dim>, end: Option<&Dim>, floor: Floor) -> (Dim, Dim) {
         if self.step > 0 { self.lay_forward(begin, end) } else { self.lay_backward(begin, end, floor) }
     }
@@ -310,7 +312,7 @@ impl Symbolic<'_> {
         let (scope, zero, before) = (self.scope, Dim::constant(0), Dim::constant(-1));
         let nothing = (zero.clone(), zero.clone());
         let last = scope.add(self.dim, &before);
-        // The last element is at dim - 1 even if there is none, so -1 is the same as open and needs no floor.
+        // Begin -1 is `dim - 1` even on an empty axis. It equals an open begin and needs no floor.
         let begin = match begin.filter(|begin| !begin.is_const(-1)).map(|begin| self.place(begin)) {
             Some(BoundPosition::Before) if floor == Floor::BeforeFirst => return nothing,
             Some(BoundPosition::Before) => Some(before.clone()),
@@ -335,9 +337,10 @@ impl Symbolic<'_> {
         (start, self.count(&[last, begin], &bottoms))
     }
 
-    /// The length of a backward range whose begin is raised to the first element: with `m = max(0, b)` it is the least of `d`,
-    /// `m + 1` and `m - e`, for `b` exceeds `d - 1` only where `m` does. One element at most is taken where `b` is raised, so
-    /// it never exceeds `max(1, b - e)`: that says nothing new, but when it is a number it is a bound.
+    /// Returns the length of a backward range whose begin is raised to the first element. With `m = max(0, b)`, the
+    /// length is the least of `d`, `m + 1` and `m - e`: `b` exceeds `d - 1` only where `m` does. A raised begin
+    /// selects at most one element, so `max(1, b - e)` is an upper bound. The bound is redundant, but useful if it is
+    /// a number.
     fn count_raised(&self, begin: &Dim, end: Option<&Dim>) -> Dim {
         let (scope, one) = (self.scope, Dim::constant(1));
         let raised = scope.max(&Dim::constant(0), begin);
@@ -351,10 +354,10 @@ impl Symbolic<'_> {
         self.least(distances)
     }
 
-    /// A bound as a position.
+    /// Converts a bound to a position, without overflow.
     fn place(&self, bound: &Dim) -> BoundPosition {
         match bound.as_const() {
-            // No axis reaches that far, and sums could overflow.
+            // Such a bound lies beyond every axis, and sums with it could overflow.
             Some(LONGEST_AXIS..) => BoundPosition::After,
             Some(..BEFORE_EVERY_AXIS) => BoundPosition::Before,
             _ => BoundPosition::At(position(self.scope, self.dim, bound)),
@@ -370,7 +373,7 @@ impl Symbolic<'_> {
     /// `max(0, ceil(min(distances) / |step|))`.
     fn least(&self, distances: Vec<Dim>) -> Dim {
         let scope = self.scope;
-        // No axis is longer than 2⁶³ - 1: with a step of that size there is at most one element.
+        // No axis is longer than 2⁶³ - 1: a step of that size selects at most one element.
         let step = i64::try_from(self.step.unsigned_abs()).ok().filter(|&step| step < i64::MAX);
         let mut terms: Vec<Dim> = Vec::new();
         let mut add = |term: Dim| {
@@ -396,7 +399,7 @@ impl Symbolic<'_> {
     }
 }
 
-/// The length as it is stated: every length lies in `[0, dim]`, and where the scope does not find that by itself it is told.
+/// Returns the length, and adds `0 <= len <= dim` to the scope where the scope cannot prove it.
 fn stated(scope: &Scope, dim: &Dim, len: Dim) -> Dim {
     let zero = Dim::constant(0);
     if !scope.ge(&len, &zero).is_yes() {
@@ -408,7 +411,7 @@ fn stated(scope: &Scope, dim: &Dim, len: Dim) -> Dim {
     len
 }
 
-/// One index of an axis, checked and counted from the front.
+/// Checks an index of an axis and counts it from the front.
 ///
 /// # Errors
 /// [`SliceError::IndexOutOfRange`] unless `-dim <= index < dim`.
@@ -417,10 +420,10 @@ pub fn index_integer(dim: i64, index: i64) -> Result<i64, SliceError> {
     counted.filter(|counted| (0..dim).contains(counted)).ok_or(SliceError::IndexOutOfRange { index, dim })
 }
 
-/// The same in expressions; `None` when the index is not known.
+/// Checks a symbolic index and counts it from the front; `None` if the index is unknown.
 ///
 /// # Errors
-/// The index is outside of the axis whatever the symbols are.
+/// The index is outside the axis for every value of the symbols.
 pub fn resolve_index(scope: &Scope, dim: &Dim, index: &Bound) -> Result<Option<Dim>, SliceError> {
     let Bound::At(index) = index else {
         return if dim.is_const(0) { Err(SliceError::IndexNeverInRange) } else { Ok(None) };

@@ -1,4 +1,4 @@
-//! What a slice says: sparse, as its dialect writes it, and dense, one item an axis.
+//! The entries of a slice: sparse, as its dialect writes them, and dense, one item per axis.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,33 @@ use super::reading::Reading;
 use crate::dim::Dim;
 use crate::tensor::{DType, Tensor};
 
-/// More entries than this are more than any tensor has axes; they are not looked at one by one.
+/// The limit of entries that are read one by one; no tensor has as many axes.
 pub(super) const MAX_ENTRIES: usize = 4096;
 
-/// What is known of a 1-D integer operand of a slice.
+/// The known elements of a 1-D integer operand of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// Its length, and each element that is known.
+    /// The length is known, and some elements are.
     Elements(Vec<Option<Dim>>),
-    /// Nothing; which is not the same as the operand being left out.
+    /// Nothing is known of a present operand; an omitted operand is different.
     Unknown,
 }
 
 impl Operand {
-    /// An operand of which every element is a number.
+    /// Creates an operand whose elements are all integers.
     pub fn constant(values: &[i64]) -> Operand {
         Operand::Elements(values.iter().map(|&value| Some(Dim::constant(value))).collect())
     }
 
-    /// An operand of known length and unknown content.
+    /// Creates an operand of known length and unknown content.
     pub fn of_length(length: usize) -> Operand {
         if length > MAX_ENTRIES { Operand::Unknown } else { Operand::Elements(vec![None; length]) }
     }
 
-    /// A constant operand. Elements of `uint64` that are no `int64` count as the largest one: no axis is longer.
+    /// Reads a constant operand. Clamps elements of `uint64` above the largest `int64` to it: no axis is longer.
     ///
     /// # Errors
-    /// The tensor is not 1-D, does not hold integers or holds far too many. `name` is what the dialect calls the operand.
+    /// The tensor is not 1-D, does not hold integers or is too long. `name` is the dialect's name of the operand.
     pub fn of_tensor(name: &'static str, tensor: &Tensor) -> Result<Operand, SliceError> {
         if tensor.rank() != 1 {
             return Err(SliceError::OperandRank { operand: name, rank: tensor.rank() });
@@ -53,7 +53,7 @@ impl Operand {
         Ok(Operand::constant(&values))
     }
 
-    /// The number of elements, if it is known.
+    /// Returns the number of elements, if known.
     pub fn len(&self) -> Option<usize> {
         match self {
             Operand::Elements(elements) => Some(elements.len()),
@@ -61,12 +61,12 @@ impl Operand {
         }
     }
 
-    /// Whether the operand is known to have no elements.
+    /// Returns `true` if the operand is known to be empty.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
     }
 
-    /// Element `i`, if it is known.
+    /// Returns element `i`, if known.
     pub fn get(&self, i: usize) -> Option<&Dim> {
         match self {
             Operand::Elements(elements) => elements.get(i).and_then(Option::as_ref),
@@ -74,13 +74,13 @@ impl Operand {
         }
     }
 
-    /// Element `i` as the bound of a range.
+    /// Returns element `i` as the bound of a range.
     pub(super) fn bound(&self, i: usize) -> Bound {
         self.get(i).map_or(Bound::Unknown, |value| Bound::At(value.clone()))
     }
 }
 
-/// The one length that operands of which each gives a number an entry must share; `None` if none of the lengths is known.
+/// Returns the common length of operands with one element per entry; `None` if all lengths are unknown.
 pub(super) fn common_length(operands: &[(&'static str, Option<&Operand>)]) -> Result<Option<usize>, SliceError> {
     let known = operands.iter().filter_map(|&(name, operand)| Some((name, operand?.len()?)));
     let mut common: Option<(&'static str, usize)> = None;
@@ -96,14 +96,14 @@ pub(super) fn common_length(operands: &[(&'static str, Option<&Operand>)]) -> Re
     Ok(common.map(|(_, length)| length))
 }
 
-/// One end of a range.
+/// A begin or end of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// As far as the axis goes.
+    /// The bound is open: the first or last element in the range's direction.
     Open,
-    /// A position; a negative one counts from the end. It is not clamped yet.
+    /// A position, not clamped yet; a negative one counts from the end.
     At(Dim),
-    /// Nobody knows, not even whether it is open.
+    /// The bound is unknown and may be open.
     Unknown,
 }
 
@@ -112,17 +112,17 @@ pub enum Bound {
 pub struct Range {
     /// Where it begins.
     pub begin: Bound,
-    /// Where it ends; the position itself is not taken.
+    /// Where it ends, exclusive.
     pub end: Bound,
-    /// The step, not 0; `None` when it is not known.
+    /// The step, not 0; `None` if unknown.
     pub step: Option<i64>,
 }
 
 impl Range {
-    /// Any range at all.
+    /// A range with unknown bounds and step.
     pub const UNKNOWN: Range = Range { begin: Bound::Unknown, end: Bound::Unknown, step: None };
 
-    /// A range.
+    /// Creates a range.
     ///
     /// # Errors
     /// [`SliceError::ZeroStep`].
@@ -130,7 +130,7 @@ impl Range {
         if step == Some(0) { Err(SliceError::ZeroStep) } else { Ok(Range { begin, end, step }) }
     }
 
-    /// A range of numbers; `None` is open.
+    /// Creates a range of integers; `None` is open.
     ///
     /// # Errors
     /// [`SliceError::ZeroStep`].
@@ -140,75 +140,75 @@ impl Range {
     }
 }
 
-/// What becomes of one axis of the data, or where an axis is made.
+/// The effect of a slice on one axis of the data, or the insertion of an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AxisOp {
-    /// The axis stays as it is.
+    /// Keeps the axis.
     Keep,
-    /// A range of it is taken.
+    /// Selects a range of the axis.
     Range(Range),
-    /// One index of it is taken and the axis goes away. The index is checked against the dim and never clamped.
+    /// Selects one index and removes the axis. The index is checked against the dim and never clamped.
     Index(Bound),
-    /// An axis of dim 1 that the data does not have.
+    /// Inserts an axis of dim 1.
     NewAxis,
 }
 
-/// One entry of a slice that goes through the axes in order.
+/// One entry of a slice that addresses the axes in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// As many axes as it takes for the other entries to come out even.
+    /// All axes that no other entry selects from.
     Ellipsis,
-    /// An axis of dim 1.
+    /// Inserts an axis of dim 1.
     NewAxis,
-    /// One index of the next axis.
+    /// Selects one index of the next axis.
     Index(Bound),
-    /// A range of the next axis.
+    /// Selects a range of the next axis.
     Range(Range),
 }
 
-/// What a dialect makes of two entries that name one axis.
+/// A dialect's treatment of two entries that name the same axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeated {
-    /// They are refused.
+    /// The slice is rejected.
     Refused,
     /// The last one wins.
     LastWins,
 }
 
-/// The entries of a slice, as its dialect addresses axes.
+/// The entries of a slice, with axes addressed as in its dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entries {
-    /// One after the other. Without an ellipsis there is one at the end.
+    /// Entries in the order of the axes. An ellipsis at the end is implied if there is none.
     InOrder(Vec<Entry>),
-    /// Each names its axis, a negative one counts from the end; `None` is an axis nobody knows.
+    /// Ranges with their axes. A negative axis counts from the end; `None` is an unknown axis.
     Named {
         ranges: Vec<(Option<i64>, Range)>,
         repeated: Repeated,
-        /// Whether data of rank 0 is accepted when there are no entries.
+        /// `true` if data of rank 0 is accepted without entries.
         scalars: bool,
     },
-    /// Nobody knows how many entries there are.
+    /// The number of entries is unknown.
     Unknown {
-        /// Whether the entries can only be ranges, so that the rank stays.
+        /// `true` if all entries are ranges, so that the rank does not change.
         ranges_only: bool,
-        /// Whether data of rank 0 is accepted.
+        /// `true` if data of rank 0 is accepted.
         scalars: bool,
     },
 }
 
-/// A slice as its dialect's reader leaves it: entries, and how their ranges are to be read.
+/// The result of a dialect's reader: entries, and the reading of their ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceSpec {
-    /// How the ranges are read.
+    /// The reading of the ranges.
     pub reading: Reading,
     entries: Entries,
 }
 
 impl SliceSpec {
-    /// Entries that go through the axes in order.
+    /// Creates a spec of entries in the order of the axes.
     ///
     /// # Errors
-    /// [`SliceError::Ellipses`] when several entries are ellipses.
+    /// [`SliceError::Ellipses`] if several entries are ellipses.
     pub fn in_order(reading: Reading, entries: Vec<Entry>) -> Result<SliceSpec, SliceError> {
         if entries.iter().filter(|entry| matches!(entry, Entry::Ellipsis)).count() > 1 {
             return Err(SliceError::Ellipses);
@@ -216,19 +216,19 @@ impl SliceSpec {
         Ok(SliceSpec { reading, entries: Entries::InOrder(entries) })
     }
 
-    /// Ranges on named axes; `None` is an axis nobody knows. `scalars` says whether data of rank 0 is accepted when there are
-    /// no entries.
+    /// Creates a spec of ranges on named axes; `None` is an unknown axis. `scalars` accepts data of rank 0 if there
+    /// are no entries.
     pub fn named(reading: Reading, ranges: Vec<(Option<i64>, Range)>, repeated: Repeated, scalars: bool) -> SliceSpec {
         SliceSpec { reading, entries: Entries::Named { ranges, repeated, scalars } }
     }
 
-    /// A slice of which not even the number of entries is known. `ranges_only` says that they can only be ranges, `scalars`
-    /// whether data of rank 0 is accepted.
+    /// Creates a spec with an unknown number of entries. `ranges_only` means that all entries are ranges; `scalars`
+    /// accepts data of rank 0.
     pub fn unknown(reading: Reading, ranges_only: bool, scalars: bool) -> SliceSpec {
         SliceSpec { reading, entries: Entries::Unknown { ranges_only, scalars } }
     }
 
-    /// The entries, if they go through the axes in order.
+    /// Returns the entries, if they address the axes in order.
     pub fn entries(&self) -> Option<&[Entry]> {
         match &self.entries {
             Entries::InOrder(entries) => Some(entries),
@@ -236,7 +236,7 @@ impl SliceSpec {
         }
     }
 
-    /// The ranges, each with its axis, if they name their axes.
+    /// Returns the ranges with their axes, if they name their axes.
     pub fn named_ranges(&self) -> Option<&[(Option<i64>, Range)]> {
         match &self.entries {
             Entries::Named { ranges, .. } => Some(ranges),
@@ -244,8 +244,8 @@ impl SliceSpec {
         }
     }
 
-    /// What becomes of each axis of data of this rank, in the order of the result's axes, taken ones in their places. `None`
-    /// when not even the result's rank is known.
+    /// Returns the effect on each axis of data of this rank, in the order of the axes; inserted axes are at their
+    /// positions in the result. `None` if the rank of the result is unknown.
     ///
     /// # Errors
     /// The slice does not fit the rank.
@@ -296,11 +296,11 @@ fn dense_named(ranges: &[(Option<i64>, Range)], repeated: Repeated, rank: usize)
             return Err(SliceError::RepeatedAxis { axis: place });
         }
     }
-    // Every entry takes an axis of its own.
+    // Every entry selects from a different axis.
     if repeated == Repeated::Refused && ranges.len() > rank {
         return Err(SliceError::TooManyEntries { entries: ranges.len(), rank });
     }
-    // An entry whose axis nobody knows may be about any axis that no other entry has for itself.
+    // An entry with an unknown axis may apply to every axis that no other entry reserves.
     let may_touch = |axis: usize| unplaced > 0 && (repeated == Repeated::LastWins || !named.contains_key(&axis));
     let op = |axis: usize| match named.get(&axis) {
         _ if may_touch(axis) => AxisOp::Range(Range::UNKNOWN),
@@ -310,7 +310,7 @@ fn dense_named(ranges: &[(Option<i64>, Range)], repeated: Repeated, rank: usize)
     Ok((0..rank).map(op).collect())
 }
 
-/// An axis, counted from the end when negative.
+/// Resolves an axis; a negative one counts from the end.
 fn place_of(axis: i64, rank: usize) -> Result<usize, SliceError> {
     let outside = SliceError::AxisOutOfRange { axis, rank };
     let wide = i64::try_from(rank).unwrap_or(i64::MAX);

@@ -1,23 +1,25 @@
 //! TensorFlow StridedSlice.
 //!
-//! The rules are those of `tf.raw_ops.StridedSlice` as TensorFlow 2.21 computes it, which its documentation does not always say.
-//! `begin`, `end` and `strides` are 1-D and of one length, the number of entries. Entry `i` is told what it is by bit `i` of the masks; where
-//! several have the bit, the first of these rows counts:
+//! The rules follow the results of `tf.raw_ops.StridedSlice` in TensorFlow 2.21; its documentation is incomplete.
+//! `begin`, `end` and `strides` are 1-D and have one element per entry. Bit `i` of the masks gives the kind of entry
+//! `i`. If several masks have the bit, the first of these rows applies:
 //!
 //! | entry | mask | data's axes | result's axes | `begin` | `end` | `strides` |
 //! | --- | --- | --- | --- | --- | --- | --- |
-//! | ellipsis | `ellipsis_mask` | as many as are left over, maybe none | the same | ignored | ignored | ignored |
+//! | ellipsis | `ellipsis_mask` | all that no other entry selects from, maybe none | the same | ignored | ignored | ignored |
 //! | new axis | `new_axis_mask` | none | one of dim 1 | ignored | ignored | ignored |
 //! | shrink | `shrink_axis_mask` | one | none | the index, checked and never clamped | ignored | must be positive |
 //! | range | none | one | one | clamped; open where `begin_mask` has the bit | clamped; open where `end_mask` has it | any but 0 |
 //!
-//! * Without an ellipsis there is one at the end. Bits beyond the last entry mean nothing, except in `ellipsis_mask`.
-//! * A negative bound has the dim added once. Then, going forward, both are clamped into `[0, dim]`; going backward into
-//!   `[-1, dim - 1]`, so that a range that begins before the first element takes nothing, as in Python.
-//! * Scalars can be sliced as long as no entry wants an axis.
+//! * An ellipsis at the end is implied if there is none. Bits after the last entry are ignored, except in
+//!   `ellipsis_mask`.
+//! * The dim is added once to a negative bound. Forward, both bounds are then clamped into `[0, dim]`; backward into
+//!   `[-1, dim - 1]`. A backward range that begins before the first element is therefore empty, as in Python.
+//! * Scalars are accepted if no entry selects from an axis.
 //!
-//! Refused: operands of different lengths or of another rank than 1; more than 31 entries; more than one ellipsis; more ranges and
-//! shrinks than axes; a stride of 0 on a range or shrink; a negative stride on a shrink; an index outside of its axis.
+//! Rejected: operands whose lengths differ or whose rank is not 1; more than 31 entries; several ellipses; more
+//! ranges and shrinks than axes; a stride of 0 on a range or shrink; a negative stride on a shrink; an index outside
+//! its axis.
 //!
 //! # From operands to a shape and to data
 //! ```
@@ -52,10 +54,10 @@ use super::SliceError;
 use super::reading::{Floor, IntMax, Reading};
 use super::spec::{Bound, Entry, Operand, Range, SliceSpec, common_length};
 
-/// How TensorFlow reads ranges.
+/// TensorFlow's reading of ranges.
 pub const READING: Reading = Reading { floor: Floor::BeforeFirst, int_max: IntMax::Ordinary };
 
-/// The masks have bits for so many entries and a sign.
+/// The masks have a bit for each of 31 entries, and a sign bit.
 const MOST_ENTRIES: usize = 31;
 
 /// The operands and attributes of StridedSlice.
@@ -67,7 +69,7 @@ pub struct Operands {
     pub masks: Masks,
 }
 
-/// The masks: bit `i` speaks of entry `i`.
+/// The masks: bit `i` applies to entry `i`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
     pub begin: i32,
@@ -77,7 +79,7 @@ pub struct Masks {
     pub shrink_axis: i32,
 }
 
-/// What one entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Ellipsis,
@@ -131,7 +133,7 @@ pub fn strided_slice(operands: &Operands) -> Result<SliceSpec, SliceError> {
     SliceSpec::in_order(READING, (0..count).map(entry).collect::<Result<_, SliceError>>()?)
 }
 
-/// An entry of this kind, as TensorFlow and OpenVINO have it.
+/// Builds an entry of this kind, as TensorFlow and OpenVINO define it.
 pub(super) fn entry_of(kind: Kind, begin: Bound, end: Bound, stride: Option<i64>) -> Result<Entry, SliceError> {
     Ok(match kind {
         Kind::Ellipsis => Entry::Ellipsis,

@@ -12,7 +12,7 @@ const ONNX: Reading = openvino::READING;
 const EXTREMES: [i64; 10] =
     [i64::MIN, i64::MIN + 1, -(1 << 32), i32::MIN as i64, -1, 1, i32::MAX as i64, 1 << 32, i64::MAX - 1, i64::MAX];
 
-/// The elements `begin:end:step` takes, found by walking over the axis one element at a time.
+/// Returns the elements that `begin:end:step` selects, by walking along the axis one element at a time.
 fn walk(dim: i64, begin: Option<i64>, end: Option<i64>, step: i64, floor: Floor) -> Vec<i64> {
     let (dim, step) = (i128::from(dim), i128::from(step));
     let count = |bound: i64| i128::from(bound) + if bound < 0 { dim } else { 0 };
@@ -65,7 +65,7 @@ fn numbers_are_resolved_as_a_walk_over_the_axis_finds_them() {
             }
         }
     }
-    // As many for each reading.
+    // Each of the six readings has at least 50,000 cases.
     assert!(cases > 6 * 50_000, "{cases}");
 }
 
@@ -81,7 +81,7 @@ fn extreme_numbers_are_resolved_without_overflow() {
                 }
             }
         }
-        // Axes longer than could be walked over: only that nothing overflows, and that all is taken.
+        // Axes too long for a walk: checks only that nothing overflows and that all elements are selected.
         for step in EXTREMES {
             for (begin, end) in bounds().flat_map(|begin| bounds().map(move |end| (begin, end))) {
                 let (start, _, len) = resolve_integers(i64::MAX, begin, end, step, reading).unwrap();
@@ -108,14 +108,14 @@ fn readings_of_int_max() {
         assert_eq!(backward(SliceRule::OnnxRuntime), Ok((2, -1, 3)));
         assert_eq!(backward(SliceRule::Spec), Ok((0, -1, 0)));
         assert_eq!(backward(SliceRule::Numpy), Ok((0, -1, 0)));
-        // Of nothing all take nothing, and there is no dispute.
+        // On an empty axis all readings agree on the empty range.
         assert_eq!(resolve_integers(0, Some(2), Some(max), -1, onnx::reading(SliceRule::Agree)), Ok((0, -1, 0)));
         assert_eq!(resolve_integers(4, Some(2), Some(max), 1, onnx::reading(SliceRule::Agree)), Ok((2, 1, 2)));
         assert_eq!(resolve_integers(4, Some(2), Some(max - 1), -1, onnx::reading(SliceRule::Agree)), Ok((0, -1, 0)));
     }
 }
 
-/// A scope with the symbols the tests speak of: two dims, and an integer of any sign.
+/// A scope with the tests' symbols: two dims, and an integer of any sign.
 struct Symbols {
     scope: Scope,
     symbols: [Symbol; 3],
@@ -137,13 +137,13 @@ impl Symbols {
         dim.evaluate(&|symbol| self.symbols.iter().position(|&known| known == symbol).map(|at| values[at]))
     }
 
-    /// Checks what is stated of a range against the rule on numbers.
+    /// Checks a resolved range against the rule on integers.
     fn check(&self, dim: &Dim, range: &Range, reading: Reading, values: [i64; 3]) {
         let resolved = resolve(&self.scope, dim, range, reading).unwrap();
         self.check_resolved(&resolved, dim, range, reading, values);
     }
 
-    /// Whether the length is an expression in the symbols and not a new one.
+    /// Returns `true` if the length is an expression in the tests' symbols.
     fn is_stated(&self, resolved: &Resolved) -> bool {
         resolved.len.symbols().iter().all(|symbol| self.symbols.contains(symbol))
     }
@@ -224,7 +224,7 @@ fn known_bounds_make_lengths_shorter() {
     assert_eq!(resolved.len, scope.parse("S - 1").unwrap());
 }
 
-/// A bound: nothing, a number, or an expression in the symbols.
+/// Generates a bound: unknown, open, a number, or an expression in the symbols.
 fn arbitrary_bound() -> impl Strategy<Value = (u8, i64)> {
     (0u8..10, -9i64..=9)
 }
@@ -269,7 +269,7 @@ fn expressions_are_right_for_random_bounds_and_bindings() {
         let reading = if numpy { NUMPY } else { ONNX };
         let resolved = resolve(&symbols.scope, &dim, &range, reading).unwrap();
         if !symbols.is_stated(&resolved) {
-            // Only where the sign of a run-time bound is anyone's guess.
+            // Only run-time bounds of unknown sign are undecided.
             prop_assert!(matches!(begin.0, 6 | 7) || matches!(end.0, 6 | 7));
             return Ok(());
         }
@@ -298,10 +298,10 @@ fn what_is_not_known_leaves_sound_bounds() {
     assert_eq!(bounds(at(3), Bound::Unknown, Some(1)), (Some(0), Some(7)));
     assert_eq!(bounds(at(3), Bound::Unknown, Some(-2)), (Some(0), Some(2)));
     assert_eq!(bounds(at(3), at(4), None), (Some(0), Some(10)));
-    // Nothing can be taken before the first element, wherever the range begins.
+    // An end of 0 makes the range empty for every begin.
     let nothing = Range::new(Bound::Unknown, at(0), Some(1)).unwrap();
     assert_eq!(resolve(scope, &symbols.dim(), &nothing, ONNX).unwrap().len, Dim::constant(0));
-    // A length nobody knows is still no longer than the axis.
+    // An unknown length is at most the dim.
     let unknown = resolve(scope, &symbols.dim(), &Range::UNKNOWN, ONNX).unwrap();
     assert!(scope.le(&unknown.len, &symbols.dim()).is_yes());
 }
@@ -336,7 +336,7 @@ fn a_bound_of_unknown_sign_is_right_on_both_sides() {
             assert_eq!(symbols.value_of(&position, [size, 0, value]), Some(counted));
         }
     }
-    // A size has no sign of its own but where it is taken from the end: of x[0:-T] nothing is left where T is 0.
+    // A size can be negative only as a bound counted from the end: `x[0:-T]` is empty where `T` is 0.
     let range = Range::new(Bound::Open, symbols.bound((3, 0)), Some(1)).unwrap();
     for (size, back) in (0..6).flat_map(|size| (0..6).map(move |back| (size, back))) {
         symbols.check(&symbols.dim(), &range, ONNX, [size, back, 0]);
@@ -471,7 +471,7 @@ fn an_operand_nobody_knows_is_not_one_left_out() {
     let unknown = one(Some(Operand::of_length(1)));
     assert_eq!(scope.bounds(&unknown[0]), (Some(0), Some(4)));
     assert_ne!(unknown[1], shape[1]);
-    // Of two axes one is known, and the other may be any but that one.
+    // One of two axes is known; the other may be any other axis.
     let two = onnx::Operands {
         starts: Operand::constant(&[1, 0]),
         ends: Operand::constant(&[3, 1]),

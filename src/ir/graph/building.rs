@@ -1,4 +1,4 @@
-//! Building and changing a model, one graph, node or value at a time. Whatever changes what reads what keeps the wiring true.
+//! Builds and changes a model, one graph, node or value at a time. All methods keep the wiring consistent.
 
 use rustc_hash::FxHashSet;
 
@@ -12,20 +12,20 @@ use crate::ir::{
 };
 
 impl Model {
-    /// Makes an operator another name of one the program knows. Nodes keep the name they have.
+    /// Adds a synonym of a supported operator. Nodes keep their names.
     pub fn add_synonym(&mut self, synonym: Synonym) {
         self.synonyms.retain(|known| (&known.domain, &known.op_type) != (&synonym.domain, &synonym.op_type));
         self.synonyms.push(synonym);
     }
 
-    /// Makes an operator that the program does not know one that it does.
+    /// Adds a user-defined operator.
     pub fn add_custom(&mut self, operator: CustomOperator) {
         self.custom.retain(|known| (known.domain(), known.name()) != (operator.domain(), operator.name()));
         self.custom.push(operator);
     }
 
-    /// Makes room for as many more values and nodes, for the operands and results of those, and for what edits may add: room that is not
-    /// used takes no memory, while tables that have to grow are copied whole.
+    /// Reserves room for more values, nodes and operands, and for the additions of edits. Unused room takes no
+    /// memory, while tables that grow are copied.
     pub fn reserve(&mut self, values: usize, nodes: usize, operands: usize) {
         let with_more = |count: usize| count.saturating_add(count / 4);
         self.values.reserve(with_more(values));
@@ -37,7 +37,7 @@ impl Model {
         self.wiring.reserve_edges(operands);
     }
 
-    /// A new empty graph, held by `parent`'s attribute if given.
+    /// Adds an empty graph; `parent` is the node whose attribute contains it.
     pub fn add_graph(&mut self, name: &str, parent: Option<NodeId>) -> GraphId {
         let id = GraphId(self.graphs.len() as u32);
         let sink = self.wiring.add_node(Vertex::Outputs(id));
@@ -56,15 +56,15 @@ impl Model {
         id
     }
 
-    /// Says which node's attribute holds `graph`.
+    /// Sets the node whose attribute contains `graph`.
     pub fn set_parent(&mut self, graph: GraphId, parent: NodeId) {
         self.watch.changed(Part::Everything);
         self.has_subgraphs = true;
         self.graphs[graph.index()].parent = Some(parent);
     }
 
-    /// Adds a value that nothing defines yet, under the name that a file gives it. Two values may have one name only in graphs that do not see
-    /// each other. A pass calls [`Model::new_value`].
+    /// Adds an undefined value with a name from a file. Two values may share a name only in graphs that do not see
+    /// each other. Passes call [`Model::new_value`].
     pub fn add_value(&mut self, name: impl Into<Name>) -> ValueId {
         let id = ValueId::of(self.values.len() as u32);
         let name = name.into();
@@ -81,7 +81,7 @@ impl Model {
         id
     }
 
-    /// Takes note that a value, which may not be there yet, gets a name.
+    /// Records a name for a value, which may be added later.
     fn give_name(&mut self, name: &str, value: ValueId) {
         match self.other_names.get_mut(name) {
             Some(count) => *count += 1,
@@ -92,30 +92,30 @@ impl Model {
         }
     }
 
-    /// How often a name was given.
+    /// Returns the number of times that a name was given.
     fn times_given(&self, name: &str) -> u32 {
         let own = self.names.get(name, |value| name_in(&self.values, value)).map(|(_, count)| count);
         own.or_else(|| self.other_names.get(name).copied()).unwrap_or(0)
     }
 
-    /// Adds a value that nothing defines yet, under a name that no value has or had: `stem`, `stem_1`, `stem_2`, …
+    /// Adds an undefined value with an unused name: `stem`, `stem_1`, `stem_2`, …
     pub fn new_value(&mut self, stem: &str) -> ValueId {
         let name = self.unused_name(stem);
         self.add_value(name)
     }
 
-    /// Gives a value a name that no value has or had: `stem`, `stem_1`, `stem_2`, …
+    /// Gives a value an unused name: `stem`, `stem_1`, `stem_2`, …
     pub fn rename_after(&mut self, value: ValueId, stem: &str) {
         let name = self.unused_name(stem);
         self.rename(value, name);
     }
 
-    /// A name that no value has or had. The one place that makes names of values.
+    /// Returns a name that no value has or had. All generated names of values are made here.
     fn unused_name(&self, stem: &str) -> String {
         if !stem.is_empty() && !self.has_name(stem) {
             return stem.to_string();
         }
-        // Starting at how many values there are keeps this from counting up through names that are taken.
+        // Starting at the number of values avoids counting through used names.
         let mut n = if self.has_name(&format!("{stem}_8")) { self.values.len() as u64 } else { 1 };
         loop {
             let name = format!("{stem}_{n}");
@@ -126,19 +126,19 @@ impl Model {
         }
     }
 
-    /// Whether some value has or had the name, or it is reserved.
+    /// Returns `true` if a value has or had the name, or the name is reserved.
     pub fn has_name(&self, name: &str) -> bool {
         self.times_given(name) > 0
     }
 
-    /// The first value for which `is_wanted` holds among the removed values with the names that [`Model::new_value`] would try.
+    /// Returns the first removed value accepted by `is_wanted`, among the names that [`Model::new_value`] would try.
     pub(in crate::ir) fn removed_value(&self, stem: &str, is_wanted: impl Fn(ValueId) -> bool) -> Option<ValueId> {
         let names = std::iter::once(stem.to_string()).chain((1..8).map(|number| format!("{stem}_{number}")));
         let mut values = names.filter_map(|name| Some(self.names.get(&name, |value| name_in(&self.values, value))?.0));
         values.find(|&value| self.value(value).definition == Definition::Nothing && is_wanted(value))
     }
 
-    /// Keeps a name from being given to a new value.
+    /// Reserves a name, so that no new value gets it.
     pub fn reserve_name(&mut self, name: &str) {
         if let Some((value, _)) = self.names.get(name, |value| name_in(&self.values, value)) {
             self.give_name(name, value);
@@ -147,7 +147,7 @@ impl Model {
         }
     }
 
-    /// Gives a node another name.
+    /// Renames a node.
     pub(in crate::ir) fn rename_node(&mut self, node: NodeId, name: Name) {
         self.watch.changed(Part::Node(node));
         if let Some(node) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) {
@@ -155,7 +155,7 @@ impl Model {
         }
     }
 
-    /// Gives a value another name.
+    /// Renames a value.
     pub fn rename(&mut self, value: ValueId, name: impl Into<Name>) {
         let name = name.into();
         self.watch.changed(Part::Value(value));
@@ -167,10 +167,10 @@ impl Model {
         self.values[value.index()].name = name;
     }
 
-    /// Makes `value` the next input of `graph`.
+    /// Appends `value` to the inputs of `graph`.
     ///
     /// # Errors
-    /// [`Broken::DefinedTwice`] if something defines the value already.
+    /// [`Broken::DefinedTwice`] if the value already has a definition.
     pub fn add_input(&mut self, graph: GraphId, value: ValueId) -> Result<(), Broken> {
         self.define(value, Definition::Input(graph))?;
         self.watch.changed(Part::Graph(graph));
@@ -178,7 +178,7 @@ impl Model {
         Ok(())
     }
 
-    /// Makes `value` the next output of `graph`.
+    /// Appends `value` to the outputs of `graph`.
     pub fn add_output(&mut self, graph: GraphId, value: ValueId) {
         let slot = self.graphs[graph.index()].outputs.len();
         self.note_listed(graph, value);
@@ -187,7 +187,7 @@ impl Model {
         self.wiring.add_edge(self.value_at[value.index()], self.graphs[graph.index()].sink, slot as u32);
     }
 
-    /// Makes `graph`'s output number `slot` another value. The name a caller sees is the value's, so this is for subgraphs.
+    /// Replaces output `slot` of `graph`. Callers of a root graph see the value's name, so this is for subgraphs.
     pub fn set_output(&mut self, graph: GraphId, slot: usize, value: ValueId) {
         let sink = self.graphs[graph.index()].sink;
         if let Some(place) = self.graphs[graph.index()].outputs.get_mut(slot) {
@@ -200,7 +200,7 @@ impl Model {
         }
     }
 
-    /// Makes these the outputs of `graph`, in place of those it had.
+    /// Replaces the outputs of `graph`.
     pub fn set_outputs(&mut self, graph: GraphId, outputs: &[ValueId]) {
         let before = std::mem::take(&mut self.graphs[graph.index()].outputs);
         self.stale += before.len();
@@ -211,17 +211,17 @@ impl Model {
         self.relay_when_stale();
     }
 
-    /// Takes note that a graph lists a value among its outputs or initializers, or does so no more.
+    /// Records a change of a graph's outputs or initializers that concerns a value.
     fn note_listed(&mut self, graph: GraphId, value: ValueId) {
         self.watch.changed(Part::Graph(graph));
         self.watch.changed(Part::Value(value));
     }
 
-    /// Makes these the inputs of `graph`, in place of those it had. Of the latter, those that go are initializers if they have a default, and
-    /// otherwise defined by nothing.
+    /// Replaces the inputs of `graph`. A removed input with a default becomes an initializer; any other becomes
+    /// undefined.
     ///
     /// # Errors
-    /// [`Broken::DefinedTwice`] if something else defines one of the new ones.
+    /// [`Broken::DefinedTwice`] if a new input already has another definition.
     pub fn set_inputs(&mut self, graph: GraphId, inputs: &[ValueId]) -> Result<(), Broken> {
         self.watch.changed(Part::Graph(graph));
         for value in std::mem::take(&mut self.graphs[graph.index()].inputs) {
@@ -233,10 +233,10 @@ impl Model {
         inputs.iter().try_for_each(|&value| self.add_input(graph, value))
     }
 
-    /// Gives `value` content: an initializer of `graph`, or the default of an input of it.
+    /// Gives `value` content: as an initializer of `graph`, or as the default of an input of `graph`.
     ///
     /// # Errors
-    /// [`Broken::DefinedTwice`] if a node or another initializer defines the value already.
+    /// [`Broken::DefinedTwice`] if a node or another initializer already defines the value.
     pub fn add_initializer(
         &mut self,
         graph: GraphId,
@@ -257,7 +257,7 @@ impl Model {
         Ok(())
     }
 
-    /// Takes an initializer (or the default of an input) away. The value itself stays, defined by nothing.
+    /// Removes an initializer or the default of an input. A former initializer becomes an undefined value.
     pub fn remove_initializer(&mut self, value: ValueId) {
         let graph = match self.value(value).definition {
             Definition::Initializer(graph) => {
@@ -272,7 +272,7 @@ impl Model {
         self.graphs[graph.index()].initializers.retain(|&held| held != value);
     }
 
-    /// Takes many initializers away at once, in time linear in those of their graphs.
+    /// Removes many initializers at once, in time linear in the initializers of their graphs.
     pub fn remove_initializers(&mut self, gone: &FxHashSet<ValueId>) {
         let mut homes = FxHashSet::default();
         #[allow(clippy::iter_over_hash_type, reason = "each value is changed for itself")]
@@ -301,10 +301,10 @@ impl Model {
         Ok(())
     }
 
-    /// A new node at the end of `graph`.
+    /// Appends a node to `graph`.
     ///
     /// # Errors
-    /// [`Broken::DefinedTwice`] if one of its outputs has a definition already.
+    /// [`Broken::DefinedTwice`] if one of its outputs already has a definition.
     pub fn add_node(&mut self, graph: GraphId, node: NewNode) -> Result<NodeId, Broken> {
         let order = self.order_at_end();
         self.insert_node(graph, node, order)
@@ -356,7 +356,7 @@ impl Model {
         Ok(id)
     }
 
-    /// Takes a node away. What it computed is then defined by nothing; what it read is untouched.
+    /// Removes a node. Its results become undefined; its operands are unchanged.
     pub fn remove_node(&mut self, node: NodeId) {
         let Some(gone) = self.nodes.get_mut(node.index()).and_then(Option::take) else { return };
         self.graphs[gone.graph.index()].nodes.remove(&(gone.order, node));
@@ -375,7 +375,7 @@ impl Model {
         self.relay_when_stale();
     }
 
-    /// Makes operand `slot` of a node another value, or none.
+    /// Sets operand `slot` of a node, or omits it.
     pub fn set_input(&mut self, node: NodeId, slot: usize, value: Option<ValueId>) {
         let at = self.node_at[node.index()];
         let Some(place) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) else { return };
@@ -396,7 +396,7 @@ impl Model {
         self.relay_when_stale();
     }
 
-    /// Drops trailing operands that are left out, and any beyond `count`.
+    /// Removes operands from `count` on, and trailing omitted operands.
     pub fn truncate_inputs(&mut self, node: NodeId, count: usize) {
         self.watch.changed(Part::Node(node));
         if let Some(node) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) {
@@ -409,7 +409,7 @@ impl Model {
         }
     }
 
-    /// Leaves an optional output of a node out; the value is then defined by nothing.
+    /// Omits an optional output of a node; its value becomes undefined.
     pub fn drop_output(&mut self, node: NodeId, slot: usize) {
         let Some(place) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) else { return };
         let Some(value) = place.outputs.get_mut(slot).and_then(Option::take) else { return };
@@ -422,7 +422,7 @@ impl Model {
         self.stale += 1;
     }
 
-    /// Gives a node these results, in place of those it had: some of them, in the same order. The others are then defined by nothing.
+    /// Replaces the results of a node by a subsequence of them. The other results become undefined.
     pub fn set_results(&mut self, node: NodeId, results: &[Option<ValueId>]) {
         let at = self.node_at[node.index()];
         let Some(place) = self.nodes.get_mut(node.index()).and_then(Option::as_mut) else { return };
@@ -441,10 +441,10 @@ impl Model {
         self.relay_when_stale();
     }
 
-    /// Hands what `value` is computed by over to `to`: the node then computes `to` in its place.
+    /// Moves the definition of `value` to `to`: the node computes `to` instead.
     ///
     /// # Errors
-    /// [`Broken::DefinedTwice`] if something defines `to` already.
+    /// [`Broken::DefinedTwice`] if `to` already has a definition.
     pub fn redirect_output(&mut self, value: ValueId, to: ValueId) -> Result<(), Broken> {
         let Definition::Node(node, slot) = self.value(value).definition else { return Ok(()) };
         self.define(to, Definition::Node(node, slot))?;
@@ -460,7 +460,7 @@ impl Model {
         Ok(())
     }
 
-    /// Makes every operand that reads `old` read `new`. Graph outputs keep reading `old`.
+    /// Makes all operands that read `old` read `new`. Graph outputs are unchanged.
     pub fn replace_uses(&mut self, old: ValueId, new: ValueId) {
         self.watch.changed(Part::Value(old));
         self.watch.changed(Part::Value(new));
@@ -477,7 +477,7 @@ impl Model {
         self.relay_when_stale();
     }
 
-    /// A new function whose body is `function.body`.
+    /// Adds a function whose body is `function.body`.
     pub fn add_function(&mut self, function: Function) -> FunctionId {
         self.watch.changed(Part::Everything);
         let id = FunctionId(self.functions.len() as u32);
@@ -486,13 +486,13 @@ impl Model {
         id
     }
 
-    /// A function, to change it.
+    /// Returns a function to change it.
     pub fn function_mut(&mut self, function: FunctionId) -> Option<&mut Function> {
         self.watch.changed(Part::Everything);
         self.functions.get_mut(function.index())?.as_mut()
     }
 
-    /// Takes a function away.
+    /// Removes a function.
     pub fn remove_function(&mut self, function: FunctionId) {
         self.watch.changed(Part::Everything);
         if let Some(place) = self.functions.get_mut(function.index()) {
@@ -506,18 +506,18 @@ impl Model {
         self.values[value.index()].declared = Some(ty);
     }
 
-    /// Takes away what is declared of a value.
+    /// Removes the declared type of a value.
     pub fn undeclare(&mut self, value: ValueId) {
         self.watch.changed(Part::Value(value));
         self.values[value.index()].declared = None;
     }
 
-    /// Whether another value has or had this value's name.
+    /// Returns `true` if another value has or had this value's name.
     pub(in crate::ir) fn name_is_shared(&self, value: ValueId) -> bool {
         self.times_given(&self.value(value).name) > 1
     }
 
-    /// Makes an initializer of one graph one of another.
+    /// Moves an initializer to another graph.
     pub(in crate::ir) fn move_initializer(&mut self, value: ValueId, from: GraphId, to: GraphId) {
         self.note_listed(from, value);
         self.note_listed(to, value);
@@ -526,7 +526,7 @@ impl Model {
         self.values[value.index()].definition = Definition::Initializer(to);
     }
 
-    /// Makes a node of one graph one of another, at this place.
+    /// Moves a node to another graph, at a position in the order.
     pub(in crate::ir) fn move_node(&mut self, id: NodeId, to: GraphId, order: (u32, u32)) {
         self.watch.changed(Part::Everything);
         let Some(node) = self.nodes.get_mut(id.index()).and_then(Option::as_mut) else { return };
@@ -538,7 +538,7 @@ impl Model {
     }
 }
 
-/// What a value is called; nothing if it is not there yet.
+/// Returns the name of a value; an empty name if the value does not exist yet.
 fn name_in(values: &[Value], value: ValueId) -> &str {
     values.get(value.index()).map_or("", |value| value.name.as_str())
 }

@@ -1,7 +1,7 @@
 //! The model: arenas of graphs, nodes and values, and the wiring between them.
 //!
-//! `reading` answers what there is, `building` changes it, `wiring` tells who reads what, and `order` gives an order to compute in. What the
-//! methods of the first and the third read is noted where somebody asks for that, and so is what the second changes (`ir::watch`).
+//! `reading` looks up parts, `building` changes them, `wiring` finds readers of values, and `order` sorts nodes
+//! topologically. The methods record reads and changes on request (`ir::watch`).
 #![allow(clippy::indexing_slicing, reason = "ids are given out by the model, whose arenas never shrink")]
 
 mod building;
@@ -17,7 +17,7 @@ use super::by_name::ByName;
 use super::sequence::Sequence;
 use super::{CustomOperator, Extra, FunctionId, GraphId, Name, NamedAttribute, Node, NodeId, Value, ValueId, Watch};
 
-/// One entry of `opset_import`.
+/// An entry of `opset_import`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpsetImport {
     /// The domain as written.
@@ -28,21 +28,22 @@ pub struct OpsetImport {
     pub extra: Extra,
 }
 
-/// A quantization annotation (`TensorAnnotation`): it names a value, and others that hold its scale and zero point.
+/// A quantization annotation (`TensorAnnotation`): it names a value, and the values of its scale and zero point.
 ///
-/// The exporter writes it with the graph that defines the value, and drops it if one of these values is gone or renamed.
+/// The exporter writes it with the graph that defines the value, and drops it if one of these values is removed or
+/// renamed.
 #[derive(Clone, Debug)]
 pub struct Annotation {
-    /// The value, and the name that the annotation has for it.
+    /// The value, and its name in the annotation.
     pub tensor: (ValueId, Name),
-    /// The same of the values that hold its parameters.
+    /// The values of its parameters, with their names in the annotation.
     pub parameters: Vec<(ValueId, Name)>,
     /// The field of the graph as wire bytes.
     pub field: Extra,
 }
 
 impl Annotation {
-    /// The values that it names.
+    /// Returns the values that the annotation names.
     pub fn values(&self) -> impl Iterator<Item = &(ValueId, Name)> {
         std::iter::once(&self.tensor).chain(&self.parameters)
     }
@@ -65,48 +66,48 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The node whose attribute holds this graph; `None` for the main graph and function bodies.
+    /// Returns the node whose attribute contains this graph; `None` for the main graph and function bodies.
     pub fn parent(&self) -> Option<NodeId> {
         self.parent
     }
 
-    /// The inputs in order.
+    /// Returns the inputs in order.
     pub fn inputs(&self) -> &[ValueId] {
         &self.inputs
     }
 
-    /// The outputs in order. One value may be listed more than once.
+    /// Returns the outputs in order. A value may occur more than once.
     pub fn outputs(&self) -> &[ValueId] {
         &self.outputs
     }
 
-    /// The initializers in order, defaults of inputs included.
+    /// Returns the initializers in order, including defaults of inputs.
     pub fn initializers(&self) -> &[ValueId] {
         &self.initializers
     }
 
-    /// The nodes, in file order; see [`Model::topological`] for an order to compute in.
+    /// Returns the nodes in file order; see [`Model::topological`] for a topological order.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
         self.nodes.iter()
     }
 
-    /// How many nodes there are, those of subgraphs not counted.
+    /// Returns the number of nodes, without those of subgraphs.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 }
 
-/// Another name of an operator.
+/// A synonym of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synonym {
     /// Its domain; `""` is the default one.
     pub domain: String,
     pub op_type: String,
-    /// Domain and name of the operator it stands for.
+    /// Domain and name of the operator that the synonym denotes.
     pub means: (String, String),
 }
 
-/// A function that the model brings along.
+/// A function of the model.
 #[derive(Clone, Debug)]
 pub struct Function {
     pub name: String,
@@ -114,11 +115,11 @@ pub struct Function {
     pub overload: String,
     /// The body; its inputs and outputs are the function's formal parameters.
     pub body: GraphId,
-    /// Names of attributes without a default.
+    /// The names of attributes without a default.
     pub attributes: Vec<String>,
-    /// Attributes with a default.
+    /// The attributes with a default.
     pub defaults: Vec<NamedAttribute>,
-    /// The operator sets the body is written in.
+    /// The operator sets of the body.
     pub opsets: Vec<OpsetImport>,
     /// Documentation, metadata and unknown fields.
     pub extra: Extra,
@@ -138,14 +139,15 @@ pub struct Model {
     pub ir_version: i64,
     /// The operator sets of the main graph, in file order.
     pub opsets: Vec<OpsetImport>,
-    /// Everything else at the top of the file: producer, version, documentation, metadata, training information, device
+    /// The other fields of the model: producer, version, documentation, metadata, training information, device
     /// configurations and unknown fields.
     pub extra: Extra,
-    /// Whether the functions stay as they are, called or not: graphs of training information in `extra` may call them.
+    /// `true` if functions are kept unchanged, even without calls: training graphs in `extra` may call them.
     pub keeps_functions: bool,
     /// The quantization annotations of all graphs.
     pub annotations: Vec<Annotation>,
-    /// Whether the operator set was made newer on request: then idioms become its operators, also where runtimes know the older spelling better.
+    /// `true` if the opset was raised on request: idioms then become its operators, even if runtimes optimize the
+    /// older form better.
     pub is_newer: bool,
     main: GraphId,
     graphs: Vec<Graph>,
@@ -155,19 +157,20 @@ pub struct Model {
     functions_by_name: FxHashMap<String, Vec<FunctionId>>,
     synonyms: Vec<Synonym>,
     custom: Vec<CustomOperator>,
-    /// How often each name was given that a value has.
+    /// The names of values, with the number of times that each was given.
     names: ByName,
-    /// The same of names that values had before, and of those that none may have.
+    /// Former names of values and reserved names, with their counts.
     other_names: FxHashMap<String, u32>,
     wiring: DiGraph<Vertex, u32, u32>,
     value_at: Vec<NodeIndex>,
     node_at: Vec<NodeIndex>,
-    /// Where each value was listed as a graph's output. Like an edge, a place counts only while the value still stands there.
+    /// The places where values were listed as graph outputs. Like an edge, a place counts only while the value is
+    /// still there.
     listed: FxHashMap<ValueId, Vec<(GraphId, usize)>>,
     stale: usize,
     next_order: u32,
     watch: Watch,
-    /// Whether any graph was ever held by a node.
+    /// `true` if any node ever contained a graph.
     has_subgraphs: bool,
 }
 
@@ -178,7 +181,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// An empty model with an empty main graph.
+    /// Creates an empty model with an empty main graph.
     pub fn new() -> Self {
         let mut model = Model {
             ir_version: 0,

@@ -1,4 +1,4 @@
-//! An order to compute in.
+//! Topological order of nodes.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -9,16 +9,16 @@ use rustc_hash::FxHashMap;
 use super::Model;
 use crate::ir::{Broken, GraphId, NodeId, ValueId};
 
-/// What is known of the order in which a graph's file has its nodes.
+/// The known property of a graph's file order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
-    /// Whether each node follows all it reads, but perhaps for those in doubt.
+    /// `true` if all nodes except the doubtful ones follow their producers.
     is_known: Cell<bool>,
     doubtful: RefCell<Vec<NodeId>>,
 }
 
 impl Order {
-    /// Takes note that a node may no longer follow all it reads.
+    /// Records that a node may precede one of its producers.
     pub fn doubt(&self, node: NodeId) {
         if self.is_known.get() {
             self.doubtful.borrow_mut().push(node);
@@ -27,18 +27,18 @@ impl Order {
 }
 
 impl Model {
-    /// The nodes of `graph` so that each comes after everything it reads, its subgraphs' captures included. Where the wiring
-    /// leaves a choice, file order decides, so a file that was in order stays in its own order.
+    /// Returns the nodes of `graph` in topological order; captures of subgraphs count as operands. File order breaks
+    /// ties, so a sorted file keeps its order.
     ///
     /// # Errors
-    /// [`Broken::Cycle`] when there is no such order.
+    /// [`Broken::Cycle`] if there is no such order.
     pub fn topological(&self, graph: GraphId) -> Result<Vec<NodeId>, Broken> {
         let nodes: Vec<NodeId> = self.graph(graph).nodes().collect();
         if self.is_in_file_order(graph) {
             return Ok(nodes);
         }
         let place: FxHashMap<NodeId, u32> = nodes.iter().copied().zip(0u32..).collect();
-        // For each node the places of those it reads, one after the other, and where its own begin.
+        // For all nodes, the indices of their producers in one list, and the begin of each node's part.
         let mut before: Vec<u32> = Vec::with_capacity(nodes.len() * 2);
         let mut begin: Vec<usize> = Vec::with_capacity(nodes.len() + 1);
         for &id in &nodes {
@@ -49,7 +49,7 @@ impl Model {
         }
         begin.push(before.len());
         let reads = |at: usize| begin.get(at..at + 2).and_then(|span| before.get(span[0]..span[1])).unwrap_or(&[]);
-        // The same turned around: who follows each node.
+        // The inverse relation: the consumers of each node.
         let mut begin_after = vec![0usize; nodes.len() + 1];
         for &producer in &before {
             begin_after[producer as usize + 1] += 1;
@@ -87,8 +87,8 @@ impl Model {
         Err(Broken::Cycle(first.map(|at| self.describe(nodes[at])).unwrap_or_default()))
     }
 
-    /// Whether the nodes of `graph` stand in an order to compute in. Where nodes have graphs, which may read anything, all of them are looked
-    /// at; otherwise those of which edits have made it doubtful.
+    /// Returns `true` if the file order of `graph` is topological. With subgraphs, which may capture any value, it
+    /// checks all nodes; otherwise only the doubtful ones.
     pub fn is_in_file_order(&self, graph: GraphId) -> bool {
         let order = &self.graphs[graph.index()].order;
         let mut doubtful = order.doubtful.borrow_mut();
@@ -105,7 +105,7 @@ impl Model {
         true
     }
 
-    /// Takes note that a node has come to compute something, so that its place, and those of the readers, may be in doubt.
+    /// Records that a node has a new result, so that its order and that of the readers is doubtful.
     pub(super) fn doubt_order_of_new(&self, id: NodeId) {
         let Some(node) = self.look_at(id) else { return };
         let order = &self.graphs[node.graph.index()].order;
@@ -116,7 +116,7 @@ impl Model {
         }
     }
 
-    /// Whether everything in the same graph that a node reads is computed by nodes before it in file order.
+    /// Returns `true` if all producers of a node in the same graph precede it in file order.
     fn follows_all_it_reads(&self, id: NodeId) -> bool {
         let Some(node) = self.node(id) else { return true };
         let mut follows = true;
@@ -129,7 +129,7 @@ impl Model {
         follows
     }
 
-    /// Calls `each` with every value that a node reads, and those that the graphs it holds read or list as outputs.
+    /// Calls `each` with all operands of a node, and with all values that its subgraphs read or list as outputs.
     fn for_each_read(&self, node: NodeId, each: &mut dyn FnMut(ValueId)) {
         let mut open: Vec<NodeId> = Vec::new();
         let mut next = Some(node);
@@ -145,13 +145,13 @@ impl Model {
         }
     }
 
-    /// A place behind all there are.
+    /// Returns a position after all others.
     pub(in crate::ir) fn order_at_end(&mut self) -> (u32, u32) {
         self.next_order += 1;
         (self.next_order, 0)
     }
 
-    /// Where a node stands in the file: nodes of one graph compare as they stand.
+    /// Returns the position of a node. Positions of a graph's nodes compare in file order.
     pub fn order_of(&self, node: NodeId) -> Option<(u32, u32)> {
         self.node(node).map(|node| node.order)
     }

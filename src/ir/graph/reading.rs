@@ -1,4 +1,4 @@
-//! Reading a model: its graphs, nodes, values and functions, and how they lie in one another.
+//! Reads a model: its graphs, nodes, values and functions, and their nesting.
 
 use rustc_hash::FxHashSet;
 
@@ -8,61 +8,61 @@ use crate::ir::{CustomOperator, Definition, FunctionId, GraphId, Name, Node, Nod
 use crate::tensor::Tensor;
 
 impl Model {
-    /// What is read and changes here.
+    /// Returns the record of reads and changes.
     pub fn watch(&self) -> &Watch {
         &self.watch
     }
 
-    /// The same, to begin or to end.
+    /// Returns the record of reads and changes, to start or stop it.
     pub fn watch_mut(&mut self) -> &mut Watch {
         &mut self.watch
     }
 
-    /// Makes room in the notes of what is read for all there is now.
+    /// Reserves room in the record of reads for all current parts.
     pub fn make_room_to_watch(&mut self) {
         self.watch.make_room(self.nodes.len(), self.values.len(), self.graphs.len());
     }
 
-    /// Says that what is decided next depends on more than is worth noting.
+    /// Records a dependency on more parts than can be listed.
     pub fn note_all_read(&self) {
         self.watch.read_everything();
     }
 
-    /// The main graph.
+    /// Returns the main graph.
     pub fn main(&self) -> GraphId {
         self.main
     }
 
-    /// Makes another root graph, a function's body, the one that passes work on. Returns the one it was before.
+    /// Makes another root graph, a function's body, the main graph for passes. Returns the previous one.
     pub fn set_main(&mut self, graph: GraphId) -> GraphId {
         self.watch.changed(Part::Everything);
         std::mem::replace(&mut self.main, graph)
     }
 
-    /// A graph.
+    /// Returns a graph.
     pub fn graph(&self, graph: GraphId) -> &Graph {
         self.watch.read_graph(graph);
         &self.graphs[graph.index()]
     }
 
-    /// A graph's name and documentation, to change them.
+    /// Returns a graph to change its name or documentation.
     pub fn graph_mut(&mut self, graph: GraphId) -> &mut Graph {
         self.watch.changed(Part::Graph(graph));
         &mut self.graphs[graph.index()]
     }
 
-    /// A node, if it is still there.
+    /// Returns a node, if it was not removed.
     pub fn node(&self, node: NodeId) -> Option<&Node> {
         self.watch.read_node(node);
         self.look_at(node)
     }
 
-    /// A node, without a note that it was read: for what is noted as a whole, such as the readers of a value.
+    /// Returns a node without recording the read, where the record covers it, as for the readers of a value.
     pub(super) fn look_at(&self, node: NodeId) -> Option<&Node> {
         self.nodes.get(node.index()).and_then(Option::as_ref)
     }
 
-    /// A node's name, operator and attributes, to change them. Wiring is changed by the methods below.
+    /// Returns a node to change its name, operator or attributes. The methods of `building` change the wiring.
     pub fn node_mut(&mut self, node: NodeId) -> Option<&mut Node> {
         self.watch.changed(Part::Everything);
         let node = self.nodes.get_mut(node.index()).and_then(Option::as_mut)?;
@@ -70,50 +70,51 @@ impl Model {
         Some(node)
     }
 
-    /// A value.
+    /// Returns a value.
     pub fn value(&self, value: ValueId) -> &Value {
         self.watch.read_value(value);
         &self.values[value.index()]
     }
 
-    /// A value's name, type and content, to change them. Rename with [`Model::rename`].
+    /// Returns a value to change its type or content. [`Model::rename`] changes the name.
     pub fn value_mut(&mut self, value: ValueId) -> &mut Value {
         self.watch.changed(Part::Value(value));
         &mut self.values[value.index()]
     }
 
-    /// An initializer of a graph that holds this tensor in every run: no caller overrides it, and no training step changes it.
+    /// Returns an initializer of a graph that has this content in every run: callers and training steps cannot change
+    /// it.
     pub fn constant_of(&self, graph: GraphId, tensor: &Tensor) -> Option<ValueId> {
         let holds = |&value: &ValueId| self.value(value).constant_tensor().is_some_and(|held| held.same(tensor));
         self.graph(graph).initializers().iter().copied().find(holds)
     }
 
-    /// How many values were ever made: one past the largest [`ValueId::index`].
+    /// Returns the number of values ever created: one more than the largest [`ValueId::index`].
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
 
-    /// How many nodes were ever made: one past the largest [`NodeId::index`].
+    /// Returns the number of nodes ever created: one more than the largest [`NodeId::index`].
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// All graphs ever made, those of removed nodes included.
+    /// Returns all graphs ever created, including those of removed nodes.
     pub fn graphs(&self) -> impl Iterator<Item = GraphId> + '_ {
         (0..self.graphs.len() as u32).map(GraphId)
     }
 
-    /// A function, if it is still there.
+    /// Returns a function, if it was not removed.
     pub fn function(&self, function: FunctionId) -> Option<&Function> {
         self.functions.get(function.index()).and_then(Option::as_ref)
     }
 
-    /// The functions in file order.
+    /// Returns the functions in file order.
     pub fn functions(&self) -> impl Iterator<Item = (FunctionId, &Function)> + '_ {
         (0u32..).zip(&self.functions).filter_map(|(i, function)| Some((FunctionId(i), function.as_ref()?)))
     }
 
-    /// The function a node calls, if it calls one.
+    /// Returns the function that a node calls, if any.
     pub fn function_of(&self, node: &Node) -> Option<(FunctionId, &Function)> {
         let candidates = self.functions_by_name.get(node.op_type.as_str())?;
         candidates.iter().find_map(|&id| {
@@ -123,18 +124,18 @@ impl Model {
         })
     }
 
-    /// Whether any node has, or had, a graph inside it.
+    /// Returns `true` if any node contains or contained a graph.
     pub fn has_subgraphs(&self) -> bool {
         self.has_subgraphs
     }
 
-    /// Whether some operators have other names; see [`Model::meaning`].
+    /// Returns `true` if some operators have synonyms; see [`Model::meaning`].
     pub fn has_synonyms(&self) -> bool {
         !self.synonyms.is_empty()
     }
 
-    /// The operator a node is taken for, as domain (`""` is the default one) and name: its own, unless that is another name of
-    /// one. The model's own functions come first.
+    /// Returns the operator of a node, as domain (`""` is the default one) and name, with synonyms resolved. The
+    /// model's own functions take precedence.
     pub fn meaning<'m>(&'m self, node: &'m Node) -> (&'m str, &'m str) {
         let own = (node.canonical_domain(), node.op_type.as_str());
         if self.synonyms.is_empty() || self.function_of(node).is_some() {
@@ -144,13 +145,13 @@ impl Model {
         found.map_or(own, |synonym| (synonym.means.0.as_str(), synonym.means.1.as_str()))
     }
 
-    /// What a user said of the node's operator. The model's own functions come first.
+    /// Returns the user's definition of the node's operator. The model's own functions take precedence.
     pub fn custom(&self, node: &Node) -> Option<&CustomOperator> {
         let known = self.custom.iter().find(|custom| custom.is_operator_of(node))?;
         self.function_of(node).is_none().then_some(known)
     }
 
-    /// The operator sets in force in `graph`: the function's if it lies in one, else the model's.
+    /// Returns the operator sets that apply in `graph`: those of its function, or else the model's.
     pub fn opsets_of(&self, graph: GraphId) -> &[OpsetImport] {
         let root = self.root(graph);
         self.functions()
@@ -158,8 +159,9 @@ impl Model {
             .map_or(&self.opsets, |(_, function)| &function.opsets)
     }
 
-    /// The version of `domain` in force in `graph`. A missing import of the default domain means version 1 before IR 3 and is
-    /// `None` otherwise. It is `None` as well where a domain is imported in two versions: runtimes differ in which they take.
+    /// Returns the version of `domain` that applies in `graph`. Without an import of the default domain it is 1
+    /// before IR 3, and `None` otherwise. `None` for a domain with two imported versions: runtimes disagree which one
+    /// applies.
     pub fn opset(&self, graph: GraphId, domain: &str) -> Option<i64> {
         let domain = canonical(domain);
         let imports = self.opsets_of(graph).iter().filter(|import| canonical(&import.domain) == domain);
@@ -170,7 +172,7 @@ impl Model {
         }
     }
 
-    /// The outermost graph around `graph`: the main graph or a function's body.
+    /// Returns the outermost graph around `graph`: the main graph or a function's body.
     pub fn root(&self, mut graph: GraphId) -> GraphId {
         while let Some(owner) = self.graphs[graph.index()].parent.and_then(|parent| self.look_at(parent)) {
             graph = owner.graph;
@@ -178,7 +180,7 @@ impl Model {
         graph
     }
 
-    /// Whether `inner` is `outer` or lies somewhere inside it.
+    /// Returns `true` if `inner` is `outer` or nested in it.
     pub fn is_within(&self, mut inner: GraphId, outer: GraphId) -> bool {
         loop {
             if inner == outer {
@@ -191,7 +193,7 @@ impl Model {
         }
     }
 
-    /// The annotations of values that a graph defines, without those that name a value which is gone or renamed.
+    /// Returns the annotations of values that a graph defines, unless one of their values was removed or renamed.
     pub fn annotations_of(&self, graph: GraphId) -> impl Iterator<Item = &Annotation> {
         let is_there = |(value, name): &(ValueId, Name)| {
             let place = self.value(*value);
@@ -202,7 +204,7 @@ impl Model {
         self.annotations.iter().filter(is_here).filter(are_there)
     }
 
-    /// The graph a value is defined in.
+    /// Returns the graph that defines a value.
     pub fn graph_of(&self, value: ValueId) -> Option<GraphId> {
         match self.value(value).definition {
             Definition::Input(graph) | Definition::Initializer(graph) => Some(graph),
@@ -211,7 +213,7 @@ impl Model {
         }
     }
 
-    /// Whether the graph still belongs to the model: neither its owner has been removed, nor that of a graph around it.
+    /// Returns `true` if the graph is part of the model: no node around it was removed.
     pub fn is_live(&self, mut graph: GraphId) -> bool {
         while let Some(parent) = self.graphs[graph.index()].parent {
             match self.look_at(parent) {
@@ -222,7 +224,7 @@ impl Model {
         true
     }
 
-    /// The outer values that `graph` and the graphs inside it read, in order of first use.
+    /// Returns the outer values that `graph` and its nested graphs read, in order of first use.
     pub fn captures(&self, graph: GraphId) -> Vec<ValueId> {
         let mut found = Vec::new();
         let mut seen = FxHashSet::default();
@@ -247,10 +249,10 @@ impl Model {
         found
     }
 
-    /// How messages name a node: operator, and name or first output.
+    /// Describes a node in messages: operator, and name or first output.
     pub fn describe(&self, node: NodeId) -> String {
         let Some(node) = self.node(node) else { return "a removed node".to_string() };
-        // A node that is opaque for a time has its domain behind a number between zeros.
+        // A temporarily opaque node has a domain with a prefix: a number between NUL characters.
         let operator = node.operator();
         let hidden = operator.strip_prefix('\0').and_then(|rest| rest.split_once('\0'));
         let operator = hidden.map_or(operator.as_str(), |(_, own)| own.trim_start_matches('.'));

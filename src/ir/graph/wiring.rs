@@ -1,10 +1,10 @@
-//! Who reads what.
+//! Finds the readers of values.
 //!
-//! The wiring is one petgraph for the whole model. Its vertices are the values, the nodes and, as sinks, the graphs'
-//! output lists; an edge runs from a value to whatever reads it and from a node to what it computes. A capture is then
-//! an edge like any other. Edges are never taken out one by one (unlinking from a value with very many readers would
-//! make a pass quadratic): an edge counts only while the reader still names the value in that slot, and the whole wiring
-//! is laid anew once most of it is stale.
+//! The wiring is one petgraph for the whole model. Its vertices are the values, the nodes and, as sinks, the output
+//! lists of graphs. An edge leads from a value to each reader, and from a node to each result, so a capture is an
+//! ordinary edge. Edges are never removed one by one: removal from a value with many readers would make a pass
+//! quadratic. An edge counts only while the reader has the value in that slot. The wiring is rebuilt when most of it
+//! is stale.
 
 use petgraph::Direction;
 
@@ -12,7 +12,7 @@ use super::{Model, Vertex};
 use crate::ir::{GraphId, NodeId, Users, ValueId};
 
 impl Model {
-    /// The operands that read a value, in subgraphs too, as (node, slot), sorted.
+    /// Returns the operands that read a value, including those in subgraphs, as sorted (node, slot) pairs.
     pub fn users(&self, value: ValueId) -> Users {
         let mut users: Users = self
             .readers(value)
@@ -26,7 +26,7 @@ impl Model {
         users
     }
 
-    /// The graphs that list the value among their outputs, as (graph, position), sorted.
+    /// Returns the graphs that list the value as an output, as sorted (graph, position) pairs.
     pub fn output_uses(&self, value: ValueId) -> Vec<(GraphId, usize)> {
         let mut uses: Vec<_> = self
             .readers(value)
@@ -40,7 +40,7 @@ impl Model {
         uses
     }
 
-    /// Whether some graph lists the value among its outputs. However many readers it has, this takes no longer.
+    /// Returns `true` if a graph lists the value as an output. The time does not depend on the number of readers.
     pub fn is_output(&self, value: ValueId) -> bool {
         self.watch.read_value(value);
         self.listed.get(&value).is_some_and(|places| {
@@ -50,46 +50,50 @@ impl Model {
         })
     }
 
-    /// Whether the value's name must survive: it is some graph's output, or something outside the wiring names it.
+    /// Returns `true` if the value's name must survive: it is a graph's output, or something outside the wiring names
+    /// it.
     pub fn is_named(&self, value: ValueId) -> bool {
         self.value(value).pinned || self.is_output(value)
     }
 
-    /// Whether what computes the value may compute it under another name: it is a node of `graph`, and the name need not survive.
+    /// Returns `true` if the value's name can change: a node of `graph` computes the value, and the name need not
+    /// survive.
     pub fn may_rename(&self, value: ValueId, graph: GraphId) -> bool {
         let producer = self.value(value).producer().and_then(|id| self.look_at(id));
         producer.is_some_and(|node| node.graph == graph) && !self.is_named(value)
     }
 
-    /// Whether every reader of `old` may read `new` instead without a node that gives `new` the name of `old`: the name of `old`
-    /// need not survive, or what computes `new` in the same graph takes it over.
+    /// Returns `true` if readers of `old` can read `new` without an Identity. Either the name of `old` need not
+    /// survive, or a producer of `new` in the same graph takes it over.
     pub fn may_replace(&self, old: ValueId, new: ValueId, graph: GraphId) -> bool {
         !self.is_named(old) || self.may_rename(new, graph)
     }
 
-    /// Whether exactly one operand of one node reads the value, and nothing outside the wiring names it. It ends at the second one.
+    /// Returns `true` if exactly one operand reads the value, and nothing outside the wiring names it. Stops at the
+    /// second reader.
     pub fn is_read_once(&self, value: ValueId) -> bool {
         if self.value(value).pinned {
             return false;
         }
         let mut readers = self.readers(value);
-        // The same operand may have come to read the value more than once.
+        // The same operand may have several edges to the value.
         readers.next().is_some_and(|first| matches!(first.0, Vertex::Node(_)) && readers.all(|other| other == first))
     }
 
-    /// Whether every reader of the value is one of these nodes; a graph that lists it among its outputs is none of them, nor is what
-    /// names it from outside the wiring. It is asked of values with very many readers, too, so it ends at the first other one.
+    /// Returns `true` if only these nodes read the value. Graph outputs and names outside the wiring count as other
+    /// readers. Stops at the first other reader, since values may have many readers.
     pub fn is_read_only_by(&self, value: ValueId, nodes: &[NodeId]) -> bool {
         !self.value(value).pinned
             && self.readers(value).all(|(vertex, _)| matches!(vertex, Vertex::Node(node) if nodes.contains(&node)))
     }
 
-    /// Whether more operands and outputs than this are the value. It ends at the first that is too many.
+    /// Returns `true` if the value has more than `than` readers, graph outputs included. Stops at the first excess
+    /// reader.
     pub fn has_more_readers(&self, value: ValueId, than: usize) -> bool {
         self.readers(value).nth(than).is_some()
     }
 
-    /// Whether nothing reads the value and nothing outside the wiring names it.
+    /// Returns `true` if nothing reads the value and nothing outside the wiring names it.
     pub fn is_unused(&self, value: ValueId) -> bool {
         !self.value(value).pinned && self.readers(value).next().is_none()
     }
@@ -101,7 +105,7 @@ impl Model {
         self.wiring.edges_directed(at, Direction::Outgoing).filter_map(move |edge| {
             let (vertex, slot) = (self.wiring[edge.target()], *edge.weight() as usize);
             let live = match vertex {
-                // A branch that is not taken any more reads nothing.
+                // A removed branch reads nothing.
                 Vertex::Node(node) => {
                     self.look_at(node).is_some_and(|node| node.input(slot) == Some(value) && self.is_live(node.graph))
                 }
@@ -114,7 +118,7 @@ impl Model {
         })
     }
 
-    /// Lays the wiring anew when more of it is stale than not.
+    /// Rebuilds the wiring if most of it is stale.
     pub(super) fn relay_when_stale(&mut self) {
         if self.stale < 1024 || self.stale * 2 < self.wiring.edge_count() {
             return;

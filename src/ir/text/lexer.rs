@@ -1,8 +1,8 @@
-//! Words, numbers and signs of the text syntax.
+//! Splits the text syntax into tokens.
 
 use thiserror::Error;
 
-/// Text that is no model.
+/// An error for text that is not a model.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {reason}")]
 pub struct ParseError {
@@ -10,16 +10,16 @@ pub struct ParseError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The reason.
     pub reason: String,
 }
 
-/// A piece of text.
+/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
-    /// An identifier: letters, digits, `_`, `.`, `/`, `:` inside words are left to quoting.
+    /// An identifier of letters, digits and `_`; other names are quoted.
     Word(String),
-    /// A quoted string; names that are no identifiers are quoted, too.
+    /// A quoted string, or a name that is not an identifier.
     Quoted(Vec<u8>),
     /// A number as written.
     Number(String),
@@ -31,7 +31,7 @@ pub(super) enum Token {
 
 const SIGNS: [&str; 18] = ["@", "=>", "<", ">", "(", ")", "[", "]", "{", "}", ",", "=", ":", "?", ".", "*", "-", "+"];
 
-/// Where each token begins, and what it is.
+/// Returns tokens with their positions.
 pub(super) struct Lexer<'a> {
     text: &'a str,
     at: usize,
@@ -42,7 +42,7 @@ impl<'a> Lexer<'a> {
         Lexer { text, at: 0 }
     }
 
-    /// An error at a byte position.
+    /// Creates an error at a byte position.
     pub fn error(&self, at: usize, reason: impl Into<String>) -> ParseError {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
@@ -66,7 +66,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token and where it begins.
+    /// Returns the next token and its position.
     pub fn next(&mut self) -> Result<(usize, Token), ParseError> {
         self.skip_blank();
         let start = self.at;

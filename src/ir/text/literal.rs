@@ -1,21 +1,21 @@
-//! Tensor contents as lists of elements.
+//! Prints and parses tensor contents as lists of elements.
 
 use bytes::Bytes;
 use half::{bf16, f16};
 
 use crate::tensor::{DType, Tensor, pack};
 
-/// An element as it is written.
+/// An element as written.
 #[derive(Clone, Debug)]
 pub(super) enum Element {
     Number(String),
     Text(Vec<u8>),
 }
 
-/// Elements beyond this are left out when printing.
+/// The largest number of elements that are printed.
 pub(super) const SHOWN: usize = 64;
 
-/// The elements of a tensor, at most [`SHOWN`], as text.
+/// Prints the elements of a tensor, at most [`SHOWN`].
 pub(super) fn shown(tensor: &Tensor) -> String {
     listed(tensor, SHOWN)
 }
@@ -46,13 +46,13 @@ fn listed(tensor: &Tensor, most: usize) -> String {
             None => head.to_f64s().unwrap_or_default().iter().map(|&value| (value as f32).to_string()).collect(),
         }
     };
-    // The standard's own parser knows it in small letters only.
+    // The standard's parser only accepts the lowercase form.
     let listed = listed.iter().map(|element| if element == "NaN" { "nan" } else { element });
     format!("{{{}{more}}}", listed.collect::<Vec<_>>().join(","))
 }
 
-/// All elements, as the standard's own parser reads them: what is stored. That is the number, but for floats of 16 bits and fewer its code, and
-/// where two or more share a byte, the byte.
+/// Prints all elements as stored, for the standard's parser. Floats of 16 or fewer bits are printed as their codes,
+/// packed elements as bytes, all others as numbers.
 pub(super) fn codes(tensor: &Tensor) -> String {
     let bytes = tensor.bytes();
     let join = |items: Vec<String>| format!("{{{}}}", items.join(","));
@@ -75,7 +75,7 @@ pub(super) fn codes(tensor: &Tensor) -> String {
     }
 }
 
-/// The first elements as a vector.
+/// Returns the first elements as a vector.
 fn head(tensor: &Tensor, most: usize) -> Tensor {
     let count = tensor.len().min(most);
     let bytes = tensor.dtype().byte_len(count).and_then(|bytes| tensor.bytes().get(..bytes));
@@ -84,7 +84,7 @@ fn head(tensor: &Tensor, most: usize) -> Tensor {
     part.unwrap_or_else(|| tensor.clone())
 }
 
-/// Text in quotes.
+/// Quotes text.
 pub(super) fn quote(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for chunk in bytes.utf8_chunks() {
@@ -106,13 +106,13 @@ pub(super) fn quote(bytes: &[u8]) -> String {
     text
 }
 
-/// Text in quotes for the standard's own parser, which knows no escapes but those of quotes and of the backslash.
+/// Quotes text for the standard's parser, which only supports escapes of quotes and backslashes.
 pub fn quote_plainly(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A tensor of these elements; the error says which does not fit.
+/// Creates a tensor of these elements; the error contains the element that does not fit.
 pub(super) fn tensor(dtype: DType, shape: &[usize], elements: &[Element]) -> Result<Tensor, String> {
     use DType::*;
     let result = match dtype {

@@ -1,7 +1,8 @@
-//! The ONNX text syntax: models printed to be read, and test models written to be parsed.
+//! The ONNX text syntax: prints models for readers, and parses test models.
 //!
-//! The grammar is the one of the standard's own printer and parser. What it has no words for (documentation of single nodes,
-//! device configurations, training information) is not shown; printing is for people, encoding is for files.
+//! The grammar is that of the standard's printer and parser. It has no syntax for documentation of single nodes,
+//! device configurations and training information, so these are not printed. Printing is for people, encoding is for
+//! files.
 //!
 //! ```
 //! use onnx_slice_fold::ir::text;

@@ -1,4 +1,4 @@
-//! Text as models.
+//! Parses text to models.
 
 use rustc_hash::FxHashMap;
 
@@ -10,13 +10,13 @@ use crate::ir::{
 };
 use crate::tensor::{DType, Tensor};
 
-/// How deeply graphs and types may be nested in text.
+/// The largest nesting depth of graphs and types.
 const MAX_DEPTH: usize = 32;
 
-/// Reads a model in the text syntax, its functions included.
+/// Parses a model and its functions.
 ///
 /// # Errors
-/// Where the text departs from the syntax, or what it says makes no model.
+/// Contains the position where the text violates the syntax, or the reason why the model is invalid.
 pub fn parse(text: &str) -> Result<Model, ParseError> {
     let mut parser = Parser::new(text)?;
     parser.model()?;
@@ -35,7 +35,7 @@ struct Parser<'a> {
 
 type Parsed<T> = Result<T, ParseError>;
 
-/// A declared value of a graph: its type, its name, and its content if it is an initializer.
+/// A declared value of a graph: type, name, and content if it is an initializer.
 struct Declared {
     ty: Option<DeclaredType>,
     name: String,
@@ -75,7 +75,7 @@ impl<'a> Parser<'a> {
         if self.take(sign)? { Ok(()) } else { self.fail(format!("expected '{sign}', found {:?}", self.token)) }
     }
 
-    /// An identifier or a quoted name.
+    /// Parses an identifier or a quoted name.
     fn name(&mut self) -> Parsed<String> {
         match self.advance()? {
             Token::Word(word) => Ok(word),
@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `item, item, …` up to `close`, which is taken too.
+    /// Parses `item, item, …` up to and including `close`.
     fn list<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = Vec::new();
         while !self.take(close)? {
@@ -120,7 +120,7 @@ impl<'a> Parser<'a> {
             match key.as_str() {
                 "ir_version" => parser.model.ir_version = parser.integer()?,
                 "opset_import" => parser.model.opsets = parser.opsets()?,
-                // What is said of the model as a whole is read over.
+                // Properties of the model as a whole are skipped.
                 "producer_name" | "producer_version" | "domain" | "doc_string" => _ = parser.name()?,
                 "model_version" => _ = parser.integer()?,
                 "metadata_props" => {
@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
         for input in inputs {
             let value = self.define(&input.name)?;
             self.model.add_input(id, value).or_else(|broken| self.fail(broken.to_string()))?;
-            // The type of an input is its own, whatever its default is.
+            // The declared type of an input takes precedence over the type of its default.
             self.claim(value, input.ty.clone());
             self.describe(id, value, input)?;
         }
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         let value = self.model.add_value(name);
         match self.scopes.last_mut().map(|scope| scope.insert(name.to_string(), value)) {
             Some(None) => Ok(value),
-            // A node's result may have been read before: then the value exists and waits for its definition.
+            // An earlier node may have read this result: then the value exists without a definition.
             Some(Some(earlier)) if self.model.value(earlier).definition() == crate::ir::Definition::Nothing => {
                 if let Some(scope) = self.scopes.last_mut() {
                     scope.insert(name.to_string(), earlier);
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Gives a value the type and the content that were declared.
+    /// Gives a value its declared type or content.
     fn describe(&mut self, graph: GraphId, value: ValueId, declared: Declared) -> Parsed<()> {
         match declared.content {
             Some(tensor) => {
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `type name`, `type name = {…}` or `name`.
+    /// Parses `type name`, `type name = {…}` or `name`.
     fn declared(&mut self) -> Parsed<Declared> {
         let ty = if self.begins_type() { Some(self.ty(0)?) } else { None };
         let name = self.name()?;
@@ -275,7 +275,7 @@ impl<'a> Parser<'a> {
         Ok(ty)
     }
 
-    /// Nothing for a scalar, `[]` for an unknown rank, `[N, 3, ?]` otherwise.
+    /// Parses a shape: nothing for a scalar, `[]` for an unknown rank, `[N, 3, ?]` otherwise.
     fn shape(&mut self) -> Parsed<Option<Vec<DeclaredDim>>> {
         if !self.take("[")? {
             return Ok(Some(Vec::new()));
@@ -284,7 +284,7 @@ impl<'a> Parser<'a> {
             let claim = if parser.take("?")? {
                 DimClaim::Unknown
             } else if matches!(parser.token, Token::Number(_)) {
-                // A negative size means that nobody knows it.
+                // A negative dim is unknown.
                 let size = parser.integer()?;
                 if size < 0 { DimClaim::Unknown } else { DimClaim::Value(size) }
             } else {
@@ -374,7 +374,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `name: kind = value`; without the kind, what the value looks like decides.
+    /// Parses `name: kind = value`; without a kind, the form of the value decides.
     fn attribute(&mut self, depth: usize) -> Parsed<NamedAttribute> {
         let name = self.name()?;
         let kind = if self.take(":")? { Some(self.name()?) } else { None };
@@ -447,7 +447,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `float[2] {1, 2}`, with an optional name before the elements.
+    /// Parses `float[2] {1, 2}`, with an optional name before the elements.
     fn tensor(&mut self) -> Parsed<Tensor> {
         let ty = self.ty(0)?;
         if matches!(self.token, Token::Word(_) | Token::Quoted(_)) {

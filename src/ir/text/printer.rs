@@ -1,4 +1,4 @@
-//! Models as text.
+//! Prints models as text.
 
 use std::fmt::Write as _;
 
@@ -11,48 +11,49 @@ use crate::ir::{
 };
 use crate::tensor::{DType, Tensor};
 
-/// The model with every type it declares.
+/// Prints the model with all declared types.
 pub fn print(model: &Model) -> String {
     print_with(model, &|_| true)
 }
 
-/// The model; of intermediate values only those that `declares` holds for are listed with their type.
+/// Prints the model; types of intermediate values are listed only if `declares` returns `true`.
 pub fn print_with(model: &Model, declares: &dyn Fn(ValueId) -> bool) -> String {
     print_as(model, declares, Form::Listed, &[])
 }
 
-/// How a model is printed.
+/// The form of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Types in a list before the nodes, long constants cut: for tests.
+    /// Types in a list before the nodes, long constants truncated: for tests.
     Listed,
-    /// Text that the standard's own parser reads: types beside the nodes, as comments; constants of more than a few elements are not in
-    /// the text, but their hash is.
+    /// Text for the standard's parser: types in comments after the nodes. Constants of more than a few elements are
+    /// replaced by their hash.
     Beside,
-    /// The same with all data, and with the types in a list as well, so that what is read is the whole model.
+    /// Text for the standard's parser with all data and a list of types, so that it is the complete model.
     Full,
 }
 
-/// The model for people and for the standard's own parser, `heading` being what is said of it as a whole: keys, and values as they are written.
+/// Prints the model for readers and the standard's parser. `heading` contains keys and printed values of the model's
+/// properties.
 pub fn print_for_parser(model: &Model, heading: &[(&str, String)], is_full: bool) -> String {
     let form = if is_full { Form::Full } else { Form::Beside };
     print_as(model, &|_| is_full, form, heading)
 }
 
-/// A node on one line, where it has no body.
+/// Prints a node, on one line if it has no subgraph.
 pub fn node_text(model: &Model, node: &Node) -> String {
     let mut printer = Printer { model, declares: &|_| false, form: Form::Listed, text: String::new() };
     printer.node(node, 1);
     printer.text
 }
 
-/// The value of an attribute that is no graph.
+/// Prints the value of an attribute that is not a graph.
 pub fn attribute_text(model: &Model, value: &Attribute) -> String {
     let mut printer = Printer { model, declares: &|_| false, form: Form::Listed, text: String::new() };
     let held =
         NamedAttribute { name: crate::ir::Name::default(), value: value.clone(), extra: crate::ir::Extra::new() };
     printer.attribute(&held, 1);
-    // The attribute has no name here.
+    // The attribute has an empty name here.
     printer.text.strip_prefix("\"\": ").unwrap_or(&printer.text).to_string()
 }
 
@@ -84,14 +85,14 @@ fn opsets(imports: &[OpsetImport]) -> String {
     format!("[{}]", list.join(", "))
 }
 
-/// A name, in quotes if it is no identifier.
+/// Prints a name, quoted if it is not an identifier.
 fn name(text: &str) -> String {
     let word = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if word { text.to_string() } else { quote(text.as_bytes()) }
 }
 
-/// What stands before an operator that is not in the default domain. The parts of a domain are names.
+/// Prints the prefix of an operator outside the default domain. The parts of a domain are names.
 fn prefix(domain: &str) -> String {
     let parts = if domain.is_empty() { None } else { Some(domain.split('.')) };
     parts.into_iter().flatten().map(|part| format!("{}.", name(part))).collect()
@@ -115,7 +116,7 @@ fn tensor_type(dtype: i32, shape: Option<&Vec<DeclaredDim>>) -> String {
     }
 }
 
-/// A type.
+/// Prints a type.
 pub fn type_text(ty: &DeclaredType) -> String {
     let inner = |ty: &Option<Box<DeclaredType>>| ty.as_deref().map_or_else(|| "?".to_string(), type_text);
     match ty {
@@ -132,7 +133,7 @@ pub fn type_text(ty: &DeclaredType) -> String {
     }
 }
 
-/// The type of a tensor.
+/// Prints the type of a tensor.
 pub fn tensor_text(tensor: &Tensor) -> String {
     let shape: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
     let shape = if shape.is_empty() { String::new() } else { format!("[{}]", shape.join(",")) };
@@ -172,7 +173,7 @@ impl Printer<'_> {
                 }
                 None => (self.typed(value), String::new()),
             });
-            // A file may say of a constant what type it has.
+            // A file may declare the type of a constant.
             let is_said = place.declared.is_some() && matches!(place.definition(), Definition::Initializer(_));
             if self.form == Form::Full && place.tensor().is_some() && is_said {
                 declared.push((self.typed(value), String::new()));
@@ -215,7 +216,7 @@ impl Printer<'_> {
         let _ = write!(self.text, "{close}}}");
     }
 
-    /// Whether the elements are left out of the text.
+    /// Returns `true` if the elements are not printed.
     fn is_cut(&self, tensor: &Tensor) -> bool {
         self.form == Form::Beside && tensor.len() > FEW
     }
@@ -227,7 +228,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What is said of data that is not in the text, or not as numbers.
+    /// Describes data that is not printed, or not as numbers.
     fn data_comment(&self, tensor: &Tensor) -> String {
         let has_codes = matches!(tensor.dtype().bits(), Some(..16)) && tensor.dtype() != DType::Bool
             || matches!(tensor.dtype(), DType::Float16 | DType::Bfloat16);
@@ -241,7 +242,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The types of a node's results, and what of it has no place in the text.
+    /// Prints the types of a node's results, and parts that the syntax cannot express.
     fn node_comment(&mut self, node: &Node) {
         if self.form == Form::Listed {
             return;
@@ -283,7 +284,7 @@ impl Printer<'_> {
         let is_told = |held: &&NamedAttribute| self.form == Form::Listed || has_text(&held.value);
         let (graphs, mut plain): (Vec<_>, Vec<_>) =
             node.attributes.iter().filter(is_told).partition(|held| !held.value.graphs().is_empty());
-        // The standard's own parser takes one list of attributes.
+        // The standard's parser accepts one list of attributes.
         if self.form != Form::Listed && !plain.is_empty() {
             plain.extend(graphs);
             self.attributes(&plain, depth);
@@ -402,15 +403,15 @@ impl Printer<'_> {
     }
 }
 
-/// Constants of more elements than this are told of by their hash.
+/// Larger constants are replaced by their hash.
 const FEW: usize = 16;
 
-/// Whether the syntax has a form for an attribute's value.
+/// Returns `true` if the syntax has a form for an attribute's value.
 fn has_text(value: &Attribute) -> bool {
     !matches!(value, Attribute::SparseTensor(_) | Attribute::SparseTensors(_) | Attribute::Opaque(_))
 }
 
-/// A float that reads back as one: with a point or an exponent.
+/// Prints a float so that it is parsed as one: with a point or an exponent.
 fn float(value: f32) -> String {
     let text = value.to_string();
     if value.is_finite() && !text.contains(['.', 'e']) { format!("{text}.0") } else { text }
@@ -439,7 +440,7 @@ fn kind_name(kind: i32) -> &'static str {
     usize::try_from(kind).ok().and_then(|kind| KINDS.get(kind)).copied().unwrap_or("undefined")
 }
 
-/// The number of an attribute kind; 0 for a name that is none.
+/// Returns the number of an attribute kind; 0 for an unknown name.
 pub(super) fn kind_number(name: &str) -> i32 {
     (0i32..).zip(KINDS).find(|(_, kind)| *kind == name).map_or(0, |(number, _)| number)
 }

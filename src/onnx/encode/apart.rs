@@ -1,6 +1,6 @@
-//! The nodes of the main graph, and the types of its values, written from the model itself.
+//! Writes the nodes of the main graph, and the types of its values, from the model itself.
 //!
-//! As messages they would hold a copy of every name, only to be written and dropped.
+//! Building messages would copy every name only for writing.
 
 use super::fields::{scalar, text};
 use super::{Put, Sink};
@@ -9,10 +9,10 @@ use crate::onnx::proto::AttributeProto;
 use crate::onnx::types;
 use crate::onnx::wire::Descent;
 
-/// What the message of the main graph has none of.
+/// The parts of the main graph that its message lacks.
 pub struct Apart<'m> {
     model: &'m Model,
-    /// The nodes, each with its attributes.
+    /// The nodes with their attributes.
     nodes: Vec<(&'m Node, Vec<AttributeProto>)>,
     /// The values whose types are written.
     values: Vec<&'m Value>,
@@ -27,7 +27,7 @@ impl<'m> Apart<'m> {
         Apart { model, nodes, values }
     }
 
-    /// Writes what goes to a field of the graph.
+    /// Writes the elements of a field of the graph.
     pub(super) fn put<S: Sink>(&self, sink: &mut S, field: u32) {
         match field {
             1 => (0u32..).zip(&self.nodes).for_each(|(index, node)| {
@@ -64,7 +64,7 @@ impl<'m> Apart<'m> {
     }
 }
 
-/// Writes the type of a value: what most of them are by itself, and everything else as a message.
+/// Writes the type of a value. Plain tensor types need no message.
 fn declared<S: Sink>(sink: &mut S, ty: &DeclaredType) {
     let step = |field| Descent { field, index: 0 };
     match ty {

@@ -1,24 +1,24 @@
-//! Fields as the wire has them: varints, tags, numbers, packed numbers, texts and payloads.
+//! Writes fields in their wire form: varints, tags, numbers, packed numbers, texts and payloads.
 
 use bytes::Bytes;
 
 use super::Sink;
 
-/// How many bytes a number has as a varint: seven bits a byte.
+/// Returns the number of bytes of a varint: seven bits per byte.
 pub(super) fn varint_len(value: u64) -> u64 {
     u64::from((value | 1).ilog2() / 7 + 1)
 }
 
-/// What goes before a field.
+/// Returns the tag that precedes a field.
 pub(super) fn tag(field: u32, wire: u32) -> u64 {
     u64::from(field << 3 | wire)
 }
 
-/// A number, as the wire has its type.
+/// A number in its wire type.
 pub(super) trait Scalar: Copy {
     const WIRE: u32;
     fn write<S: Sink>(self, sink: &mut S);
-    /// The bytes that it takes.
+    /// Returns the number of bytes of the value.
     fn len(self) -> u64;
 }
 

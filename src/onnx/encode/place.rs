@@ -1,4 +1,4 @@
-//! Where in a model the message is that is being written, and what goes there that the message does not have.
+//! The path of the message that is being written, and the content that is stored by this path outside the message.
 
 use bytes::Bytes;
 
@@ -6,12 +6,12 @@ use super::DeferredPayloads;
 use crate::onnx::wire::{Descent, UnknownFields};
 use crate::tensor::Tensor;
 
-/// What goes to messages by their paths, in the order of these, which is the order in which the messages open.
+/// Content by the path of its message, in path order, which is the order in which the messages open.
 struct Addressed<'a, T: ?Sized> {
     all: Vec<(&'a [Descent], &'a T)>,
-    /// The first for a message that has not been opened yet.
+    /// The first item for a message that has not been opened yet.
     next: usize,
-    /// For open messages: how deep each lies, and what goes there.
+    /// The content of open messages, with the depth of each.
     open: Vec<(usize, &'a T)>,
 }
 
@@ -21,7 +21,7 @@ impl<'a, T: ?Sized> Addressed<'a, T> {
     }
 
     fn enter(&mut self, path: &[Descent]) {
-        // A path that no message has is passed over.
+        // Skips paths without a message.
         while let Some(&(next, what)) = self.all.get(self.next).filter(|(next, _)| *next <= path) {
             if next == path {
                 self.open.push((path.len(), what));
@@ -30,26 +30,26 @@ impl<'a, T: ?Sized> Addressed<'a, T> {
         }
     }
 
-    /// Hands over what goes to the innermost message, once.
+    /// Takes the content of the innermost message.
     fn take(&mut self, depth: usize) -> Option<&'a T> {
         self.open.pop_if(|(at, _)| *at == depth).map(|(_, what)| what)
     }
 }
 
-/// The path of the message that is being written, kept only if a message may have unknown fields or a payload to be computed.
+/// The path of the current message. It is tracked only if there are unknown fields or payloads to be computed.
 pub(super) struct Place<'a> {
     path: Vec<Descent>,
     is_kept: bool,
-    /// How many messages are open but for the model.
+    /// The number of open messages, without the model.
     depth: u32,
     unknown: Addressed<'a, [Bytes]>,
     deferred: Addressed<'a, Tensor>,
-    /// How many messages had unknown fields.
+    /// The number of messages with unknown fields so far.
     pub met: usize,
 }
 
 impl<'a> Place<'a> {
-    /// The model itself.
+    /// Starts at the model itself.
     pub fn new(unknown: &'a UnknownFields, deferred: &'a DeferredPayloads) -> Self {
         let mut place = Place {
             path: Vec::new(),
@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
         self.deferred.enter(&self.path);
     }
 
-    /// Goes on to a message in it, of which each comes after those of lesser steps.
+    /// Descends to a message. Siblings must come in ascending order.
     pub fn open(&mut self, step: Descent) {
         self.depth += 1;
         if self.is_kept {
@@ -77,23 +77,24 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Goes back to the message around it.
+    /// Returns to the enclosing message.
     pub fn close(&mut self) {
         self.depth = self.depth.saturating_sub(1);
         self.path.pop();
     }
 
-    /// Whether a graph that is being written is the main graph: no other lies in the model itself.
+    /// Returns `true` if the graph that is being written is the main graph: no other graph is a direct field of the
+    /// model.
     pub fn is_in_main(&self) -> bool {
         self.depth == 1
     }
 
-    /// The payload that goes to this message.
+    /// Takes the deferred payload of the current message.
     pub fn deferred(&mut self) -> Option<&'a Tensor> {
         self.deferred.take(self.path.len())
     }
 
-    /// The unknown fields that go to this message.
+    /// Takes the unknown fields of the current message.
     pub fn pieces(&mut self) -> &'a [Bytes] {
         let pieces = self.unknown.take(self.path.len());
         self.met += usize::from(pieces.is_some());

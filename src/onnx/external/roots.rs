@@ -1,12 +1,12 @@
-//! The directories that data files may lie below, and how a location is looked up in them.
+//! The directories that data files may be below, and the lookup of a location in them.
 //!
-//! The roots are the directory of the model as given, the directory of the model's real path, and those that the user names
-//! (`--external-data-root`). A location is looked up in one root after the other. A symbolic link is followed if the file that
-//! it leads to lies below a root as well. A download cache is laid out so: `snapshots/REV/model.onnx` and
-//! `snapshots/REV/model.onnx_data` are links to `blobs/HASH`, and the model's real directory is `blobs`.
+//! The roots are the model's directory as given, the directory of its real path, and the user's directories
+//! (`--external-data-root`). A location is looked up in the roots in order. A symbolic link is followed if its target
+//! is below a root, too. Download caches need this: `snapshots/REV/model.onnx` and `snapshots/REV/model.onnx_data`
+//! are links to `blobs/HASH`, and the model's real directory is `blobs`.
 //!
-//! Every file is opened [below](Directory) a root and without following any link: a link is resolved to a path first, the
-//! path is compared with the roots, and the names that remain are opened below that root. If links change in between,
+//! Every file is opened [below](Directory) a root without following links. A link is first resolved to a path; the
+//! path is compared with the roots; the remaining components are opened below that root. If links change in between,
 //! another file below the root is opened, or none.
 
 use std::fs::File;
@@ -18,34 +18,34 @@ use crate::onnx::beneath::Directory;
 use crate::onnx::file::{FileError, FileId};
 use crate::onnx::save::directory_of;
 
-/// The directories data files may lie below.
+/// The directories that data files may be below.
 #[derive(Default)]
 pub(super) struct Roots {
-    /// The path by which the model was opened, and the file that was: the directory it really lies in is a root, too.
+    /// The path and id of the opened model; the directory of its real path is a root, too.
     model: Option<(PathBuf, Option<FileId>)>,
     /// The directories, as given.
     paths: Vec<PathBuf>,
-    /// The same, opened; empty until the first file is looked up.
+    /// The opened directories; empty until the first lookup.
     open: Vec<Root>,
 }
 
-/// A directory, opened.
+/// An opened directory.
 struct Root {
     directory: Directory,
     /// Its path without symbolic links.
     real: PathBuf,
 }
 
-/// Where a data file was found.
+/// The place of a data file.
 pub(super) struct Place {
-    /// The root that has the location.
+    /// The root that contains the location.
     root: usize,
     /// The path of the file without symbolic links.
     pub real: PathBuf,
 }
 
 impl Roots {
-    /// The roots of the model at `path`.
+    /// Returns the roots of the model at `path`.
     pub fn of_model(path: &Path, id: Option<FileId>) -> Self {
         Roots { model: Some((path.to_path_buf(), id)), paths: vec![directory_of(path).to_path_buf()], open: Vec::new() }
     }
@@ -54,7 +54,7 @@ impl Roots {
         self.paths.extend(paths);
     }
 
-    /// The directories, in the order in which they are looked in.
+    /// Returns the directories, in lookup order.
     pub fn paths(&self) -> Vec<PathBuf> {
         self.paths.clone()
     }
@@ -62,7 +62,7 @@ impl Roots {
     /// Opens all directories, once.
     ///
     /// # Errors
-    /// One of them cannot be opened.
+    /// A directory cannot be opened.
     pub fn open(&mut self) -> Result<(), ExternalProblem> {
         if !self.open.is_empty() {
             return Ok(());
@@ -86,10 +86,10 @@ impl Roots {
         Ok(())
     }
 
-    /// Opens the file at a location, of which `name` has only the plain names; `None` if there is none, or only links that lead nowhere.
+    /// Opens the file at a location whose plain names are `name`; `None` if there is no file, or only dangling links.
     ///
     /// # Errors
-    /// A link leads out of the roots or in a circle, or the system refuses the file.
+    /// A link leads out of the roots or to itself, or the system reports an error.
     pub fn find(&self, name: &str, location: &str) -> Result<Option<(File, Place)>, ExternalProblem> {
         for (at, root) in self.open.iter().enumerate() {
             let found = match root.directory.read(name.as_ref()) {
@@ -105,7 +105,7 @@ impl Roots {
         Ok(None)
     }
 
-    /// Opens the file that a path with a symbolic link in it leads to.
+    /// Opens the target of a path that contains a symbolic link.
     fn follow(&self, root: usize, path: &Path, location: &str) -> Result<Option<(File, Place)>, ExternalProblem> {
         let outside = |target| {
             let allowed = self.open.iter().map(|root| root.real.clone()).collect();
@@ -113,7 +113,7 @@ impl Roots {
         };
         let real = match std::fs::canonicalize(path) {
             Ok(real) => real,
-            // A file without a path is no file below a root: a pipe, or another file that a process holds open.
+            // The target has no path, so it is not below a root: a pipe, or a file that only a process holds open.
             Err(error) if error.kind() == ErrorKind::NotFound => match std::fs::metadata(path) {
                 Ok(_) => return outside(std::fs::read_link(path).unwrap_or_else(|_| path.to_path_buf())),
                 Err(_) => return Ok(None),
@@ -134,33 +134,33 @@ impl Roots {
         }
     }
 
-    /// What to write before a location for a model in `directory`.
+    /// Returns the prefix of a location for a model in `directory`.
     pub fn way_from(&self, place: &Place, directory: &Path) -> Option<String> {
         place.real.starts_with(directory).then_some(())?;
         way(&self.open.get(place.root)?.real, directory)
     }
 
-    /// The same for the location of a file that is missing: it belongs into the first root.
+    /// Returns the prefix of a missing file's location, relative to the first root.
     pub fn way_of_missing(&self, directory: &Path) -> Option<String> {
         way(&self.open.first()?.real, directory)
     }
 }
 
-/// The directory that a model really lies in, unless its path leads to another file by now.
+/// Returns the directory of a model's real path; `None` if the path now leads to another file.
 fn real_directory(model: &Path, id: Option<FileId>) -> Option<PathBuf> {
     let real = std::fs::canonicalize(model).ok()?;
     let now = FileId::of(&std::fs::metadata(&real).ok()?);
     if now == id { real.parent().map(Path::to_path_buf) } else { None }
 }
 
-/// The names that lead from a directory down to one in it, each with a separator after it.
+/// Returns the components from `outer` down to `inner`, each with a trailing separator.
 fn way(inner: &Path, outer: &Path) -> Option<String> {
     let names = inner.strip_prefix(outer).ok()?.components();
     let names = names.map(|name| name.as_os_str().to_str().filter(|name| !name.contains('\\')));
     names.map(|name| name.map(|name| format!("{name}/"))).collect()
 }
 
-/// Explains an error of the system.
+/// Converts an error of the system.
 fn explain(location: &str, error: io::Error) -> ExternalProblem {
     let location = location.to_owned();
     #[cfg(unix)]

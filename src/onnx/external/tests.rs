@@ -13,7 +13,7 @@ fn at(location: &str, offset: &str, length: &str) -> Vec<StringStringEntryProto>
     entries(&[("location", location), ("offset", offset), ("length", length)])
 }
 
-/// A model's directory with 256 bytes of data in it, and a secret beside it.
+/// A model's directory with 256 bytes of data, and a secret file next to the directory.
 struct Directory {
     root: tempfile::TempDir,
     files: DataFiles,
@@ -61,7 +61,7 @@ fn reads_what_lies_in_the_file() {
     assert_eq!(place.read(&at("w.bin", "256", "0")).unwrap().len(), 0);
     let unknown_keys = [("__class__", "x"), ("location", "w.bin"), ("checksum", "00"), ("evil", "../secret")];
     assert_eq!(place.read(&entries(&unknown_keys)).unwrap().len(), 256);
-    // However it is spelled, a file is opened once.
+    // Every spelling of a location opens the same file once.
     assert_eq!(place.files.ids().count(), 2);
     let one = place.read(&at("w.bin", "0", "8")).unwrap();
     assert_eq!(one.as_ptr(), place.read(&at("././w.bin", "0", "8")).unwrap().as_ptr());
@@ -94,7 +94,7 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
         let error = place.read(&at("w.bin", offset, length)).unwrap_err();
         assert!(error.contains("'w.bin' has 256 bytes, but offset"), "{error}");
     }
-    // Without a length, an offset past the end is no empty tensor.
+    // An offset past the end without a length is an error, not an empty tensor.
     assert!(place.read(&entries(&[("location", "w.bin"), ("offset", "257")])).is_err());
 }
 
@@ -175,7 +175,7 @@ fn links_are_followed_to_files_beneath_a_root() {
     place.refused("directory", "is a directory, not a regular file");
     symlink("nowhere", dir.join("dangling")).unwrap();
     assert_eq!(place.read(&at("dangling", "0", "4")).unwrap_err(), "missing");
-    // A file with two names is refused, whether or not a link leads to it.
+    // A file with two names is rejected, with or without a link to it.
     std::fs::hard_link(place.root.path().join("secret"), dir.join("hard")).unwrap();
     symlink("hard", dir.join("to_hard")).unwrap();
     place.refused("hard", "has 2 hard links");
@@ -210,7 +210,7 @@ fn a_root_that_the_user_names_may_hold_data() {
     assert_eq!((missing[0].location.as_str(), missing[0].tensors, missing[0].first.as_str()), ("u.bin", 2, "w"));
     assert_eq!(missing[0].looked_in, [place.dir(), elsewhere.clone()]);
     assert_eq!(missing.len(), 1);
-    // A model in the directory of the first finds its own file, and not those of other roots.
+    // A model in the directory of the first root finds its own files, but not those of other roots.
     let from = |location, directory: &Path| files.location_from(location, &directory.canonicalize().unwrap());
     assert_eq!(from("w.bin", &place.dir()).as_deref(), Some("w.bin"));
     assert_eq!(from("w.bin", place.root.path()).as_deref(), Some("model/w.bin"));
@@ -291,7 +291,7 @@ fn data_may_lie_where_the_model_really_lies() {
         let mut files = DataFiles::beside(&link, id);
         assert_eq!(files.read("w", &at(location, "5", "1")).unwrap().unwrap(), [5u8][..]);
         files.verify().unwrap();
-        // If the path leads to another file by now, that file's directory is not a root.
+        // If the path leads to another file by now, its directory is not a root.
         let mut files = DataFiles::beside(&link, None);
         assert!(!matches!(files.read("w", &at(location, "5", "1")), Ok(Some(_))));
     }
@@ -314,7 +314,7 @@ fn only_regular_files_are_data() {
     place.refused("s", "is a socket or device, not a regular file");
 }
 
-// What was read whole cannot change any more.
+// A file that was read into memory cannot change later.
 #[cfg(feature = "mmap")]
 #[test]
 fn a_data_file_that_changes_is_noticed() {
@@ -343,7 +343,7 @@ fn a_data_file_that_changes_is_noticed() {
         let error = place.files.verify().expect_err(what).to_string();
         assert_eq!(error, format!("external data file '{location}' changed during reading"));
     }
-    // What was read rather than mapped is ours.
+    // Bytes that were read, not mapped, do not depend on the file.
     let mut place = Directory::new();
     let bytes = place.read(&at("w.bin", "0", "256")).unwrap();
     std::fs::remove_file(place.dir().join("w.bin")).unwrap();
@@ -363,6 +363,6 @@ fn many_files_need_no_descriptors() {
         place.read(&at(&name, "0", "16")).unwrap();
     }
     place.files.verify().unwrap();
-    // Other tests open files meanwhile.
+    // Other tests open files concurrently.
     assert!(open() < before + 100, "{:?}", getrlimit(Resource::Nofile));
 }

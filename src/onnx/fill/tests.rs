@@ -7,12 +7,12 @@ thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Bytes without a pattern.
+/// Returns bytes without a pattern.
 fn noise(len: usize) -> Vec<u8> {
     (0..len as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
-/// A source of noise in a directory of its own, which goes with it.
+/// Creates a source of noise in a temporary directory.
 fn source(len: usize) -> (tempfile::TempDir, Source) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("m.onnx");
@@ -21,7 +21,7 @@ fn source(len: usize) -> (tempfile::TempDir, Source) {
     (dir, source)
 }
 
-/// What is written for these parts: the bytes of the file, and those that were given.
+/// Returns the bytes of the file that these parts make, and the given bytes.
 fn filled(copy: CopyRange, len: usize, give: impl Fn(&[u8], &mut dyn FnMut(&[u8], bool))) -> [Vec<u8>; 2] {
     let (dir, source) = source(len);
     let target = dir.path().join("o");
@@ -39,7 +39,7 @@ fn filled(copy: CopyRange, len: usize, give: impl Fn(&[u8], &mut dyn FnMut(&[u8]
         assert_eq!(filler.len(), given.len() as u64);
     });
     filler.finish().unwrap();
-    // What was expected was more.
+    // The announced length was larger.
     filler.new.file.set_len(filler.len()).unwrap();
     filler.new.put_in_place().unwrap();
     source.verify().unwrap();
@@ -48,12 +48,12 @@ fn filled(copy: CopyRange, len: usize, give: impl Fn(&[u8], &mut dyn FnMut(&[u8]
 
 const COPIES: [CopyRange; 5] = [
     copy_range,
-    // None of the kernel's, some other system's.
+    // No copy call, as on other systems.
     |_, _, _, _| Ok(0),
     |_, _, _, _| Err(io::ErrorKind::CrossesDevices.into()),
-    // Less than was asked for.
+    // Copies less than requested.
     |from, at, to, len| copy_range(from, at, to, len.min(70_001)),
-    // Not for long.
+    // Fails from time to time.
     |from, at, to, len| {
         let calls = CALLS.replace(CALLS.get() + 1);
         if calls % 3 == 2 { Err(io::ErrorKind::Interrupted.into()) } else { copy_range(from, at, to, len) }
@@ -65,14 +65,14 @@ fn the_bytes_are_those_that_were_given() {
     for copy in COPIES {
         let [written, given] = filled(copy, 9 << 20, |file, give| {
             let new = noise(3 * BUFFER + 17);
-            // At the same place, then moved by a few bytes.
+            // At the same offset, then shifted by a few bytes.
             give(&file[..100], false);
             give(&file[100..5 << 20], true);
             give(b"new", false);
             give(&file[5 << 20..6 << 20], true);
             give(&file[6 << 20..][..9], false);
             give(&file[(6 << 20) + 9..7 << 20], true);
-            // New ones of sizes at which gathering changes, then ranges again, backwards and twice.
+            // New payloads of sizes at the limits of buffering, then ranges again, backwards and twice.
             for len in [LARGE - 1, LARGE, BUFFER - 1, BUFFER, BUFFER + 1, 0, new.len()] {
                 give(&new[..len], true);
             }
@@ -100,7 +100,7 @@ fn every_offset_within_a_block() {
     }
 }
 
-/// Without maps the payloads are read, and nothing is known of the file they came from.
+/// Without maps the payloads are read, and their file is not recorded.
 #[cfg(feature = "mmap")]
 #[test]
 fn neighbours_are_copied_as_one() {
@@ -125,7 +125,7 @@ fn neighbours_are_copied_as_one() {
     assert_eq!(calls(b"something else"), 12);
 }
 
-// What was read whole cannot change any more.
+// A file that was read into memory cannot change later.
 #[cfg(feature = "mmap")]
 #[test]
 fn a_source_that_is_cut_is_an_error() {
@@ -148,7 +148,7 @@ fn holes_stay_holes() {
     const MIB: u64 = 1 << 20;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("m.onnx");
-    // Something at the beginning, in the middle, less than a hole apart from that, and a hole at the end.
+    // Data at the beginning and in the middle, a gap shorter than a hole, and a hole at the end.
     let file = File::create(&path).unwrap();
     for (at, byte) in [(0, 1), (20 * MIB + 5, 2), (20 * MIB + 600_000, 3)] {
         file.write_all_at(&[byte; 70_000], at).unwrap();
@@ -168,12 +168,12 @@ fn holes_stay_holes() {
         filler.new.put_in_place().unwrap();
         source.verify().unwrap();
         assert!(std::fs::read(&target).unwrap() == [&vec![9; before], payload, b"end"].concat(), "{range:?}");
-        // Where the system keeps no holes in the source, or it was read whole, there is nothing to ask of the copy.
+        // If the source was read, or its file system keeps no holes, the copy need not have holes.
         let blocks = |path: &std::path::Path| std::fs::metadata(path).unwrap().blocks() * 512;
         let has_holes = cfg!(feature = "mmap") && blocks(&path) <= 8 * MIB;
         assert!(!has_holes || blocks(&target) < 8 * MIB, "{range:?}: {} bytes", blocks(&target));
     }
-    // A hole is the last of the file.
+    // The file ends with a hole.
     let source = open(&path).unwrap();
     let target = dir.path().join("o");
     let mut filler = Filler::new(NewFile::create(&target, None).unwrap(), Some(&source));

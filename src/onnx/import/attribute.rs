@@ -1,4 +1,4 @@
-//! Attributes of nodes and the defaults of functions, with the graphs and tensors they hold.
+//! Imports attributes of nodes and defaults of functions, with their graphs and tensors.
 
 use prost::Message;
 
@@ -38,7 +38,7 @@ impl Import<'_> {
         Ok(NamedAttribute { name, value, extra })
     }
 
-    /// The value an attribute holds, or `None` when it is of a kind or data type this program does not know, or its data file is missing.
+    /// Returns the value of an attribute; `None` if its kind or data type is unknown, or its data file is missing.
     fn attribute_value(
         &mut self,
         proto: &mut AttributeProto,
@@ -144,7 +144,7 @@ impl Import<'_> {
     }
 }
 
-/// The kind of an attribute in a file of IR version 1, which does not say it: the field that is present decides.
+/// Returns the kind of an attribute that does not declare it (IR version 1): the present field decides.
 fn implied_kind(proto: &AttributeProto) -> Option<attribute_proto::AttributeType> {
     use attribute_proto::AttributeType as Kind;
     let present = [

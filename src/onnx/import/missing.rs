@@ -1,4 +1,4 @@
-//! Constants whose elements cannot be read: type and shape are known, and the message is written as it was.
+//! Imports constants with unreadable elements: type and shape are known, and the message is written unchanged.
 
 use prost::Message;
 
@@ -9,7 +9,8 @@ use crate::onnx::proto::TensorProto;
 use crate::onnx::tensor::{self, Decoded};
 
 impl Import<'_> {
-    /// Takes a Constant node whose data file is missing in as an initializer, since that has a type. Returns `false` for any other node.
+    /// Imports a Constant whose data file is missing as an initializer, which has a type. Returns `false` for other
+    /// nodes.
     pub(super) fn is_missing_constant(&mut self, graph: GraphId, parts: &NodeParts<'_>) -> Result<bool, ImportError> {
         const NODE_OF_GRAPH: u32 = 1;
         let ([attribute], [name]) = (parts.attributes.as_slice(), parts.output.as_slice()) else { return Ok(false) };
@@ -17,7 +18,7 @@ impl Import<'_> {
         let (Some(tensor), true) = (tensor, parts.op_type == "Constant" && parts.domain.is_empty()) else {
             return Ok(false);
         };
-        // Functions have no initializers, and those of old models are inputs.
+        // Functions have no initializers, and in old models initializers must be inputs.
         if self.path.last().is_none_or(|step| step.field != NODE_OF_GRAPH) || self.model.ir_version < 4 {
             return Ok(false);
         }
@@ -30,7 +31,7 @@ impl Import<'_> {
     }
 }
 
-/// A constant whose elements cannot be read.
+/// Returns a constant without elements.
 pub(super) fn missing(proto: &TensorProto, extra: Extra) -> Constant {
     Constant {
         tensor: None,

@@ -1,11 +1,11 @@
-//! What training information and Gradient nodes refer to by name: such values stay, and stay unknown.
+//! Pins the values that training information and Gradient nodes name: they are kept and are not constant.
 
 use rustc_hash::FxHashMap;
 
 use crate::ir::{Attribute, Model, ValueId};
 use crate::onnx::proto::{GraphProto, ModelProto};
 
-/// The names of main-graph values that training information refers to: it changes some and reads others.
+/// Returns the names of the main graph's values that training information changes or reads.
 pub(super) fn training_names(proto: &ModelProto) -> Vec<String> {
     let mut names = Vec::new();
     for info in &proto.training_info {
@@ -28,7 +28,7 @@ pub(super) fn training_names(proto: &ModelProto) -> Vec<String> {
     names
 }
 
-/// The names of values that Gradient nodes refer to in their attributes: what is differentiated, and by what.
+/// Returns the names of values in the attributes of Gradient nodes: the differentiated values and the variables.
 pub(super) fn differentiated(model: &Model) -> Vec<String> {
     let nodes = model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
     let gradients = nodes.filter(|node| node.op_type == "Gradient" && node.domain == "ai.onnx.preview.training");
@@ -45,7 +45,7 @@ pub(super) fn differentiated(model: &Model) -> Vec<String> {
     names
 }
 
-/// Keeps the values of these names from being removed or taken for constants.
+/// Pins the values of these names, so that they are neither removed nor treated as constants.
 pub(super) fn pin(model: &mut Model, names: &[String]) {
     if names.is_empty() {
         return;

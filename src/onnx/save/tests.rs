@@ -33,7 +33,7 @@ fn sample_bytes() -> Vec<u8> {
     prost::Message::encode_to_vec(&sample())
 }
 
-/// A model with this many bytes of weights in it.
+/// Returns a model with this many bytes of weights.
 fn large(len: usize) -> ModelProto {
     let tensor = TensorProto { raw_data: Some(vec![0; len].into()), ..Default::default() };
     ModelProto { graph: Some(GraphProto { initializer: vec![tensor], ..Default::default() }), ..Default::default() }
@@ -142,7 +142,7 @@ fn in_place_while_the_model_is_mapped() {
     }
 }
 
-// What was read whole cannot change any more.
+// A file that was read into memory cannot change later.
 #[cfg(feature = "mmap")]
 #[test]
 fn a_source_that_changes_leaves_the_target_alone() {
@@ -252,7 +252,7 @@ fn data_and_model_are_put_in_place_together() {
     assert!(bytes[10..4096].iter().all(|byte| *byte == 0));
     assert!(bytes[8192..][..(1 << 20) + 1].iter().all(|byte| *byte == 3));
 
-    // The next version, written in place, leaves alone what the source still reads, and so on.
+    // The next version, written in place, keeps the data that the source still reads, and so on.
     let next = DataWriter::create(&target, Some(&source)).unwrap();
     assert_eq!(next.location(), "o.onnx.2.data");
     drop(next);
@@ -275,7 +275,7 @@ fn payloads_of_the_source_are_copied_whole() {
         let [offset, length] = [entry("offset", offset.to_string()), entry("length", length.to_string())];
         source.data.read("w", &[entry("location", "w.bin".into()), offset, length]).unwrap().unwrap()
     };
-    // On a page and not, of whole pages and not, large and small, to the end of the file.
+    // Page-aligned or not, of whole pages or not, large and small, up to the end of the file.
     let places = [(0, 2 << 20), (4096, (1 << 20) + 7), (100, 2 << 20), (8192, 100), (3 << 20, 2 << 20)];
     let payloads = places.map(|(offset, length)| read(offset, length));
     let target = to.join("o.onnx");
@@ -291,7 +291,7 @@ fn payloads_of_the_source_are_copied_whole() {
     }
 }
 
-// What was read whole cannot change any more.
+// A file that was read into memory cannot change later.
 #[cfg(feature = "mmap")]
 #[test]
 fn data_from_a_source_that_changes_is_not_put_in_place() {

@@ -18,12 +18,12 @@ fn tag(field: u32, wire: u32) -> Vec<u8> {
     varint(u64::from(field) << 3 | u64::from(wire))
 }
 
-/// A length-delimited field.
+/// Encodes a length-delimited field.
 fn ld(field: u32, inner: &[u8]) -> Vec<u8> {
     [tag(field, 2), varint(inner.len() as u64), inner.to_vec()].concat()
 }
 
-/// A varint field.
+/// Encodes a varint field.
 fn vf(field: u32, n: u64) -> Vec<u8> {
     [tag(field, 0), varint(n)].concat()
 }
@@ -44,7 +44,7 @@ fn found(unknown: &UnknownFields, steps: &[(u32, u32)]) -> Vec<u8> {
     unknown.at(&path(steps)).concat()
 }
 
-/// A model with something of every shape a field can have.
+/// Returns a model with fields of every kind.
 pub(in crate::onnx) fn sample() -> ModelProto {
     use tensor_shape_proto::{Dimension, dimension};
     let dim = |value| Dimension { value: Some(value), denotation: None };
@@ -119,7 +119,7 @@ pub(in crate::onnx) fn sample() -> ModelProto {
     }
 }
 
-/// What the walk lets pass prost must read, and what the walk calls malformed prost must refuse.
+/// prost must decode bytes that the walk accepts, and reject bytes that the walk calls malformed.
 fn agree(bytes: &[u8]) {
     let bytes = Bytes::copy_from_slice(bytes);
     match (walk(&bytes, &Limits::default()), ModelProto::decode(bytes.clone())) {
@@ -136,7 +136,7 @@ fn a_model_cut_anywhere_is_refused_or_shorter() {
     for len in 0..bytes.len() {
         agree(&bytes[..len]);
     }
-    // The graph is the last field: nothing of it is whole before the end.
+    // The graph is the last field, so it is incomplete without the last byte.
     assert_eq!(refused(bytes[..bytes.len() - 1].to_vec()), format!("model: field 7 (graph) is truncated at byte 2"));
 }
 
@@ -158,7 +158,7 @@ fn the_walk_and_prost_agree_on_every_changed_byte() {
 proptest::proptest! {
     #[test]
     fn the_walk_and_prost_agree_on_anything(bytes in proptest::collection::vec(
-        // Bytes that are tags and small lengths come up often.
+        // Generates mostly bytes that are tags or small lengths.
         proptest::prop_oneof![0u8..=0x1f, proptest::sample::select(vec![0x0a, 0x2a, 0x32, 0x3a, 0x12, 0x22]), 0u8..],
         0..200,
     )) {
@@ -193,18 +193,18 @@ fn errors_name_the_message_and_the_byte() {
         refused(ld(7, &ld(5, &ld(4, &[0; 6])))),
         "graph.initializer[0]: field 4 (float_data) packs elements of 4 bytes into 6 bytes at byte 4"
     );
-    // A tag with more than 29 bits of number; one with a wire type there is none of.
+    // A field number of more than 29 bits, and an undefined wire type.
     assert_eq!(refused(varint(1 << 32)), "model: the tag of a field is invalid at byte 0");
     assert_eq!(refused(vec![0x1e, 0]), "model: the tag of a field is invalid at byte 0");
     assert_eq!(refused(vec![0x88]), "model: the tag of a field is truncated at byte 0");
-    // A length that wraps around.
+    // A length that overflows.
     let wraps = [tag(7, 2), varint(u64::MAX)].concat();
     assert_eq!(refused(wraps), "model: field 7 (graph) is truncated at byte 0");
 }
 
 #[test]
 fn what_protobuf_allows_is_allowed() {
-    // Longer varints than needed, packed and unpacked elements mixed, an unknown number of any size.
+    // Varints longer than needed, packed and unpacked elements mixed, an unknown number of any size.
     walk_of([vec![0x08, 0x88, 0x80, 0x80, 0x00], vf(536_870_911, 1)].concat()).unwrap();
     let mixed = ld(5, &[vf(1, 2), ld(1, &[3, 4]), ld(9, &[])].concat());
     let (model, _) = decode(&ld(7, &mixed).into(), &Limits::default()).unwrap();
@@ -213,7 +213,7 @@ fn what_protobuf_allows_is_allowed() {
 
 #[test]
 fn nesting_stops_where_prost_does() {
-    // graph.input[0].type, and from there two levels for each sequence.
+    // `graph.input[0].type`, and two more levels for each sequence.
     let nested = |sequences: usize| {
         let mut inner = vec![];
         for _ in 0..sequences {
@@ -231,7 +231,7 @@ fn nesting_stops_where_prost_does() {
     agree(&groups(100));
     agree(&groups(101));
     assert_eq!(refused(groups(200_000)), "model: nested deeper than 100 levels at byte 200");
-    // Unknown fields at the innermost level are where the two could part.
+    // Walk and prost could differ for unknown fields at the innermost level.
     for deep in [96, 97, 98, 99, 100] {
         let inside = [tag(100, 3).repeat(deep), vf(101, 1), tag(100, 4).repeat(deep)].concat();
         agree(&ld(7, &inside));
@@ -251,14 +251,14 @@ fn memory_out_of_proportion_is_refused_by_name() {
     walk(&names.clone().into(), &Limits::default()).map(drop).unwrap();
     let tight = Limits { memory: 1 << 20, memory_per_byte: 8, ..Limits::default() };
     assert!(walk(&names.into(), &tight).unwrap_err().to_string().contains("field 1 (input)"));
-    // Unknown fields cost a path and a slice each when they stand apart.
+    // Unknown fields that are not adjacent cost a path and a slice each.
     let unknown = ld(7, &[vf(3, 0), ld(10, b"")].concat().repeat(100_000));
     assert!(walk(&unknown.into(), &tight).map(drop).unwrap_err().to_string().contains("field 0 (unknown)"));
 }
 
 #[test]
 fn a_dense_real_model_is_not_refused() {
-    // The smallest nodes a real graph has: every weight outside, every name four letters, an attribute on each.
+    // The smallest nodes of a real graph: external weights, names of four letters, one attribute per node.
     let mut graph = Vec::new();
     for n in 0..30_000u32 {
         let name = |n: u32| format!("{n:04x}");
@@ -301,7 +301,7 @@ fn neighbours_stay_one_slice_of_the_file() {
 #[test]
 fn messages_in_several_parts_are_one() {
     let node = |unknown: u64| ld(1, &vf(50, unknown));
-    // Two graphs merge: the third node is the second part's first. So do the types of one value.
+    // Two graphs merge: the third node is the first of the second part. The types of one value merge, too.
     let dim = |unknown: u64| ld(1, &vf(50, unknown));
     let ty = |dims: &[u8]| ld(2, &ld(1, &ld(2, dims)));
     let value = ld(11, &[ty(&dim(1)), ty(&[dim(2), dim(3)].concat())].concat());

@@ -1,4 +1,4 @@
-//! If.
+//! If: infers and evaluates its branches.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     match decided {
         Some(condition) => {
             let (taken, dead) = if condition { (then_branch, else_branch) } else { (else_branch, then_branch) };
-            // A branch that is never taken may well be malformed: that is no news.
+            // A branch that never runs may be malformed; its events are dropped.
             let told = cx.walk.events.len();
             let evaluate = std::mem::replace(&mut cx.walk.evaluate, false);
             let _ = cx.infer_graph(dead, Vec::new());

@@ -1,5 +1,4 @@
-//! Loops followed iteration by iteration while it is decided that there is another one, each with what is known of that
-//! very iteration.
+//! Follows a loop iteration by iteration, with the facts of each iteration, while the next iteration is decided.
 
 use super::iterate::takes_optional;
 use crate::dim::Dim;
@@ -7,40 +6,40 @@ use crate::ir::{Fact, GraphId, Scalar};
 use crate::ops::{InferCx, Refusal};
 use crate::tensor::Tensor;
 
-/// Loops that make more iterations are not followed.
+/// The largest number of iterations of a loop that is followed.
 const MOST_TRIPS: usize = 4;
 
-/// Loops inside this many loops that are followed are not.
+/// The largest nesting depth of followed loops.
 const MOST_NESTED: usize = 2;
 
-/// A loop before its first iteration.
+/// The state of a loop before its first iteration.
 pub(super) struct Start<'a> {
     pub(super) body: GraphId,
-    /// The ranks of the iteration's number and of the condition as the body finds them: 0, or 1 for a vector of one element.
+    /// The ranks of iteration number and condition as inputs of the body: 0, or 1 for a vector of one element.
     pub(super) leading: [Option<usize>; 2],
     /// The initial values.
     pub(super) carried: &'a [Fact],
-    /// The largest number of iterations: `None` if there is no limit, `Some(None)` if nobody knows it.
+    /// The trip limit: `None` if there is no limit, `Some(None)` if it is unknown.
     pub(super) limit: Option<Option<Dim>>,
-    /// The condition, if it is decided.
+    /// The condition, if it is constant.
     pub(super) condition: Option<bool>,
-    /// Whether there is a condition; without, what the body makes of it is in dispute.
+    /// `true` if there is a condition operand; without it, runtimes disagree about the body's condition.
     pub(super) conditional: bool,
 }
 
-/// A loop of which every iteration is decided.
+/// A loop whose iterations were all followed.
 pub(super) struct Followed {
-    /// How many there are, at least one.
+    /// The number of iterations, at least one.
     pub(super) trips: usize,
-    /// What the node leaves.
+    /// The facts of the node's results.
     pub(super) results: Vec<Fact>,
 }
 
-/// Follows a loop to its end. `None` if there is no iteration, if there are more than a few, or if it is not decided whether there
-/// is another one. What is recorded of the values inside is what holds in the last iteration followed.
+/// Follows a loop to its end. `None` for no iteration, more than [`MOST_TRIPS`], or an undecided next iteration. The
+/// facts of values in the body are those of the last iteration.
 ///
 /// # Errors
-/// The body takes or gives other numbers of values than the node, or nests too deeply.
+/// The body nests too deeply.
 pub(super) fn follow(cx: &mut InferCx<'_>, start: &Start<'_>) -> Result<Option<Followed>, Refusal> {
     let body = cx.model.graph(start.body);
     let given = start.carried.len() + 2;
@@ -50,7 +49,7 @@ pub(super) fn follow(cx: &mut InferCx<'_>, start: &Start<'_>) -> Result<Option<F
     if (2..given).any(|input| takes_optional(cx.model, start.body, input)) {
         return Ok(None);
     }
-    // Otherwise the limit alone says that it would be in vain.
+    // Without a condition, a larger limit already decides that following would fail.
     let limit = start.limit.as_ref().and_then(Option::as_ref).and_then(Dim::as_const);
     if limit.is_some_and(|limit| usize::try_from(limit).is_ok_and(|limit| limit > MOST_TRIPS)) && !start.conditional {
         return Ok(None);
@@ -99,7 +98,7 @@ fn iterations(cx: &mut InferCx<'_>, start: &Start<'_>) -> Result<Option<Followed
     Ok(Some(Followed { trips, results: carried }))
 }
 
-/// Whether there is another iteration after so many, if that is decided.
+/// Returns whether another iteration follows `trips` iterations, if that is decided.
 fn another(cx: &InferCx<'_>, start: &Start<'_>, trips: usize, condition: Option<bool>) -> Option<bool> {
     if condition == Some(false) && start.conditional {
         return Some(false);
@@ -118,7 +117,7 @@ fn another(cx: &InferCx<'_>, start: &Start<'_>, trips: usize, condition: Option<
     (below && condition == Some(true)).then_some(true)
 }
 
-/// What iterations leave, along a new first axis. All have the same shape, or the loop fails.
+/// Concatenates scan outputs along a new first axis. All have the same shape, or the loop fails.
 fn stacked(cx: &InferCx<'_>, column: &[Fact]) -> Fact {
     let Some(first) = column.first() else { return Fact::unknown() };
     let scope = cx.scope();

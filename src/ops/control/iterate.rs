@@ -1,4 +1,4 @@
-//! What Loop and Scan share: inferring a body that hands values to its next iteration, and stacking what iterations leave.
+//! Shared by Loop and Scan: infers a body with loop-carried values, and stacks scan outputs.
 
 use std::rc::Rc;
 
@@ -11,61 +11,62 @@ use crate::ops::join::{Join, Line, element_of, stem_of};
 use crate::ops::{Decline, EvalCx, InferCx, Refusal, axis_in};
 use crate::tensor::{DType, Tensor};
 
-/// After this many rounds, a carried value that still changes loses its shape and content; after one more, its type.
+/// After this many rounds, a carried value that still changes loses its shape and content; one round later, its type.
 const ROUNDS: usize = 6;
 
-/// How a body is inferred.
+/// The parameters of a body's inference.
 pub(super) struct Iteration {
     /// The body.
     pub(super) body: GraphId,
-    /// What goes in before the carried values.
+    /// The inputs before the carried values.
     pub(super) leading: Vec<Fact>,
-    /// The carried values as the first iteration finds them.
+    /// The carried values of the first iteration.
     pub(super) initial: Vec<Fact>,
-    /// What goes in after the carried values.
+    /// The inputs after the carried values.
     pub(super) trailing: Vec<Fact>,
-    /// Symbols from this one on belong to an iteration: made before any that `leading` speaks of.
+    /// The first symbol that belongs to an iteration. It precedes all symbols of `leading`.
     pub(super) mark: Symbol,
-    /// The number of the iteration.
+    /// The iteration number.
     pub(super) number: Option<Dim>,
-    /// What is at least 0 while an iteration runs.
+    /// The dims that are at least 0 during an iteration.
     pub(super) supposed: Vec<Dim>,
-    /// Whether the first carried value is the condition of a loop: true whenever an iteration runs.
+    /// `true` if the first carried value is a loop condition, which is true during every iteration.
     pub(super) conditional: bool,
 }
 
-/// What was found of a body, for every iteration.
+/// The inferred facts of a body, for every iteration.
 pub(super) struct Found {
     body: GraphId,
-    /// The carried values at the start of any iteration, the one after the last included.
+    /// The carried values at the start of any iteration, and after the last one.
     carried: Vec<Fact>,
-    /// What comes out of the body in any iteration: the carried values first.
+    /// The outputs of the body in any iteration, the carried values first.
     outputs: Vec<Fact>,
     scope: Rc<Scope>,
     stem: String,
     mark: Symbol,
-    /// What is carried as an expression in the iteration's number.
+    /// The carried dims that are expressions in the iteration number.
     lines: FxHashMap<Dim, Line>,
-    /// How many iterations there are, for those.
+    /// The number of iterations, for `lines`.
     trips: Option<Dim>,
-    /// What stands outside for a size of an iteration.
+    /// The dims outside the loop that stand for an iteration's dims.
     outside: FxHashMap<(Moment, Dim), Dim>,
 }
 
-/// Which iteration a size is taken from.
+/// The iteration from which a dim is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Moment {
-    /// The last one that runs. For scan outputs every iteration has the same size, so the last one's it is.
+    /// The last iteration that runs. Scan outputs have equal shapes in all iterations, so the last one represents
+    /// them.
     Last,
-    /// The one that would be next.
+    /// The iteration after the last one.
     Next,
 }
 
-/// Infers the body until what is known of the carried values holds at the start of every iteration. The last inference, whose
-/// facts about the values inside are kept, is the most general one.
+/// Infers the body until the facts of the carried values hold at the start of every iteration. The last inference is
+/// the most general one; its facts of values in the body are kept.
 ///
 /// # Errors
-/// The numbers of inputs or outputs of the body are not what the operator demands.
+/// The body's number of inputs or outputs does not match the operator.
 pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Refusal> {
     let (scope, stem) = (Rc::clone(cx.walk.scope()), stem_of(cx));
     let given = run.leading.len() + run.initial.len() + run.trailing.len();
@@ -88,7 +89,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         if let Some(condition) = carried.first_mut().filter(|_| run.conditional) {
             hold_true(condition);
         }
-        // What an earlier round told was of facts that are given up.
+        // Earlier rounds' events rest on facts that were dropped.
         cx.walk.events.truncate(told);
         let inputs = run.leading.iter().chain(&carried).chain(&run.trailing).cloned().collect();
         let mut outputs = scope.supposing(&run.supposed, || cx.infer_graph(run.body, inputs))?;
@@ -96,7 +97,8 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
         let mut stable = true;
         let mut next = Vec::with_capacity(carried.len());
         for (index, (before, after)) in carried.iter().zip(&outputs).enumerate() {
-            // A join keeps how a size was written before the iteration, so what it says holds without one as well.
+            // A join keeps the form of a dim from before the iteration, so that the facts also hold without an
+            // iteration.
             let (mut joined, fell) = scope.supposing(&run.supposed, || {
                 if run.conditional && index == 0 {
                     join.step(&Fact { content: None, ..before.clone() }, &Fact { content: None, ..after.clone() })
@@ -111,7 +113,7 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
             next.push(joined);
         }
         if stable {
-            // What changes in a loop mostly grows, and is written in the iteration's number.
+            // Changing dims of a loop usually grow, and are expressions in the iteration number.
             if round > 0 && run.number.is_none() {
                 let settled = settled(cx, run, &carried)?;
                 cx.walk.events.truncate(told);
@@ -141,16 +143,16 @@ pub(super) fn iterate(cx: &mut InferCx<'_>, run: &Iteration) -> Result<Found, Re
     }
 }
 
-/// The shapes that what the body gives has in every iteration, where following the first one tells.
+/// Returns the shapes that the outputs have in every iteration, if following the first iteration proves them.
 ///
-/// Law: if the first iteration makes carried values of certain shapes, and an iteration that finds these makes the same ones again,
-/// every iteration makes them. What is left beside them has one shape in all iterations, so that of the first.
+/// Law: if the first iteration produces carried values of certain shapes, and an iteration with these shapes produces
+/// the same shapes, then every iteration does. Scan outputs have equal shapes in all iterations, so the first one's.
 fn settled(cx: &mut InferCx<'_>, run: &Iteration, carried: &[Fact]) -> Result<Vec<Option<Vec<Dim>>>, Refusal> {
     let is_outer = |dim: &Dim| !dim.symbols().into_iter().any(|symbol| symbol >= run.mark);
     let outer = |fact: &Fact| fact.shape().filter(|dims| dims.iter().all(is_outer)).map(<[Dim]>::to_vec);
     let inputs = |states: Vec<Fact>| run.leading.iter().cloned().chain(states).chain(run.trailing.clone()).collect();
     let scope = Rc::clone(cx.walk.scope());
-    // Both in one go: what was broadcast to what is remembered only so long.
+    // Both inferences share one supposition: broadcast relations are only remembered within it.
     let (mut shapes, again) = scope.supposing(&run.supposed, || {
         let first = cx.infer_graph(run.body, inputs(run.initial.clone()))?;
         let shapes: Vec<Option<Vec<Dim>>> = first.iter().map(outer).collect();
@@ -172,14 +174,15 @@ fn settled(cx: &mut InferCx<'_>, run: &Iteration, carried: &[Fact]) -> Result<Ve
     Ok(shapes)
 }
 
-/// Whether a body declares this input to be an optional: what is no optional becomes one that holds it.
+/// Returns `true` if a body declares this input as an optional: a value that is not an optional is then wrapped in
+/// one.
 pub(super) fn takes_optional(model: &Model, body: GraphId, input: usize) -> bool {
     let value = model.graph(body).inputs().get(input);
     let declared = value.and_then(|&value| model.value(value).declared.as_ref());
     matches!(declared, Some(DeclaredType::Optional { .. }))
 }
 
-/// A fact about what is to be carried as the body's input finds it.
+/// Converts the fact of a value to be carried to that of the body's input.
 fn as_taken(model: &Model, run: &Iteration, index: usize, fact: &Fact) -> Fact {
     match &fact.ty {
         Some(ty) if !matches!(ty, Type::Optional(_)) && takes_optional(model, run.body, run.leading.len() + index) => {
@@ -189,14 +192,14 @@ fn as_taken(model: &Model, run: &Iteration, index: usize, fact: &Fact) -> Fact {
     }
 }
 
-/// A condition as an iteration sees it.
+/// Sets a condition to true, its value during an iteration.
 fn hold_true(condition: &mut Fact) {
     if condition.static_len() == Some(1) && condition.dtype() == Some(DType::Bool) {
         condition.content = Some(Content::Elements([Scalar::Int(Dim::constant(1))].into()));
     }
 }
 
-/// Only the kind and the element type.
+/// Returns only the kind and element type of a fact.
 fn shapeless(fact: &Fact) -> Fact {
     let bare = |tensor: &TensorType| TensorType::new(tensor.dtype, None);
     Fact::of(match &fact.ty {
@@ -213,34 +216,34 @@ fn shapeless(fact: &Fact) -> Fact {
 }
 
 impl Found {
-    /// How many values the body gives beside the carried ones.
+    /// Returns the range of the outputs after the carried values.
     pub(super) fn extra_outputs(&self) -> std::ops::Range<usize> {
         self.carried.len()..self.outputs.len()
     }
 
-    /// What the body makes of carried value `index` in any iteration.
+    /// Returns the body's output `index` in any iteration.
     pub(super) fn output(&self, index: usize) -> Option<&Fact> {
         self.outputs.get(index)
     }
 
-    /// Says how many iterations there are.
+    /// Sets the number of iterations.
     pub(super) fn set_trips(&mut self, trips: &Dim) {
         self.trips = Some(trips.clone());
     }
 
-    /// Carried value `index` after the last iteration, if there is one.
+    /// Returns carried value `index` after the last iteration, if there is one.
     pub(super) fn last(&mut self, index: usize, at_least_once: bool) -> Fact {
         let carried = self.carried.get(index).cloned().unwrap_or_default();
         let Some(output) = self.outputs.get(index).filter(|_| at_least_once).cloned() else {
             let wrapped = matches!(carried.ty, Some(Type::Optional(_)));
             let bare = self.outputs.get(index).is_some_and(|output| !matches!(output.ty, Some(Type::Optional(_))));
-            // An iteration would leave what an optional held; without one there is the optional.
+            // An iteration leaves the optional's content; without an iteration, the optional remains.
             return if wrapped && bare { Fact::unknown() } else { self.exported(&carried, &carried) };
         };
         self.exported(&output, &carried)
     }
 
-    /// Carried value `index`, which begins as `start`, after so many iterations.
+    /// Returns carried value `index` after `trips` iterations, given its initial fact.
     ///
     /// Law: `a + min(1, n)·(b − a)` is `a` if `n` is 0 and `b` otherwise.
     pub(super) fn after(&mut self, index: usize, start: &Fact, trips: &Dim) -> Fact {
@@ -260,15 +263,15 @@ impl Found {
         Fact::tensor(any.dtype(), Some(shape))
     }
 
-    /// Output `index` of every iteration, one after the other along a new axis of this length. Negative axes count from the
-    /// back of the result.
+    /// Stacks output `index` of all iterations along a new axis of this length. Negative axes count from the end of
+    /// the result.
+    ///
+    /// `may_be_none` means that there may be no iteration. Runtimes then use 0 for every dim that is not constant. A
+    /// dim that is constant only by inference becomes 0 or the constant, depending on the runtime's inference. So
+    /// such a dim is stated only if written shapes and constants determine it.
     ///
     /// # Errors
     /// There is no such axis.
-    ///
-    /// `may_be_none` says that there may be no iteration at all: runtimes then take every size for 0 that is no number. A size that the file
-    /// does not declare, and that is a number by what the body computes, they take for 0 or for the number, whichever they infer. So nothing is
-    /// stated of such a size unless shapes and constants that are written tell it.
     pub(super) fn stacked(
         &mut self,
         (model, facts): (&Model, &Facts),
@@ -302,7 +305,8 @@ impl Found {
             && !element.is_empty()
             && !model.graph(self.body).outputs().get(index).is_some_and(|&row| infers_numbers(model, facts, row))
         {
-            // Nor do runtimes tell how many sizes there are: of none they make a vector, which is right for single numbers alone.
+            // The rank is undecided, too: without an iteration runtimes return a vector, which is correct for scalars
+            // only.
             let Some(said) = self.declared_shape(model, index) else { return Ok(Fact::tensor(tensor.dtype, None)) };
             let is_declared = |at: usize| said.get(at).and_then(Dim::as_const).is_some();
             let is_open = |(at, dim): (usize, &Dim)| dim.as_const().is_some_and(|size| size > 0) && !is_declared(at);
@@ -322,7 +326,7 @@ impl Found {
         Ok(empty_is_constant(Fact::tensor(tensor.dtype, Some(shape))))
     }
 
-    /// The shape the file declares for an output of the body: what runtimes go by when no iteration tells.
+    /// Returns the declared shape of an output of the body, which runtimes use if there is no iteration.
     fn declared_shape(&self, model: &Model, index: usize) -> Option<Vec<Dim>> {
         let value = *model.graph(self.body).outputs().get(index)?;
         let shape = model.value(value).declared.as_ref()?.shape()?;
@@ -337,8 +341,7 @@ impl Found {
         dim.as_const().is_none() && dim.symbols().into_iter().any(|symbol| symbol >= self.mark)
     }
 
-    /// A number of the last iteration as it is known outside, `next` being the same number as the next iteration would
-    /// find it.
+    /// Converts a dim of the last iteration to one outside the loop. `next` is the same dim in the next iteration.
     fn outside(&mut self, last: &Dim, next: Option<&Dim>) -> Dim {
         if !self.is_inner(last) {
             return last.clone();
@@ -363,7 +366,8 @@ impl Found {
         new
     }
 
-    /// A fact about the last iteration's result as it can be stated outside; `next` holds of the same value.
+    /// Converts a fact of the last iteration's result to one outside the loop. `next` is the fact of the same value
+    /// in the next iteration.
     fn exported(&mut self, last: &Fact, next: &Fact) -> Fact {
         let ty = last.ty.as_ref().map(|ty| self.exported_type(ty, next.ty.as_ref()));
         let content = match &last.content {
@@ -394,7 +398,7 @@ impl Found {
                 Type::Optional(Some(Box::new(self.exported_type(inner, next.as_deref()))))
             }
             (Type::Optional(Some(inner)), _) => Type::Optional(Some(Box::new(self.exported_type(inner, None)))),
-            // Sizes in element types belong to no particular element; one made inside gets a name of its own.
+            // Dims in element types belong to no particular element; a dim of an iteration gets a new symbol.
             (Type::Sequence(Some(inner)), _) => {
                 Type::Sequence(Some(Box::new(element_of(&self.scope, &self.stem, inner))))
             }
@@ -413,7 +417,7 @@ impl Found {
     }
 }
 
-/// A tensor without elements is known once its shape is.
+/// Makes a tensor without elements a constant if its shape is constant.
 fn empty_is_constant(fact: Fact) -> Fact {
     match (fact.dtype(), fact.static_shape()) {
         (Some(dtype), Some(shape)) if shape.contains(&0) => Tensor::zeros(dtype, &shape).map_or(fact, Fact::constant),
@@ -421,26 +425,26 @@ fn empty_is_constant(fact: Fact) -> Fact {
     }
 }
 
-/// What one iteration costs to interpret, in elementary operations, for each node of its body.
+/// The cost of interpreting an iteration, in elementary operations per node of the body.
 const NODE_WORK: u64 = 50_000;
 
-/// Charges iterations to the budget, so that a loop that never ends does.
+/// Charges iterations to the budget, so that evaluation of an endless loop ends.
 pub(super) struct Meter {
     each: u64,
     left: u64,
 }
 
 impl Meter {
-    /// For a node whose body is this.
+    /// Creates the meter of a node with this body.
     pub(super) fn new(cx: &EvalCx<'_>, body: GraphId) -> Meter {
         let nodes = u64::try_from(cx.model.graph(body).node_count()).unwrap_or(u64::MAX);
         Meter { each: nodes.saturating_add(1).saturating_mul(NODE_WORK), left: cx.budget().node_work }
     }
 
-    /// Takes the work of one more iteration.
+    /// Charges one more iteration.
     ///
     /// # Errors
-    /// The node or the whole run has spent what it may.
+    /// The node or the whole run exceeds its budget.
     pub(super) fn iteration(&mut self, cx: &EvalCx<'_>) -> Result<(), Decline> {
         let over = || Decline::OverBudget("the iterations exceed the limit of work for a node".into());
         self.left = self.left.checked_sub(self.each).ok_or_else(over)?;

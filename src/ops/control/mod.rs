@@ -2,20 +2,22 @@
 //!
 //! | operator | computes | versions |
 //! | --- | --- | --- |
-//! | If | the branch the condition chooses | 1 wants equal shapes from both branches, 11 equal element types only; later ones add types |
-//! | Loop | a body until trip count or condition end it | 1, 11: tensors only; 13 adds sequences, 16 optionals; later ones add element types |
+//! | If | the branch selected by the condition | 1 requires equal shapes of both branches, 11 only equal element types; later ones add types |
+//! | Loop | a body until trip count or condition end the loop | 1, 11: tensors only; 13 adds sequences, 16 optionals; later ones add element types |
 //! | Scan | a body over slices of tensors | 8: a batch on axis 0, sequences on axis 1, optional lengths; 9: any axis, no batch; 11: negative axes; later ones add element types |
 //!
-//! Inference of a body runs until nothing changes any more ([`iterate`]), so that what is recorded of the values inside
-//! holds for every iteration. What leaves the body speaks only of symbols known outside: a symbol made inside may stand
-//! for another number in each iteration. A loop whose few iterations are decided one after the other is followed through
-//! them ([`follow`]), which tells exactly what is left after the last.
+//! A body is inferred until a fixed point ([`iterate`]), so that the facts of its values hold for every iteration.
+//! Facts outside contain no symbols of the body: such a symbol may have another value in each iteration. A loop with
+//! few decided iterations is followed through all of them ([`follow`]), which gives exact facts after the last one.
 //!
-//! What a condition says of sizes is used in the branch that it chooses, and tells how often a loop runs that counts ([`premise`]).
+//! Conditions on dims hold in the selected branch, and bound the number of iterations of a counting loop
+//! ([`premise`]).
 //!
-//! Not evaluated: a loop whose condition operand is left out while its body's condition turns false (the standard ignores
-//! it, runtimes stop), Scan-8 with sequences shorter than the longest (the rest of the outputs is undefined), an unknown
-//! shape of a scan output when there is no iteration, and loops that run for too long.
+//! Not evaluated:
+//! * a loop without condition operand whose body's condition becomes false (the standard ignores it, runtimes stop);
+//! * Scan-8 with sequences shorter than the longest (the rest of the outputs is undefined);
+//! * scan outputs of unknown shape without an iteration;
+//! * loops that exceed the budget.
 
 mod branch;
 mod follow;

@@ -1,14 +1,15 @@
-//! What a condition says of sizes: `Less(i, n)` holds exactly while `n − i − 1 ≥ 0`.
+//! Converts conditions to inequalities of dims: `Less(i, n)` holds if and only if `n − i − 1 ≥ 0`.
 
 use super::super::InferCx;
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Fact, Node, Scalar, ValueId};
 use crate::ops::operator_of;
 
-/// Conditions of more parts than these are not looked into.
+/// The largest number of parts of a condition that is examined.
 const MOST_PARTS: usize = 32;
 
-/// Expressions that are all at least 0 exactly when `condition`, a single boolean, is `truth`. `None` if that cannot be said.
+/// Returns expressions that are all at least 0 if and only if the boolean scalar `condition` equals `truth`. `None`
+/// if there are no such expressions.
 pub(super) fn premises(cx: &InferCx<'_>, condition: ValueId, truth: bool) -> Option<Vec<Dim>> {
     let mut found = Vec::new();
     let mut open = vec![(condition, truth)];
@@ -31,7 +32,7 @@ pub(super) fn premises(cx: &InferCx<'_>, condition: ValueId, truth: bool) -> Opt
             ("", "Not", _) => open.push((node.input(0)?, !truth)),
             ("", "And", true) | ("", "Or", false) => open.extend([(node.input(0)?, truth), (node.input(1)?, truth)]),
             ("", "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual", _) => found.push(compared(cx, node, truth)?),
-            // a = b  ⇔  a − b ≥ 0 and b − a ≥ 0. That they differ cannot be said so.
+            // `a = b  ⇔  a − b ≥ 0 and b − a ≥ 0`. Inequality has no such form.
             ("", "Equal", true) => {
                 let (a, b) = compared_numbers(cx, node)?;
                 found.extend([cx.scope().sub(&a, &b), cx.scope().sub(&b, &a)]);
@@ -42,7 +43,7 @@ pub(super) fn premises(cx: &InferCx<'_>, condition: ValueId, truth: bool) -> Opt
     Some(found)
 }
 
-/// What is at least 0 exactly when a comparison of two numbers is `truth`.
+/// Returns an expression that is at least 0 if and only if a comparison of two numbers equals `truth`.
 fn compared(cx: &InferCx<'_>, node: &Node, truth: bool) -> Option<Dim> {
     let (a, b) = compared_numbers(cx, node)?;
     let scope = cx.scope();
@@ -54,14 +55,14 @@ fn compared(cx: &InferCx<'_>, node: &Node, truth: bool) -> Option<Dim> {
     Some(scope.sub(&scope.sub(&large, &small), &Dim::constant(strict)))
 }
 
-/// Two integers that compare as the operands of a node do: `x / p < y / q  ⇔  x·q < y·p`.
+/// Returns two integers that compare like the operands of a node: `x / p < y / q  ⇔  x·q < y·p`.
 fn compared_numbers(cx: &InferCx<'_>, node: &Node) -> Option<(Dim, Dim)> {
     let (a, b) = (number(cx, node.input(0)?)?, number(cx, node.input(1)?)?);
     let scope = cx.scope();
     Some((scope.mul(&a.0, &Dim::constant(b.1)), scope.mul(&b.0, &Dim::constant(a.1))))
 }
 
-/// The one number a value holds, as a fraction.
+/// Returns the only element of a value, as a fraction.
 fn number(cx: &InferCx<'_>, value: ValueId) -> Option<(Dim, i64)> {
     let elements = cx.walk.facts.get(value).and_then(Fact::elements)?;
     match elements.as_slice() {
@@ -74,13 +75,13 @@ fn number(cx: &InferCx<'_>, value: ValueId) -> Option<(Dim, i64)> {
     }
 }
 
-/// How often a loop runs that only its condition ends: `after` is at least 0 exactly when the condition holds after an iteration,
-/// and `before` when it holds before the first, which it does for sure if that is `None`. `mark` is the first symbol that belongs to
-/// an iteration.
+/// Returns the number of iterations of a loop that only its condition ends. `after` is at least 0 if and only if the
+/// condition holds after an iteration. `before` is the same before the first iteration; `None` means that the
+/// condition is true there. `mark` is the first symbol of an iteration.
 ///
-/// Law: `a − s·k ≥ 0` exactly while `k ≤ ⌊a / s⌋`. If the condition holds after iteration `k` exactly while `k ≤ A`, and before the first
-/// one, the loop runs `1 + max(0, A + 1)` times; if what must hold before the first one is what must hold after an iteration of number
-/// −1, `max(0, A + 2)` times.
+/// Law: `a − s·k ≥ 0  ⇔  k ≤ ⌊a / s⌋`. Let the condition hold after iteration `k` if and only if `k ≤ A`. If it is
+/// true initially, the loop runs `1 + max(0, A + 1)` times. If the initial condition equals the one after iteration
+/// −1, the loop runs `max(0, A + 2)` times.
 pub(super) fn trips(scope: &Scope, after: &[Dim], before: Option<&[Dim]>, number: &Dim, mark: Symbol) -> Option<Dim> {
     let mut last: Option<Dim> = None;
     let mut expected = Vec::with_capacity(after.len());
@@ -111,7 +112,7 @@ pub(super) fn trips(scope: &Scope, after: &[Dim], before: Option<&[Dim]>, number
     }
 }
 
-/// By how much an expression falls from an iteration to the next, if that is a positive number.
+/// Returns the decrease of an expression per iteration, if it is a positive constant.
 fn step(scope: &Scope, slack: &Dim, number: &Dim) -> Option<Dim> {
     let counter = number.as_symbol()?;
     let next = scope.add(number, &Dim::constant(1));

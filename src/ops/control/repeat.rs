@@ -1,4 +1,4 @@
-//! Loop.
+//! Loop: infers and evaluates its body.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ fn body_of(site: &Site<'_>) -> Result<GraphId, Refusal> {
     site.attr_graph("body")?.ok_or_else(|| Refusal::invalid("attribute 'body' is missing"))
 }
 
-/// The rank that the body declares for an input: runtimes make iteration number and condition scalars, or vectors of one element
-/// where the body declares that.
+/// Returns the declared rank of a body's input. Runtimes pass iteration number and condition as scalars, or as
+/// vectors of one element if the body declares that.
 fn declared_rank(site: &Site<'_>, body: GraphId, input: usize) -> Option<usize> {
     let value = site.model.graph(body).inputs().get(input);
     let declared = value.and_then(|&value| site.model.value(value).declared.as_ref());
@@ -30,7 +30,7 @@ fn declared_vector(site: &Site<'_>, body: GraphId, input: usize) -> bool {
     declared_rank(site, body, input) == Some(1)
 }
 
-/// The operands to carry: all after trip count and condition, but for some left out at the end.
+/// Returns the operands to carry: all after trip count and condition, without omitted trailing ones.
 fn carried<T>(operands: &[Option<T>]) -> &[Option<T>] {
     let end = operands.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     operands.get(2..end).unwrap_or_default()
@@ -41,16 +41,16 @@ pub(super) fn iterations(view: &NodeFacts<'_>) -> Option<Dim> {
     view.single(0).filter(|trips| trips.as_const().is_none_or(|trips| trips < i64::from(i32::MAX)))
 }
 
-/// What the condition of a loop does.
+/// The behavior of a loop's condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
-    /// It stays true.
+    /// Always true.
     Always,
-    /// It is false from the start.
+    /// False initially.
     Never,
-    /// It is true at the start and false after the first iteration.
+    /// True initially, and false after the first iteration.
     Once,
-    /// It decides at run time.
+    /// Decided at run time.
     Unknown,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let body = body_of(cx)?;
     let scope = Rc::clone(cx.walk.scope());
     let stem = stem_of(cx);
-    // An operand left out means no limit; an operand nobody knows means any limit.
+    // An omitted operand means no limit; an unknown operand means an unknown limit.
     let given = cx.input(0).and_then(Fact::ints).and_then(|limits| match limits.as_slice() {
         [limit] => Some(limit.clone()),
         _ => None,
@@ -74,7 +74,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let one = || Some(vec![Dim::constant(1)]);
     let last = limit.as_ref().and_then(Dim::as_const).and_then(|limit| limit.checked_sub(1));
     let mark = scope.fresh(&stem);
-    // Always a symbol: by it is said what grows, be it once.
+    // Always a symbol, even for one iteration: growing dims are expressions in it.
     let number = scope.fresh_within(&stem, Some(0), last.filter(|&last| last > 0));
     let number_shape = if declared_vector(cx, body, 0) { one() } else { Some(Vec::new()) };
     let counter = Fact::tensor(Some(DType::Int64), number_shape).with_elements(vec![Scalar::Int(number.clone())]);
@@ -102,12 +102,12 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let followed = follow(cx, &start)?;
     if let Some(Followed { trips: 1, results }) = followed {
-        // What was found of the values inside holds for the one iteration there is.
+        // The facts of values in the body hold for the only iteration.
         cx.walk.trips.insert(cx.site.id, 1);
         return Ok(results);
     }
 
-    // While an iteration runs, its number is below the limit.
+    // During an iteration, its number is below the limit.
     let left = given.map(|limit| scope.sub(&limit, &scope.add(&number, &Dim::constant(1))));
     let run = Iteration {
         body,
@@ -157,7 +157,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     found.set_trips(&trips);
     let mut results = Vec::with_capacity(cx.node.outputs().len());
     for (index, start) in starts.into_iter().enumerate().skip(1) {
-        // Without an iteration, what goes in comes out.
+        // Without an iteration, the initial values are the results.
         results.push(if trips.is_const(0) { start } else { found.last(index, at_least_once) });
     }
     for index in found.extra_outputs() {
@@ -166,9 +166,9 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(results)
 }
 
-/// How often a loop runs whose condition compares what it counts with sizes.
+/// Returns the number of iterations of a loop whose condition compares a counter with dims.
 fn counted(cx: &InferCx<'_>, body: GraphId, number: &Dim, mark: Symbol, limit: Option<&Dim>) -> Option<Dim> {
-    // Without a condition operand, what the body makes of it is in dispute.
+    // Without a condition operand, runtimes disagree about the body's condition.
     let first = cx.node.input(1)?;
     let after = premises(cx, *cx.model.graph(body).outputs().first()?, true)?;
     let before = match cx.input(1)?.const_ints().as_deref() {
@@ -249,7 +249,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(carried)
 }
 
-/// What no iteration leaves as a scan output: runtimes go by the type that the body declares.
+/// Returns the empty scan output of a loop without iterations: runtimes use the type that the body declares.
 fn declared_empty(site: &Site<'_>, body: GraphId, output: usize) -> Result<Option<Tensor>, Decline> {
     let value = site.model.graph(body).outputs().get(output);
     let declared = value.and_then(|&value| site.model.value(value).declared.as_ref());

@@ -1,4 +1,4 @@
-//! Scan.
+//! Scan: infers and evaluates its body.
 
 use super::iterate::{Iteration, Meter, iterate};
 use crate::dim::Dim;
@@ -12,14 +12,14 @@ use crate::tensor::Tensor;
 /// The attributes and the layout of the operands.
 struct ScanLayout {
     body: GraphId,
-    /// The first operand that is an initial state: 1 in version 8, after the sequence lengths.
+    /// The index of the first initial state: 1 in version 8, after the sequence lengths.
     first: usize,
     states: usize,
     scans: usize,
-    /// One for each scanned operand.
+    /// The axis of each scanned operand.
     input_axes: Vec<i64>,
     input_reversed: Vec<bool>,
-    /// For as many scan outputs as they name; then the default.
+    /// The axes of the first scan outputs; the others have the default.
     output_axes: Vec<i64>,
     output_reversed: Vec<bool>,
 }
@@ -68,7 +68,7 @@ impl ScanLayout {
     }
 }
 
-/// The first of several sizes that must be equal which says most.
+/// Returns the most specific of several equal dims.
 fn agreed(sizes: &[Dim]) -> Option<Dim> {
     sizes.iter().find(|size| size.as_const().is_some()).or_else(|| sizes.first()).cloned()
 }
@@ -121,7 +121,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     cx.walk.surely.remove(&cx.site.id);
     if let Some(decided) = length.as_const().and_then(|length| usize::try_from(length).ok()).filter(|_| !batched) {
         cx.walk.trips.insert(cx.site.id, decided);
-        // What is found of the values inside holds for the one iteration there is.
+        // The facts of values in the body hold for the only iteration.
         if decided == 1 {
             return once(cx, &layout, starts, trailing);
         }
@@ -139,7 +139,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     };
     let mut found = iterate(cx, &run)?;
 
-    // Sequences of a batch may be shorter than the longest, or of no slice at all.
+    // Sequences of a batch may be shorter than the longest, or empty.
     let same_length = !batched || cx.input(0).is_none();
     let batch = batched.then(|| agreed(&batches).unwrap_or_else(|| cx.fresh_dim()));
     let at_least_once = cx.scope().ge(&length, &Dim::constant(1)).is_yes();
@@ -161,7 +161,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         });
     }
     for (scan, index) in found.extra_outputs().enumerate() {
-        // Runtimes refuse a scan of nothing.
+        // Runtimes reject a scan without iterations.
         let stacked = found.stacked((cx.model, &cx.walk.facts), index, layout.output_axis(scan), &length, false)?;
         results.push(match &batch {
             None => stacked,
@@ -171,7 +171,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(results)
 }
 
-/// A scan of one slice.
+/// Infers a scan of one slice.
 fn once(cx: &mut InferCx<'_>, layout: &ScanLayout, starts: Vec<Fact>, slices: Vec<Fact>) -> InferResult {
     let wanted = cx.model.graph(layout.body).inputs().len();
     let mut inputs = starts;
@@ -193,7 +193,7 @@ fn once(cx: &mut InferCx<'_>, layout: &ScanLayout, starts: Vec<Fact>, slices: Ve
         };
         let mut shape = element.to_vec();
         shape.insert(axis_in(layout.output_axis(scan), shape.len() + 1)?, Dim::constant(1));
-        // One element more or less in the shape moves none of them.
+        // An additional dim of 1 does not change the order of elements.
         let elements = left.elements();
         let stacked = Fact::tensor(left.dtype(), Some(shape));
         *left = elements.into_iter().fold(stacked, Fact::with_elements);
@@ -244,7 +244,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     columns.iter().map(|column| Ok(Data::Tensor(stack(cx, column, 0)?))).collect()
 }
 
-/// All iterations over one batch of scanned tensors.
+/// Runs all iterations over one batch element of the scanned tensors.
 fn run(
     cx: &EvalCx<'_>,
     layout: &ScanLayout,

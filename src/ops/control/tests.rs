@@ -9,7 +9,7 @@ fn ints(data: &Data) -> (Vec<usize>, Vec<i64>) {
     (tensor.shape().to_vec(), tensor.to_i64s().unwrap())
 }
 
-/// `doubled = x x`, one after the other on axis 0.
+/// Adds `doubled = Concat(x, x)` along axis 0.
 fn doubled(bodies: &mut Bodies, graph: crate::ir::GraphId, x: &str, doubled: &str) {
     let pair = format!("{doubled}_pair");
     bodies.node(graph, "SequenceConstruct", &format!("{x} {x}"), &pair, &[]);
@@ -51,7 +51,7 @@ fn branches_join_contents_ranks_and_types() {
     b.outputs(others, "b x c b");
     let attributes = [("then_branch", Attribute::Graph(ours)), ("else_branch", Attribute::Graph(others))];
     b.node(b.main(), "If", "c", "p q r s", &attributes);
-    // 2 or 5: a number between, the same in both results.
+    // 2 or 5: the same new integer in both results.
     assert_eq!(b.facts("p q r s"), ["int64[3]={1,?a,3}", "?[?b]", "?[?c]", "int64[3]={1,?a,3}"]);
 }
 
@@ -71,7 +71,7 @@ fn a_decided_branch_is_evaluated() {
     assert_eq!(ints(&b.eval().unwrap()[0]), (vec![], vec![7]));
 }
 
-/// A loop whose body gives its condition back, keeps `x`, doubles `y` and `z`, and leaves its number.
+/// Builds a loop whose body returns its condition, keeps `x`, doubles `y` and `z`, and outputs its iteration number.
 fn looping(limit: Option<i64>, condition: &str) -> Bodies {
     let mut b = Bodies::new(13);
     b.input("x0", DType::Float, "N 3");
@@ -117,7 +117,7 @@ fn facts_inside_a_body_hold_for_every_iteration() {
 fn the_trip_count_leads_the_scan_outputs() {
     assert_eq!(looping(Some(5), "true").facts("numbers xs"), ["int64[5]", "float[5,N,3]"]);
     assert_eq!(looping(Some(5), "none").facts("numbers xs"), ["int64[5]", "float[5,N,3]"]);
-    // No iteration tells the shape of a scan output; runtimes go by what the body declares.
+    // Without an iteration the shape of a scan output is unknown; runtimes use the declared shape.
     assert_eq!(looping(Some(-5), "true").facts("xs y1"), ["float", "float[K]"]);
     let mut bodies = looping(Some(5), "false");
     let number = bodies.value("i");
@@ -139,7 +139,7 @@ fn a_symbolic_trip_count_is_kept() {
     let body = b.graph("i ci");
     b.outputs(body, "ci i");
     b.node(b.main(), "Loop", "m c", "numbers", &[("body", Attribute::Graph(body))]);
-    // A negative count is none.
+    // A negative count means no iteration.
     assert_eq!(b.facts("m numbers"), ["int64[1]={?a}", "int64[max(0, ?a)]"]);
 }
 
@@ -156,7 +156,7 @@ fn carried_numbers_are_followed() {
     b.node(body, "ConcatFromSequence", "pair", "kk", &[("axis", Attribute::Int(0)), ("new_axis", Attribute::Int(1))]);
     b.outputs(body, "ci k kk");
     b.node(b.main(), "Loop", "m c k0 j0", "k1 j1", &[("body", Attribute::Graph(body))]);
-    // What does not change stays known; what changes its rank keeps its type.
+    // Constant values are kept; values of changing rank keep their type.
     assert_eq!(b.facts("k1 j1 k j"), ["int64[2]={4,7}", "int64", "int64[2]={4,7}", "int64"]);
 }
 
@@ -202,13 +202,14 @@ fn what_grows_by_equal_steps_is_known_after_any_number_of_them() {
     assert_eq!(growing(Some(1), true).facts("last other"), ["float[L + K,2]", "float[2*L,2]"]);
     assert_eq!(growing(Some(1), false).facts("last numbers"), ["float[L*?a + K,2]", "int64[?a]"]);
     assert_eq!(growing(Some(0), true).facts("last other"), ["float[K,2]", "float[L,2]"]);
-    // Inside: by the number of the iteration.
+    // In the body: expressions in the iteration number.
     assert_eq!(growing(None, false).facts("i y y1"), ["int64[]={?a}", "float[L*?a + K,2]", "float[L*(?a + 1) + K,2]"]);
 }
 
 #[test]
 fn groups_that_part_later_part() {
-    // y and z start equal; y doubles, z takes what y was: equal for one iteration only.
+    // `y` and `z` are equal initially; `y` doubles and `z` takes the previous `y`. They are equal in the first
+    // iteration only.
     let mut b = Bodies::new(13);
     b.input("m", DType::Int64, "");
     b.constant(b.main(), "c", Tensor::from_bools(&[], &[true]).unwrap());
@@ -355,7 +356,7 @@ fn bodies_of_the_wrong_arity_are_invalid() {
     assert!(b.facts("y")[0].starts_with("invalid"));
 }
 
-/// A scan that adds its slices up and leaves each sum.
+/// Builds a scan that sums its slices and outputs each partial sum.
 fn scanning(opset: i64, attributes: &[(&str, Attribute)]) -> (Bodies, Vec<(String, Attribute)>) {
     let mut b = Bodies::new(opset);
     let body = b.graph("s x");
@@ -429,7 +430,7 @@ fn scans_of_a_batch() {
     assert_eq!(batch(&[], Some(vec![3, 3])).facts("sums"), ["int64[2,3,1]={1,2,3,4,5,6}"]);
     let reversed = batch(&[("directions", Attribute::Ints(vec![1]))], None).eval().unwrap();
     assert_eq!(ints(&reversed[1]).1, [3, 2, 1, 6, 5, 4]);
-    // What stands after the end of a shorter sequence is undefined.
+    // The result after the end of a shorter sequence is undefined.
     assert!(matches!(batch(&[], Some(vec![3, 2])).eval(), Err(Decline::Unsupported(_))));
     assert_eq!(batch(&[], Some(vec![3, 2])).facts("last sums"), ["int64[2,1]", "int64[2,3,1]"]);
 }
@@ -443,7 +444,7 @@ fn scans_are_inferred() {
     assert_eq!(b.facts("last sums x s"), ["float[D]", "float[T,D]", "float[D]", "float[D]"]);
 }
 
-/// `while i < n: i = i + 1, leave x`, with `n` the first size of `x`, and so many iterations at most.
+/// Builds `while i < n: i = i + step, output x`, with `n` the first dim of `x`, and an iteration limit.
 fn counting(limit: Option<i64>, step: i64, first: &str) -> Bodies {
     let mut b = Bodies::new(16);
     b.input("x", DType::Float, "N 3");
@@ -472,14 +473,14 @@ fn a_condition_that_counts_tells_how_often_a_loop_runs() {
     assert_eq!(counting(None, 1, "less").facts("i1 xs"), ["int64[]={N}", "float[N,N,3]"]);
     assert_eq!(counting(Some(i64::MAX), 1, "less").facts("i1"), ["int64[]={N}"]);
     assert_eq!(counting(Some(7), 1, "less").facts("i1"), ["int64[]={min(7, N)}"]);
-    // At least once, even if there is nothing to count.
+    // At least one iteration, even for `N = 0`.
     assert_eq!(counting(None, 1, "yes").facts("i1"), ["int64[]={max(1, N)}"]);
     let half = "floor((N + 1)/2)";
     let xs = format!("float[{half},N*min(1, {half}),3]");
     assert_eq!(counting(None, 2, "less").facts("i1 xs"), ["int64[]={N + Mod(N, 2)}".to_string(), xs]);
     assert_eq!(counting(Some(7), 3, "less").facts("i1"), ["int64[]={3*min(7, floor((N + 2)/3))}"]);
     assert_eq!(counting(None, 3, "yes").facts("i1"), ["int64[]={3*max(1, floor((N + 2)/3))}"]);
-    // What counts the other way, or begins for other reasons, is not followed.
+    // Loops that count down or have another initial condition have an unknown number of iterations.
     assert_eq!(counting(None, -2, "less").facts("i1"), ["int64[]={-2*?a}"]);
     assert_eq!(counting(None, 1, "z").facts("i1"), ["int64[]={?a}"]);
 }
@@ -506,7 +507,7 @@ fn what_holds_while_an_iteration_runs() {
     b.outputs(body, "c a1");
     b.node(b.main(), "Loop", "m yes a0", "y", &[("body", Attribute::Graph(body))]);
     assert_eq!(b.facts("window a y"), ["float[N,2]", "float[N,min(2, T)]", "float[N,min(2, T)]"]);
-    // Outside of the loop, T may be anything.
+    // Outside the loop, T is unbounded.
     let walk = b.infer();
     let (scope, value) = (walk.scope(), b.value("x"));
     let size = walk.facts.get(value).unwrap().shape().unwrap()[1].clone();
@@ -539,7 +540,7 @@ fn what_a_condition_says_holds_in_the_branch_it_chooses() {
 
 #[test]
 fn what_a_scan_makes_of_a_state_may_have_another_shape() {
-    // Runtimes run a scan of one slice whose body makes two rows of one.
+    // Runtimes accept a scan of one slice whose body turns one row into two.
     let state = |result: &str, length: &str, axes: &str| {
         let mut b = Bodies::new(16);
         b.input("s0", DType::Float, "W 3");
@@ -579,6 +580,6 @@ fn a_scan_that_adds_slices_of_another_size() {
     assert_eq!(sums("7 4"), "float[4] float[7,4]");
     let met = "min(1, M, N)*max(M, N)";
     assert_eq!(sums("7 M"), format!("float[{met}] float[7,{met}]"));
-    // Without a slice the state is what it was.
+    // Without a slice the state is unchanged.
     assert_eq!(sums("L 4"), "float[min(1, L)*(4 - N) + N] float[L,4]");
 }

@@ -1,4 +1,4 @@
-//! What an operator sees of the place it is used in.
+//! The interface between an operator and its node: attributes, operands and budget.
 
 use std::ops::{Deref, RangeInclusive};
 
@@ -9,24 +9,24 @@ use crate::ops::{Budget, Decline, EvalResult, Refusal, Walk};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, StridedView, Tensor, gather, gather_later};
 
-/// A node together with the version of its operator that is in force there.
+/// A node with the version of its operator that applies.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
     /// The model.
     pub model: &'a Model,
-    /// The node's identity.
+    /// The node's id.
     pub id: NodeId,
     /// The node.
     pub node: &'a Node,
-    /// The `since_version` of the operator in force, not the model's operator set.
+    /// The `since_version` of the operator that applies, not the model's opset.
     pub version: i64,
-    /// How disputed cases of slicing are read.
+    /// The reading of disputed slices.
     pub slice_rule: SliceRule,
-    /// Inside a function: what the call gives for the attributes that the body refers to, defaults filled in.
+    /// In a function: the attributes of the call that the body refers to, including defaults.
     pub bindings: &'a [NamedAttribute],
 }
 
-/// What an attribute has that is of another kind than the operator's.
+/// Returns the error for an attribute of another kind than the operator's.
 fn wrong_kind(name: &str, wanted: &str, found: &Attribute) -> Refusal {
     if let Attribute::Opaque(_) = found {
         return Refusal::unsupported(format!("attribute '{name}' cannot be read"));
@@ -39,7 +39,7 @@ macro_rules! attribute_reader {
         $(#[$doc])*
         ///
         /// # Errors
-        /// The attribute is of another kind.
+        /// The attribute has another kind.
         pub fn $method(&self, name: &str) -> Result<Option<$type>, Refusal> {
             match self.attribute(name) {
                 None => Ok(None),
@@ -51,46 +51,47 @@ macro_rules! attribute_reader {
 }
 
 impl<'a> Site<'a> {
-    /// The attribute of this name. A reference to an attribute of the calling node is followed; one the call leaves out is absent.
+    /// Returns the attribute of this name. A reference resolves to the calling node's attribute, and is absent if the
+    /// call omits it.
     pub fn attribute(&self, name: &str) -> Option<&'a Attribute> {
         self.node.bound_attribute(name, self.bindings)
     }
 
     attribute_reader!(
-        /// An INT attribute.
+        /// Returns an INT attribute.
         attr_int, Attribute::Int(value) => *value, i64, "an INT");
     attribute_reader!(
-        /// A FLOAT attribute.
+        /// Returns a FLOAT attribute.
         attr_float, Attribute::Float(value) => *value, f32, "a FLOAT");
     attribute_reader!(
-        /// A STRING attribute as bytes.
+        /// Returns a STRING attribute as bytes.
         attr_bytes, Attribute::String(value) => value.as_ref(), &'a [u8], "a STRING");
     attribute_reader!(
-        /// A TENSOR attribute.
+        /// Returns a TENSOR attribute.
         attr_tensor, Attribute::Tensor(value, _) => value, &'a Tensor, "a TENSOR");
     attribute_reader!(
-        /// A SPARSE_TENSOR attribute.
+        /// Returns a SPARSE_TENSOR attribute.
         attr_sparse, Attribute::SparseTensor(value) => value.as_ref(), &'a SparseTensor, "a SPARSE_TENSOR");
     attribute_reader!(
-        /// A GRAPH attribute.
+        /// Returns a GRAPH attribute.
         attr_graph, Attribute::Graph(value) => *value, GraphId, "a GRAPH");
     attribute_reader!(
-        /// A TYPE_PROTO attribute.
+        /// Returns a TYPE_PROTO attribute.
         attr_type, Attribute::Type(value) => value, &'a DeclaredType, "a TYPE_PROTO");
     attribute_reader!(
-        /// An INTS attribute.
+        /// Returns an INTS attribute.
         attr_ints, Attribute::Ints(value) => value.as_slice(), &'a [i64], "INTS");
     attribute_reader!(
-        /// A FLOATS attribute.
+        /// Returns a FLOATS attribute.
         attr_floats, Attribute::Floats(value) => value.as_slice(), &'a [f32], "FLOATS");
     attribute_reader!(
-        /// A STRINGS attribute.
+        /// Returns a STRINGS attribute.
         attr_strings, Attribute::Strings(value) => value.as_slice(), &'a [bytes::Bytes], "STRINGS");
 
-    /// A STRING attribute as text.
+    /// Returns a STRING attribute as text.
     ///
     /// # Errors
-    /// The attribute is of another kind or is not UTF-8.
+    /// The attribute has another kind or is not UTF-8.
     pub fn attr_str(&self, name: &str) -> Result<Option<&'a str>, Refusal> {
         match self.attr_bytes(name)? {
             None => Ok(None),
@@ -100,10 +101,11 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// An INT attribute read as a flag.
+    /// Returns an INT attribute as a flag.
     ///
     /// # Errors
-    /// The attribute is of another kind, or neither 0 nor 1: some kernels take 1 alone for true, and some runtimes refuse it.
+    /// The attribute has another kind, or is neither 0 nor 1: some kernels treat only 1 as true, and some runtimes
+    /// reject it.
     pub fn attr_flag(&self, name: &str, default: bool) -> Result<bool, Refusal> {
         match self.attr_int(name)? {
             None => Ok(default),
@@ -112,10 +114,10 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// An INT attribute that names a data type.
+    /// Returns an INT attribute that is the number of a data type.
     ///
     /// # Errors
-    /// The attribute is of another kind or names no data type.
+    /// The attribute has another kind or is not a data type.
     pub fn attr_dtype(&self, name: &str) -> Result<Option<DType>, Refusal> {
         match self.attr_int(name)? {
             None => Ok(None),
@@ -127,28 +129,28 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// How many operands the node lists, absent ones in between included.
+    /// Returns the number of operands, including omitted ones before the last.
     pub fn input_count(&self) -> usize {
         self.node.inputs().len()
     }
 
-    /// Whether optional operand `i` is given.
+    /// Returns `true` if optional operand `i` is present.
     pub fn has_input(&self, i: usize) -> bool {
         self.node.input(i).is_some()
     }
 
-    /// How many results the node lists.
+    /// Returns the number of results.
     pub fn output_count(&self) -> usize {
         self.node.outputs().len()
     }
 
-    /// Whether optional result `i` is wanted.
+    /// Returns `true` if optional result `i` is present.
     pub fn has_output(&self, i: usize) -> bool {
         self.node.output(i).is_some()
     }
 }
 
-/// An axis, counted from the end when negative, checked against the rank.
+/// Resolves an axis; a negative one counts from the end.
 ///
 /// # Errors
 /// The axis is not in `-rank ..= rank - 1`.
@@ -161,7 +163,7 @@ pub fn axis_in(axis: i64, rank: usize) -> Result<usize, Refusal> {
     }
 }
 
-/// What inference sees of a node: its [`Site`], and what is known of its operands.
+/// The input of inference: a [`Site`] and the facts of its operands.
 pub struct InferCx<'a> {
     pub(in crate::ops) site: Site<'a>,
     pub(in crate::ops) inputs: Vec<Option<Fact>>,
@@ -177,46 +179,47 @@ impl<'a> Deref for InferCx<'a> {
 }
 
 impl<'a> InferCx<'a> {
-    /// The symbols and what is assumed of them.
+    /// Returns the scope of symbols and assumptions.
     pub fn scope(&self) -> &Scope {
         &self.walk.scope
     }
 
-    /// What is known of operand `i`. `None` only when the operand is left out; an operand nobody knows anything of gives a
-    /// [`Fact`] that says nothing.
+    /// Returns the fact of operand `i`. `None` only for an omitted operand; the [`Fact`] of an unknown operand is
+    /// empty.
     pub fn input(&self, i: usize) -> Option<&Fact> {
         self.inputs.get(i).and_then(Option::as_ref)
     }
 
-    /// Every operand in order.
+    /// Returns all operands in order.
     pub fn inputs(&self) -> &[Option<Fact>] {
         &self.inputs
     }
 
-    /// Operand `i`, which the standard requires.
+    /// Returns required operand `i`.
     ///
     /// # Errors
-    /// The operand is left out.
+    /// The operand is omitted.
     pub fn required(&self, i: usize) -> Result<&Fact, Refusal> {
         self.input(i).ok_or_else(|| Refusal::invalid(format!("operand {i} is missing")))
     }
 
-    /// The element type of operand `i`, if known.
+    /// Returns the element type of operand `i`, if known.
     pub fn dtype(&self, i: usize) -> Option<DType> {
         self.input(i).and_then(Fact::dtype)
     }
 
-    /// The shape of operand `i`, if known.
+    /// Returns the shape of operand `i`, if known.
     pub fn shape(&self, i: usize) -> Option<&[Dim]> {
         self.input(i).and_then(Fact::shape)
     }
 
-    /// The rank of operand `i`, if known.
+    /// Returns the rank of operand `i`, if known.
     pub fn rank(&self, i: usize) -> Option<usize> {
         self.input(i).and_then(Fact::rank)
     }
 
-    /// Refuses operand `i`, of this name, if it is known to have another rank than these: runtimes refuse a model that tells them so.
+    /// Rejects operand `i` if its rank is known and outside `ranges`: runtimes reject such a model if they know the
+    /// rank.
     pub fn require_rank(&self, i: usize, name: &str, ranks: RangeInclusive<usize>) -> Result<(), Refusal> {
         match self.rank(i) {
             Some(rank) if !ranks.contains(&rank) => {
@@ -228,34 +231,34 @@ impl<'a> InferCx<'a> {
         }
     }
 
-    /// The whole value of operand `i`, if it is decided.
+    /// Returns the whole value of operand `i`, if it is constant.
     pub fn constant(&self, i: usize) -> Option<&Tensor> {
         self.input(i).and_then(Fact::constant_tensor)
     }
 
-    /// The elements of integer operand `i` as expressions, if each is known.
+    /// Returns the elements of integer operand `i` as expressions, if all are known.
     pub fn ints(&self, i: usize) -> Option<Vec<Dim>> {
         self.input(i).and_then(Fact::ints)
     }
 
-    /// The elements of integer operand `i`, if each is a number.
+    /// Returns the elements of integer operand `i`, if all are constant.
     pub fn const_ints(&self, i: usize) -> Option<Vec<i64>> {
         self.input(i).and_then(Fact::const_ints)
     }
 
-    /// A size nobody knows yet: a new symbol, at least 0, unlike any other.
+    /// Returns an unknown dim: a new symbol that is at least 0.
     pub fn fresh_dim(&self) -> Dim {
         let stem = self.node.outputs().iter().flatten().next().map_or("dim", |&value| &self.model.value(value).name);
         self.walk.scope.fresh_dim(stem)
     }
 
-    /// A shape of which only the rank is known.
+    /// Returns a shape of known rank with unknown dims.
     pub fn fresh_shape(&self, rank: usize) -> Vec<Dim> {
         (0..rank).map(|_| self.fresh_dim()).collect()
     }
 
-    /// Infers a subgraph or a function's body given what is known of its inputs, and returns what is known of its outputs.
-    /// Facts about the values inside are recorded as well; where a body is inferred more than once, the last time counts.
+    /// Infers a subgraph or a function's body from the facts of its inputs; returns the facts of its outputs. Also
+    /// records the facts of inner values; a repeated inference replaces them.
     ///
     /// # Errors
     /// The nesting is too deep.
@@ -264,7 +267,7 @@ impl<'a> InferCx<'a> {
     }
 }
 
-/// What evaluation sees of a node: its [`Site`], its operands' values and what it may spend.
+/// The input of evaluation: a [`Site`], its operands' values and the budget.
 pub struct EvalCx<'a> {
     pub(in crate::ops) site: Site<'a>,
     pub(in crate::ops) inputs: Vec<Option<Data>>,
@@ -281,24 +284,24 @@ impl<'a> Deref for EvalCx<'a> {
     }
 }
 
-/// The dims beside a 0 multiply to this at most, whose bytes any runtime can count.
+/// The largest product of the other dims next to a 0: its bytes fit in the integers of any runtime.
 const MOST_BESIDE_NOTHING: usize = usize::MAX >> 16;
 
 impl<'a> EvalCx<'a> {
-    /// Operand `i`, if it is given.
+    /// Returns operand `i`, if present.
     pub fn data(&self, i: usize) -> Option<&Data> {
         self.inputs.get(i).and_then(Option::as_ref)
     }
 
-    /// Every operand in order.
+    /// Returns all operands in order.
     pub fn inputs(&self) -> &[Option<Data>] {
         &self.inputs
     }
 
-    /// Operand `i` as a tensor, which the standard requires.
+    /// Returns required operand `i` as a tensor.
     ///
     /// # Errors
-    /// The operand is left out or is no tensor.
+    /// The operand is omitted or is not a tensor.
     pub fn tensor(&self, i: usize) -> Result<&Tensor, Decline> {
         self.data(i)
             .ok_or_else(|| Decline::invalid(format!("operand {i} is missing")))?
@@ -306,33 +309,33 @@ impl<'a> EvalCx<'a> {
             .ok_or_else(|| Decline::invalid(format!("operand {i} is not a tensor")))
     }
 
-    /// Operand `i` as a tensor, if it is given.
+    /// Returns operand `i` as a tensor, if present.
     ///
     /// # Errors
-    /// The operand is no tensor.
+    /// The operand is not a tensor.
     pub fn optional_tensor(&self, i: usize) -> Result<Option<&Tensor>, Decline> {
         if self.data(i).is_some() { self.tensor(i).map(Some) } else { Ok(None) }
     }
 
-    /// The elements of integer operand `i`.
+    /// Returns the elements of integer operand `i`.
     ///
     /// # Errors
-    /// The operand is left out or has other elements.
+    /// The operand is omitted or has another element type.
     pub fn ints(&self, i: usize) -> Result<Vec<i64>, Decline> {
         self.tensor(i)?.to_i64s().ok_or_else(|| Decline::invalid(format!("operand {i} has no integer type")))
     }
 
-    /// What may be spent. Take from it before allocating a result or starting heavy work.
+    /// Returns the budget. Charge it before allocating a result or starting expensive work.
     pub fn budget(&self) -> &Budget {
         self.budget
     }
 
-    /// Takes the bytes of a result of this type and shape from the budget.
+    /// Charges the bytes of a result of this type and shape to the budget.
     ///
     /// # Errors
     /// [`Decline::OverBudget`], also when the size overflows.
     pub fn claim(&self, dtype: DType, shape: &[usize]) -> Result<(), Decline> {
-        // Beside a dim of 0 the others may be of any size, but runtimes multiply all that they meet.
+        // Next to a 0 the other dims may be of any size, but runtimes multiply all dims.
         let mut beside = shape.iter().filter(|&&dim| dim > 0);
         let all = beside.try_fold(1usize, |all, &dim| all.checked_mul(dim));
         if shape.contains(&0) && all.is_none_or(|all| all > MOST_BESIDE_NOTHING) {
@@ -347,10 +350,11 @@ impl<'a> EvalCx<'a> {
         self.budget.take_bytes(bytes.unwrap_or(usize::MAX))
     }
 
-    /// As [`claim`](Self::claim), but a large result may be left to be computed when it is read. Returns whether it is to be.
+    /// Charges a result like [`claim`](Self::claim), but allows a large result to be deferred. Returns `true` if it
+    /// is deferred.
     ///
     /// # Errors
-    /// As [`claim`](Self::claim).
+    /// The errors of [`claim`](Self::claim).
     pub fn claim_later(&self, dtype: DType, shape: &[usize]) -> Result<bool, Decline> {
         if Tensor::may_be_deferred(dtype, shape) {
             let bytes = crate::tensor::product(shape).and_then(|count| dtype.byte_len(count));
@@ -361,19 +365,19 @@ impl<'a> EvalCx<'a> {
         self.claim(dtype, shape).map(|()| false)
     }
 
-    /// The elements of a view, for which room is claimed.
+    /// Returns the elements of a view, and charges them to the budget.
     ///
     /// # Errors
-    /// As [`claim`](Self::claim), or the view reaches outside of the tensor.
+    /// The errors of [`claim`](Self::claim), or the view exceeds the tensor.
     pub fn gathered(&self, tensor: &Tensor, view: &StridedView) -> Result<Tensor, Decline> {
         let later = self.claim_later(tensor.dtype(), view.shape())?;
         Ok(if later { gather_later(tensor, view)? } else { gather(tensor, view)? })
     }
 
-    /// Evaluates a subgraph with these inputs; it sees the values around the node.
+    /// Evaluates a subgraph with these inputs; outer values are visible.
     ///
     /// # Errors
-    /// Whatever keeps a node inside from being evaluated.
+    /// The reason why an inner node cannot be evaluated.
     pub fn evaluate_graph(&self, graph: GraphId, inputs: Vec<Data>) -> EvalResult {
         crate::ops::interpret::evaluate_body(
             self.environment,

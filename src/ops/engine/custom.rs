@@ -1,10 +1,10 @@
-//! Operators that a user described: what their functions are given, and what their answers are taken for.
+//! User-defined operators: converts the arguments and results of their functions.
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{CustomNode, CustomOperand, CustomOperator, CustomType, Data, Fact};
 use crate::ops::{Decline, EvalResult, Refusal, Site};
 
-/// Of larger operands the elements are not told one by one: they are no sizes.
+/// The largest number of elements that are passed individually: larger operands are not shapes.
 const MAX_ELEMENTS: usize = 1024;
 
 fn node<'a>(site: &Site<'a>, operands: Vec<Option<CustomOperand>>) -> CustomNode<'a> {
@@ -12,7 +12,7 @@ fn node<'a>(site: &Site<'a>, operands: Vec<Option<CustomOperand>>) -> CustomNode
     CustomNode { node: site.node, bindings: site.bindings, version, operands }
 }
 
-/// What a user's function states about a node's results.
+/// Infers the facts of a node's results by the user's function.
 pub(super) fn infer(
     custom: &CustomOperator,
     site: &Site<'_>,
@@ -58,7 +58,7 @@ fn fact(
     Ok(Fact::tensor(Some(ty.dtype), shape.transpose()?))
 }
 
-/// What a user's function computes.
+/// Evaluates a node by the user's function.
 pub(super) fn evaluate(custom: &CustomOperator, site: &Site<'_>, inputs: &[Option<Data>]) -> EvalResult {
     let operand = |(at, data): (usize, &Option<Data>)| {
         let Some(data) = data else { return Ok(None) };

@@ -1,14 +1,15 @@
-//! What the file declares of a value, as facts: types of inputs, and initializers.
+//! Facts from the file's declarations: types of inputs, and initializers.
 //!
-//! The label of a dim (`dim_param`) is a name, whatever it spells. Exporters write `past_sequence_length + 1` on the mask of a step with any
-//! number of tokens, and runtimes compare no labels. So equal labels of inputs are equal sizes, and `n + 1` has nothing to do with `n`.
-//! Labels that parse as [relations](label_relations) between inputs hold only if the user trusts them.
+//! The label of a dim (`dim_param`) is an opaque name. Exporters write `past_sequence_length + 1` on the mask of a
+//! step with any number of tokens, and runtimes do not compare labels. So equal labels of inputs denote equal dims,
+//! but `n + 1` is unrelated to `n`. Labels that parse as [relations](label_relations) between inputs hold only if the
+//! user trusts them.
 
 use crate::dim::{Dim, Scope, is_word};
 use crate::ir::{DeclaredType, DimClaim, Fact, GraphId, Model, TensorType, Type, ValueId};
 use crate::tensor::{DType, Tensor};
 
-/// The labels of the dims of a graph's inputs, each once.
+/// Returns the distinct labels of the dims of a graph's inputs.
 pub fn input_labels(model: &Model, graph: GraphId) -> Vec<String> {
     let declared = model.graph(graph).inputs().iter().filter_map(|&value| model.value(value).declared.as_ref());
     let dims = declared.filter_map(DeclaredType::shape).flatten();
@@ -18,32 +19,33 @@ pub fn input_labels(model: &Model, graph: GraphId) -> Vec<String> {
     names
 }
 
-/// The labels in `names` that read as expressions whose names are all words in `names`: `past + seq` next to `past` and `seq`.
+/// Returns the labels in `names` that are expressions in other words of `names`: `past + seq` with `past` and `seq`.
 pub fn label_relations(names: &[String]) -> Vec<&str> {
     let is_known = |name: &str| is_word(name) && names.iter().any(|known| known == name);
     let is_relation = |text: &&str| !is_word(text) && Scope::new().parse_known(text, &is_known).is_some();
     names.iter().map(String::as_str).filter(is_relation).collect()
 }
 
-/// Returns the size that a label of an input names.
+/// Returns the dim that a label of an input denotes.
 pub fn label_size(scope: &Scope, label: &str) -> Dim {
     scope.current(&Dim::symbol(scope.named(label)))
 }
 
-/// Returns the size that a trusted label inside the model names: the size of the inputs that have this label, an expression in labels of inputs,
-/// or one opaque symbol.
+/// Returns the dim that a trusted label inside the model denotes: the dim of inputs with this label, an expression in
+/// labels of inputs, or an opaque symbol.
 pub fn claimed_size(scope: &Scope, label: &str, inputs: &[String]) -> Dim {
     let is_known = |name: &str| inputs.iter().any(|known| known == name);
     let parsed = if scope.lookup(label).is_some() { None } else { scope.parse_known(label, &is_known) };
     parsed.unwrap_or_else(|| label_size(scope, label))
 }
 
-/// The fact a declared type states when it is believed. `size` returns the size that a label names, or `None` to ignore the label.
+/// Returns the fact of a trusted declared type. `size` returns the dim of a label, or `None` to ignore the label.
 pub fn declared_fact(scope: &Scope, ty: &DeclaredType, size: &dyn Fn(&str) -> Option<Dim>) -> Fact {
     declared_type(scope, ty, size).map_or_else(Fact::unknown, Fact::of)
 }
 
-/// What holds of an input whether a caller gives it or leaves its default: of what the file declares, as much as the default fits.
+/// Returns the fact of an input with a default, which a caller may override: the part of the declared fact that the
+/// default satisfies.
 pub(super) fn with_default(scope: &Scope, declared: Fact, default: &Tensor) -> Fact {
     let Some(tensor) = declared.as_tensor() else { return declared };
     let of_default = TensorType { dtype: Some(default.dtype()), shape: None };
@@ -90,7 +92,7 @@ pub(super) fn initializer_fact(scope: &Scope, model: &Model, value: ValueId) -> 
     if let Some(tensor) = place.constant_tensor() {
         return Fact::constant(tensor.clone());
     }
-    // Content a caller or a training step may change: the type still holds.
+    // A caller or a training step may change the content, but not the type.
     match place.tensor() {
         Some(tensor) => Fact { content: None, ..Fact::constant(tensor.clone()) },
         None => place.declared.as_ref().map_or_else(Fact::unknown, |ty| declared_fact(scope, ty, &|_| None)),

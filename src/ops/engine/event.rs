@@ -1,40 +1,40 @@
-//! What inference has to tell of single nodes.
+//! Events that inference reports about nodes.
 
 use crate::ir::NodeId;
 
-/// How a node fared.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The node breaks a rule of the standard.
+    /// The node violates the standard.
     Invalid,
-    /// Nothing, or not everything, is stated about its results.
+    /// The facts of its results are incomplete.
     Undetermined,
-    /// Runtimes and the standard's text disagree about its results.
+    /// Runtimes and the standard disagree about its results.
     Disputed,
-    /// Its operands are all known and yet it is not evaluated.
+    /// Its operands are constant, but it is not evaluated.
     Declined,
-    /// What the file declares contradicts what is proved.
+    /// The declared type contradicts the proved one.
     FalseClaim,
-    /// What is written out rests on what the file declares.
+    /// The written type rests on a declared type of the file.
     Claimed,
-    /// An output keeps a declared dim whose text differs from the proved size.
+    /// An output keeps a declared dim whose text differs from the proved dim.
     Declared,
-    /// A name is written for a size whose expression is long.
+    /// A name is written for a dim whose expression is long.
     NamedSize,
-    /// The passes were stopped before they had nothing left to do.
+    /// The passes were stopped before the fixed point.
     Stopped,
-    /// A limit on work ended an attempt that might have found more. The reason names the limit.
+    /// A work limit ended an attempt early. The reason contains the limit.
     Limited,
 }
 
-/// Something worth telling about a node.
+/// An event of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The node.
     pub node: NodeId,
-    /// What kind of thing.
+    /// The kind.
     pub kind: EventKind,
-    /// In words.
+    /// The reason as text.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! Evaluation of whole graphs, value by value: bodies of control flow and functions, and models with given inputs.
+//! Evaluates whole graphs: subgraphs, functions, and models with given inputs.
 
 use rustc_hash::FxHashMap;
 
@@ -9,33 +9,33 @@ use crate::ops::{Budget, Decline, EvalCx, EvalResult, Site, Status, registry};
 use crate::slicing::SliceRule;
 use crate::tensor::Tensor;
 
-/// How deeply graphs and function calls may be nested while evaluating.
+/// The largest nesting depth of graphs and function calls during evaluation.
 const MAX_DEPTH: usize = 32;
 
-/// The values a graph can see: its own, and those of the graphs around it.
+/// The values that a graph can read: its own and captured ones.
 pub struct Environment<'a> {
     /// The model.
     pub model: &'a Model,
-    /// What is known outside, for captured values.
+    /// Returns the values of captures.
     pub outer: &'a dyn Fn(ValueId) -> Option<Data>,
-    /// Inside a function: what its call gives for the attributes the body refers to.
+    /// In a function: the attributes of the call that the body refers to.
     pub bindings: &'a [NamedAttribute],
-    /// Whether results are only compared with those of another run: what some processors sum differently is then summed as the standard
-    /// says, and is no constant otherwise.
+    /// `true` if results are only compared with another run. Sums whose order depends on the processor are then
+    /// computed in the standard's order; otherwise they are not constant.
     pub compares: bool,
 }
 
 impl<'a> Environment<'a> {
-    /// A main graph from which constants are computed: nothing is captured, and it is no function.
+    /// Creates the environment of a main graph: without captures and bindings.
     pub fn of(model: &'a Model) -> Self {
         Environment { model, outer: &|_| None, bindings: &[], compares: false }
     }
 }
 
-/// Evaluates the main graph or a function body on `inputs`, one for each graph input.
+/// Evaluates the main graph or a function body; `inputs` contains one value per graph input.
 ///
 /// # Errors
-/// The first node, in order, that cannot be evaluated, by name and with the reason.
+/// The first node, in order, that cannot be evaluated, with the reason.
 pub fn evaluate_graph(
     model: &Model,
     graph: GraphId,
@@ -46,13 +46,13 @@ pub fn evaluate_graph(
     evaluate_nodes(&Environment::of(model), graph, (inputs, &mut |_, _| Ok(())), budget, rule, 0)
 }
 
-/// Looks at each result of a graph when it is computed, and may end the run.
+/// Receives each computed result of a graph, and may stop the run.
 pub type Observer<'o> = &'o mut dyn FnMut(ValueId, &Data) -> Result<(), Decline>;
 
-/// The same, with an observer, for results that are only compared with those of another run.
+/// Evaluates a graph with an observer, for results that are only compared with those of another run.
 ///
 /// # Errors
-/// As [`evaluate_graph`], and what the observer ends the run with.
+/// The errors of [`evaluate_graph`], and the observer's error.
 pub fn evaluate_observed(
     model: &Model,
     graph: GraphId,
@@ -64,10 +64,10 @@ pub fn evaluate_observed(
     evaluate_nodes(&environment, graph, (inputs, observe), budget, rule, 0)
 }
 
-/// Evaluates one node on the values of its operands.
+/// Evaluates a node on its operands' values.
 ///
 /// # Errors
-/// Whatever keeps the operator from being evaluated.
+/// The reason why the node cannot be evaluated.
 pub fn evaluate_node(
     environment: &Environment<'_>,
     id: NodeId,
@@ -90,7 +90,7 @@ pub fn evaluate_node(
         Evaluator::Operator(eval, version) => (eval, version),
         Evaluator::Custom(custom) => return custom::evaluate(custom, &site(0), &inputs),
     };
-    // What is to be computed when it is read takes memory where a node wants the whole of it.
+    // A deferred operand needs memory when a node reads the whole of it.
     let tensors = || inputs.iter().flatten().filter_map(Data::tensor);
     let unmade = |tensors: &[Tensor]| tensors.iter().fold(0usize, |sum, tensor| sum.saturating_add(tensor.unmade()));
     let deferred: Vec<Tensor> = tensors().filter(|tensor| tensor.unmade() > 0).cloned().collect();
@@ -101,16 +101,16 @@ pub fn evaluate_node(
     result
 }
 
-/// What evaluates a node that calls no function.
+/// The evaluator of a node that calls no function.
 enum Evaluator<'m> {
     Operator(Eval, i64),
     Custom(&'m CustomOperator),
 }
 
-/// What evaluates a node.
+/// Returns the evaluator of a node.
 ///
 /// # Errors
-/// Nothing does, whatever its operands are.
+/// There is no evaluator, for any operands.
 fn evaluator<'m>(model: &'m Model, node: &Node) -> Result<Evaluator<'m>, Decline> {
     let (operator, version) = match (registry::status(model, node), model.custom(node)) {
         (Status::Known(operator, version), _) => (operator, version),
@@ -123,10 +123,10 @@ fn evaluator<'m>(model: &'m Model, node: &Node) -> Result<Evaluator<'m>, Decline
     }
 }
 
-/// Checks that no node of a graph, bodies and functions not counted, keeps every run of it from being evaluated.
+/// Checks that all nodes of a graph have an evaluator; does not check subgraphs and functions.
 ///
 /// # Errors
-/// The first node that does, by name and with the reason.
+/// The first node without an evaluator, with the reason.
 pub fn may_be_evaluated(model: &Model, graph: GraphId) -> Result<(), Decline> {
     for id in model.graph(graph).nodes() {
         let Some(node) = model.node(id).filter(|node| model.function_of(node).is_none()) else { continue };
@@ -202,7 +202,7 @@ fn unknown(name: &str) -> Decline {
     Decline::unsupported(format!("the elements of '{name}' are unknown"))
 }
 
-/// The same decline, with the node it comes from.
+/// Adds the node to a decline.
 fn inside(model: &Model, id: NodeId, decline: Decline) -> Decline {
     let place = model.describe(id);
     match decline {
@@ -212,7 +212,7 @@ fn inside(model: &Model, id: NodeId, decline: Decline) -> Decline {
     }
 }
 
-/// Calls a function of the model: its body is evaluated, and what it refers to of the call's attributes is bound.
+/// Evaluates the body of a called function with the attributes of the call bound.
 fn call(
     environment: &Environment<'_>,
     function: &Function,
@@ -228,7 +228,8 @@ fn call(
     evaluate_body(&inner, function.body, given, budget, caller.slice_rule, depth + 1)
 }
 
-/// What a call gives for each attribute a function declares, its defaults filled in; what neither gives is left out.
+/// Returns the value of each attribute that a function declares, from the call or the default; omits attributes with
+/// neither.
 pub(in crate::ops) fn bindings_of(function: &Function, caller: &Site<'_>) -> Vec<NamedAttribute> {
     let required = function.attributes.iter().map(|name| (name.as_str(), None));
     let defaulted = function.defaults.iter().map(|default| (default.name.as_str(), Some(&default.value)));

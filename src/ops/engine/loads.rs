@@ -1,11 +1,11 @@
-//! What ONNX Runtime loads in some operator sets and not in others.
+//! The opset-dependent support of operators in ONNX Runtime.
 //!
-//! It has a kernel for each version of an operator, or, for element types without one, writes the node out as the standard defines it. The former
-//! may be missing for a version that is newer than the kernel; the latter it does only where the definition is one for the very
-//! operator set of the model. Measured on the CPU by loading a model of the one node in each operator set from 7 to 24, for each element
-//! type:
+//! ONNX Runtime has a kernel for each version of an operator. For element types without a kernel it expands the node
+//! by the standard's definition. A kernel may be missing for a newer version. The expansion works only if the
+//! definition is for exactly the model's opset. Measured on the CPU by loading a model of one node in each opset from
+//! 7 to 24, for each element type:
 //!
-//! | operator | element type | operator sets |
+//! | operator | element type | opsets |
 //! | --- | --- | --- |
 //! | Bernoulli, GlobalLpPool, MaxRoiPool, Multinomial, RandomNormal, RandomNormalLike, RandomUniform, RandomUniformLike, RoiAlign | all | up to 21 |
 //! | LeakyRelu | double | 16 to 18 |
@@ -13,11 +13,11 @@
 //! | Elu, HardSigmoid, HardSwish, Mish, Selu, Softplus, Softsign, ThresholdedRelu | double | 18 |
 //! | MeanVarianceNormalization | float16 | all but 9, 10, 13, 18 |
 //!
-//! Everything else it loads in a newer operator set if it does in an older one.
-
+//! All other operators load in a newer opset if they load in an older one.
 //!
-//! Elements of fewer than eight bits, and floats of eight, it moves by few operators only ([`has_kernel_for_narrow`]). Measured likewise, for
-//! Concat, Expand, Flatten, Gather, Identity, Reshape, Slice, Split, Squeeze, Tile, Transpose and Unsqueeze:
+//! Few operators move elements of fewer than eight bits, and floats of eight bits ([`has_kernel_for_narrow`]).
+//! Measured in the same way for Concat, Expand, Flatten, Gather, Identity, Reshape, Slice, Split, Squeeze, Tile,
+//! Transpose and Unsqueeze:
 //!
 //! | elements | moved by |
 //! | --- | --- |
@@ -28,8 +28,8 @@
 
 use crate::tensor::DType;
 
-/// Whether ONNX Runtime loads an operator of the default domain for operands of a type in an operator set, as far as that depends on the
-/// operator set.
+/// Returns `true` if ONNX Runtime loads an operator of the default domain with this element type, as far as that
+/// depends on the opset.
 pub fn is_loaded(operator: &str, dtype: Option<DType>, opset: i64) -> bool {
     let has_definition = match (operator, dtype) {
         (
@@ -49,8 +49,8 @@ pub fn is_loaded(operator: &str, dtype: Option<DType>, opset: i64) -> bool {
     has_definition.contains(&opset)
 }
 
-/// Whether ONNX Runtime has a kernel of an operator of the default domain that moves elements of a type, which matters for those that few
-/// kernels take.
+/// Returns `true` if ONNX Runtime has a kernel of the operator that moves elements of this type. Only narrow types
+/// lack kernels.
 pub fn has_kernel_for_narrow(operator: &str, dtype: DType, opset: i64) -> bool {
     use DType::*;
     match (operator, dtype) {

@@ -1,6 +1,6 @@
-//! What calls the operators: the table they are found in ([`registry`]), the walk that infers over a graph ([`walk`]), the interpreter
-//! that evaluates one ([`interpret`]), what an operator is given ([`context`]), what it answers with ([`outcome`]), and what ONNX
-//! Runtime loads of them ([`loads`]).
+//! Runs the operators: their table ([`registry`]), inference over a graph ([`walk`]), evaluation of a graph
+//! ([`interpret`]), the operators' input ([`context`]) and output ([`outcome`]), and the operators' support in ONNX
+//! Runtime ([`loads`]).
 
 pub(super) mod context;
 mod custom;

@@ -1,7 +1,8 @@
-//! The nominal expressions of sizes that inference makes.
+//! Finds nominal expressions of dims that inference creates.
 //!
-//! Inference makes a new symbol for a size that depends on a computed integer which may have wrapped or been rounded. A second inference, of the
-//! nominal operands and under the assumption that sizes fit, gives the symbol its nominal expression. Its other findings are dropped.
+//! Inference creates a new symbol for a dim that depends on a computed integer, which may have wrapped or been
+//! rounded. A second inference uses the nominal operands and assumes that dims do not overflow. Its result becomes
+//! the nominal expression of the symbol. Its other results are dropped.
 
 use std::rc::Rc;
 
@@ -10,7 +11,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Content, Fact, Scalar, Type};
 
 impl Walk {
-    /// Gives those symbols of `facts` their nominal expressions that were made since there were `symbols`.
+    /// Sets nominal expressions of symbols in `facts` that are newer than the first `symbols`.
     pub(super) fn state_nominal(
         &mut self,
         facts: &[Fact],

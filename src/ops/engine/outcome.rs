@@ -1,4 +1,4 @@
-//! How inference and evaluation end when they do not end well, and what evaluation may spend.
+//! The results and errors of inference and evaluation, and the budget of evaluation.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,61 +7,61 @@ use rustc_hash::FxHashMap;
 use crate::ir::{Data, Fact, NodeId};
 use crate::tensor::TensorError;
 
-/// Why inference states nothing about a node.
+/// The reason why inference gives no facts of a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The node breaks a rule of the standard: the model cannot run, or only where a runtime is lax.
+    /// The node violates the standard: the model cannot run, except in a lax runtime.
     #[error("{0}")]
     Invalid(String),
-    /// The node breaks a rule of the standard to which ONNX Runtime does not hold it: a run may succeed.
+    /// The node violates the standard, but ONNX Runtime accepts it: a run may succeed.
     #[error("{0}")]
     Lax(String),
-    /// The rule depends on what is not known, or the program does not cover the case.
+    /// The result depends on unknown facts, or the program does not support the case.
     #[error("{0}")]
     Unsupported(String),
 }
 
 impl Refusal {
-    /// The node breaks this rule.
+    /// Creates an error for a violated rule.
     pub fn invalid(reason: impl Into<String>) -> Self {
         Refusal::Invalid(reason.into())
     }
 
-    /// The node breaks this rule, and ONNX Runtime computes it all the same.
+    /// Creates an error for a violated rule that ONNX Runtime ignores.
     pub fn lax(reason: impl Into<String>) -> Self {
         Refusal::Lax(reason.into())
     }
 
-    /// This keeps the program from saying more.
+    /// Creates an error for an unsupported or undecided case.
     pub fn unsupported(reason: impl Into<String>) -> Self {
         Refusal::Unsupported(reason.into())
     }
 }
 
-/// One fact for each output of the node (absent ones too); fewer mean that nothing is known of the rest.
+/// One fact per output of the node, including omitted ones. Facts of missing trailing outputs are unknown.
 pub type InferResult = Result<Vec<Fact>, Refusal>;
 
-/// Why a node of constants is not evaluated.
+/// The reason why a node with constant operands is not evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Decline {
-    /// The operands or attributes break a rule of the standard.
+    /// The operands or attributes violate the standard.
     #[error("{0}")]
     Invalid(String),
-    /// The evaluator does not cover this case, or runtimes disagree about it.
+    /// The evaluator does not support this case, or runtimes disagree about it.
     #[error("{0}")]
     Unsupported(String),
-    /// It would cost more than it may.
+    /// The evaluation exceeds the budget.
     #[error("{0}")]
     OverBudget(String),
 }
 
 impl Decline {
-    /// The operands break this rule.
+    /// Creates an error for a violated rule.
     pub fn invalid(reason: impl Into<String>) -> Self {
         Decline::Invalid(reason.into())
     }
 
-    /// Not covered, or disputed.
+    /// Creates an error for an unsupported or disputed case.
     pub fn unsupported(reason: impl Into<String>) -> Self {
         Decline::Unsupported(reason.into())
     }
@@ -86,7 +86,7 @@ impl From<Decline> for Refusal {
 }
 
 impl From<TensorError> for Decline {
-    /// Too large a tensor breaks no rule.
+    /// A tensor that is too large violates no rule.
     fn from(error: TensorError) -> Self {
         if is_too_large(&error) { Decline::OverBudget(error.to_string()) } else { Decline::Invalid(error.to_string()) }
     }
@@ -102,37 +102,37 @@ fn is_too_large(error: &TensorError) -> bool {
     matches!(error, TensorError::OutOfMemory { .. } | TensorError::ElementCount { .. } | TensorError::ByteCount { .. })
 }
 
-/// One value for each output of the node (absent ones may be anything; fewer mean trailing ones are absent).
+/// One value per output of the node. Values of omitted outputs are ignored; missing trailing outputs are absent.
 pub type EvalResult = Result<Vec<Data>, Decline>;
 
-/// Limits the memory and work of computing constants. Both are charged before memory is touched or work begins.
+/// Limits memory and work of constant folding. Both are charged before memory is allocated or work begins.
 ///
-/// An attempt is the evaluation of a node, or a rule at a node. Each has a small allowance that no other attempt can use, so that attempts of
-/// ordinary size never depend on one another. Larger ones take the rest from a reserve that all attempts share; it grows with the bytes of the
-/// model's constants. An attempt without a result gives its memory back, and its work up to an amount for each node, so that the work of all such
-/// attempts is at most proportional to the number of nodes.
+/// An attempt is the evaluation of a node, or of a rule at a node. Each has a small allowance that no other attempt
+/// can use, so that small attempts are independent. Larger ones take the rest from a shared reserve, which grows with
+/// the bytes of the model's constants. A failed attempt returns its memory, and its work up to an amount per node. So
+/// the work of all failed attempts is at most proportional to the number of nodes.
 #[derive(Debug)]
 pub struct Budget {
-    /// Bytes one result may have.
+    /// The largest number of bytes of a result.
     pub node_bytes: usize,
-    /// Elementary operations one node may take.
+    /// The largest number of elementary operations of a node.
     pub node_work: u64,
     bytes: Cell<u64>,
     work: Cell<u64>,
-    /// The allowance left for the present attempt.
+    /// The remaining allowance of the current attempt.
     own_bytes: Cell<u64>,
     own_work: Cell<u64>,
-    /// Bytes that results which are computed when they are read may have, and one of them; `None` if there are to be none.
+    /// The remaining bytes of deferred results, and the largest of one result; `None` if results may not be deferred.
     later: Option<(Cell<usize>, usize)>,
-    /// Whether more of those have been computed as a whole than there was room for.
+    /// `true` if more deferred bytes have been computed than the memory limit allows.
     is_over: Cell<bool>,
-    /// The limit that has refused something in the present attempt.
+    /// The limit that the current attempt exceeded.
     cut: Cell<Option<&'static str>>,
-    /// The work of attempts without a result that was given back, for each node.
+    /// The returned work of failed attempts, by node.
     refunded: RefCell<FxHashMap<NodeId, u64>>,
 }
 
-/// The state of a budget at the beginning of an attempt.
+/// The state of a budget at the start of an attempt.
 #[derive(Debug)]
 pub struct Attempt {
     bytes: u64,
@@ -141,22 +141,23 @@ pub struct Attempt {
     is_over: bool,
 }
 
-/// The limits by the names that reports give them.
+/// The names of the limits in reports.
 pub const RESULT_BYTES: &str = "result-bytes";
 const RESULT_WORK: &str = "result-work";
 const CONSTANT_MEMORY: &str = "constant-memory";
 const CONSTANT_WORK: &str = "constant-work";
 
-/// The allowance of an attempt. 100,000 nodes that each spend all of it take 400 MiB and a minute; a shape, an index or a small table needs
-/// no more.
+/// The allowance of an attempt, enough for a shape, an index or a small table. 100,000 nodes that use all of it take
+/// 400 MiB and one minute.
 const OWN_BYTES: u64 = 4 << 10;
 const OWN_WORK: u64 = 1 << 20;
 
-/// The most work that is given back for one node. Without it, 100,000 nodes that each read one large constant in vain, in every round, take hours.
+/// The largest amount of work that is returned per node. Without it, 100,000 nodes that each read a large constant
+/// without result in every round would take hours.
 const REFUNDED_WORK: u64 = 4 * OWN_WORK;
 
 impl Budget {
-    /// A budget with these limits per node and in the reserve.
+    /// Creates a budget with these limits per node and in the reserve.
     pub fn new(node_bytes: usize, total_bytes: usize, node_work: u64, total_work: u64) -> Self {
         Budget {
             node_bytes,
@@ -172,7 +173,7 @@ impl Budget {
         }
     }
 
-    /// Begins an attempt with a full allowance.
+    /// Starts an attempt with a full allowance.
     pub fn begin(&self) -> Attempt {
         self.own_bytes.set(OWN_BYTES);
         self.own_work.set(OWN_WORK);
@@ -185,8 +186,8 @@ impl Budget {
         }
     }
 
-    /// Gives back the memory of an attempt at a node that had no result, and its work up to a limit for the node. Returns the name of the limit
-    /// that stopped the attempt, if one did.
+    /// Returns the memory of a failed attempt at a node, and its work up to a limit per node. Returns the name of the
+    /// limit that stopped the attempt, if any.
     pub fn refund(&self, node: NodeId, attempt: Attempt) -> Option<&'static str> {
         self.bytes.set(attempt.bytes);
         let spent = attempt.work.saturating_sub(self.work.get());
@@ -209,22 +210,22 @@ impl Budget {
         Decline::OverBudget(format!("{reason} (limit {limit})"))
     }
 
-    /// Whether a result of so many bytes may be left to be computed when it is read; they are taken then.
+    /// Charges a deferred result. Returns `false`, and charges nothing, if the result may not be deferred.
     pub fn take_later(&self, bytes: usize) -> bool {
         let Some((later, most)) = &self.later else { return false };
         let left = later.get().checked_sub(bytes).filter(|_| bytes <= *most);
         left.inspect(|&left| later.set(left)).is_some()
     }
 
-    /// Takes the bytes of operands that were to be computed when they are read, and that a node has wanted as a whole. Where none are left to
-    /// be computed, those that are come from elsewhere, and cost nothing here.
+    /// Charges the bytes of deferred operands that a node computed completely. A budget without deferred results
+    /// charges nothing: the operands belong to another budget.
     pub(super) fn take_made(&self, bytes: usize) {
         if self.later.is_some() && !take(&self.own_bytes, &self.bytes, bytes as u64) {
             self.is_over.set(true);
         }
     }
 
-    /// Refuses operands of which so many bytes are yet to be computed, once there is no room for those.
+    /// Rejects operands with `bytes` deferred bytes if the memory for them is exhausted.
     ///
     /// # Errors
     /// [`Decline::OverBudget`].
@@ -235,10 +236,10 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes `bytes` of memory for a result.
+    /// Charges `bytes` of memory for a result.
     ///
     /// # Errors
-    /// [`Decline::OverBudget`] when a result may not be that large or the reserve is spent.
+    /// [`Decline::OverBudget`] if the result is too large or the reserve is exhausted.
     pub fn take_bytes(&self, bytes: usize) -> Result<(), Decline> {
         if bytes > self.node_bytes {
             let reason = format!("a result of {bytes} bytes is over the limit of {}", self.node_bytes);
@@ -250,10 +251,10 @@ impl Budget {
         }
     }
 
-    /// Takes `work` elementary operations (multiply-adds, comparisons).
+    /// Charges `work` elementary operations (multiply-adds, comparisons).
     ///
     /// # Errors
-    /// [`Decline::OverBudget`] when a node may not cost that much or the reserve is spent.
+    /// [`Decline::OverBudget`] if the node is too expensive or the reserve is exhausted.
     pub fn take_work(&self, work: u64) -> Result<(), Decline> {
         if work > self.node_work {
             return Err(self.refuse(RESULT_WORK, format!("{work} operations are over the limit of {}", self.node_work)));
@@ -265,8 +266,8 @@ impl Budget {
     }
 }
 
-/// Takes an amount from an allowance and, where that is not enough, the rest from the reserve. Returns `false`, and takes nothing, if
-/// both together have too little.
+/// Takes an amount from the allowance, and the rest from the reserve. Returns `false`, and takes nothing, if both
+/// together are too small.
 fn take(own: &Cell<u64>, reserve: &Cell<u64>, amount: u64) -> bool {
     let own_share = amount.min(own.get());
     let left = reserve.get().checked_sub(amount.saturating_sub(own_share));
@@ -278,28 +279,30 @@ fn take(own: &Cell<u64>, reserve: &Cell<u64>, amount: u64) -> bool {
 }
 
 impl Default for Budget {
-    /// 256 MiB a result, 768 MiB in all; 2·10¹⁰ operations, which one node may take: a second or two of processor time.
+    /// 256 MiB per result, 768 MiB in total; 2·10¹⁰ operations in total, all of which one node may use: one or two
+    /// seconds.
     fn default() -> Self {
-        // Two walks may hold what they found at the same time: together within 2 GiB.
+        // Two walks may keep their results at the same time: together within 2 GiB.
         Budget::new(NODE_BYTES, MOST_BYTES, WORK, WORK)
     }
 }
 
-/// What a result may take, and all results of a walk at most and at least.
+/// The memory limits of a result, and of all results of a walk (largest and smallest); the work limit.
 const NODE_BYTES: usize = 256 << 20;
 const MOST_BYTES: usize = 768 << 20;
 const LEAST_BYTES: usize = 192 << 20;
 const WORK: u64 = 20_000_000_000;
 
-/// How many times the constants of a model may be computed anew, one of the other, without taking memory.
+/// The number of times that a model's constants may be recomputed from each other without using memory.
 const LATER: usize = 8;
 
-/// How many operations there may be for each byte of the model's constants: each constant may be looked at by a dozen rules in several
+/// The number of operations per byte of the model's constants: a dozen rules may read each constant in several
 /// rounds.
 const WORK_OF_BYTE: u64 = 64;
 
 impl Budget {
-    /// The default for a model whose constants take this many bytes: a small file is no reason to fill the memory.
+    /// Returns the default budget for a model with this many bytes of constants: a small file should not use much
+    /// memory.
     pub fn for_payload(bytes: usize) -> Self {
         let total = LEAST_BYTES.saturating_add(bytes.saturating_mul(2)).min(MOST_BYTES);
         let later = LEAST_BYTES.saturating_add(bytes.saturating_mul(LATER));
@@ -307,7 +310,8 @@ impl Budget {
         Budget { bytes: Cell::new(total as u64), later, ..Budget::for_rules(bytes) }
     }
 
-    /// The budget of the rules for a model whose constants take this many bytes. They write new constants in the place of old ones.
+    /// Returns the budget of rules for a model with this many bytes of constants. Rules replace constants by new
+    /// ones.
     pub fn for_rules(bytes: usize) -> Self {
         let work = WORK.saturating_add((bytes as u64).saturating_mul(WORK_OF_BYTE));
         Budget::new(NODE_BYTES, MOST_BYTES.saturating_add(bytes), WORK, work)
@@ -327,7 +331,7 @@ mod tests {
         assert!(budget.may_make(1).is_ok() && budget.take_bytes(2 << 20).is_ok());
         budget.take_made(1);
         assert!(budget.may_make(0).is_ok() && budget.may_make(1).is_err());
-        // Elsewhere nothing is left to be computed.
+        // Other budgets have no deferred results.
         let budget = Budget::new(1, 1, 1, 1);
         budget.take_made(2);
         assert!(!budget.take_later(1) && budget.may_make(2).is_ok());

@@ -1,4 +1,4 @@
-//! The one table of operators, put together from the families.
+//! The table of all operators, collected from the families.
 
 use std::sync::OnceLock;
 
@@ -10,100 +10,100 @@ use crate::ir::{GraphId, Model, Node, NodeId};
 use crate::ops::traits::Traits;
 use crate::ops::{EvalCx, EvalResult, InferCx, InferResult};
 
-/// States the facts about a node's outputs.
+/// Infers the facts of a node's outputs.
 pub type Infer = fn(&mut InferCx<'_>) -> InferResult;
 
 /// Computes a node's outputs from its operands' values.
 pub type Eval = fn(&mut EvalCx<'_>) -> EvalResult;
 
-/// An operator of some domain, all its versions together.
+/// An operator with all its versions.
 #[derive(Clone, Copy, Debug)]
 pub struct Operator {
     /// The domain; `""` is the default one.
     pub domain: &'static str,
     /// The name.
     pub name: &'static str,
-    /// The versions in which its definition changed, ascending: the `since_version`s.
+    /// The `since_version`s in ascending order: the versions that changed the definition.
     pub versions: &'static [i64],
-    /// Inference.
+    /// The inference function.
     pub infer: Infer,
-    /// Evaluation, if there is any.
+    /// The evaluation function, if any.
     pub eval: Option<Eval>,
-    /// Whether equal operands always give equal results. Random operators are not.
+    /// `true` if equal operands always give equal results; `false` for random operators.
     pub deterministic: bool,
-    /// What it says of itself to general rules.
+    /// The operator's properties for general rules.
     pub traits: Traits,
 }
 
 impl Operator {
-    /// A deterministic operator of the default domain.
+    /// Creates a deterministic operator of the default domain.
     pub const fn new(name: &'static str, versions: &'static [i64], infer: Infer, eval: Eval) -> Self {
         Operator { domain: "", name, versions, infer, eval: Some(eval), deterministic: true, traits: Traits::NONE }
     }
 
-    /// A deterministic operator of the default domain that is not evaluated.
+    /// Creates a deterministic operator of the default domain without evaluation.
     pub const fn infer_only(name: &'static str, versions: &'static [i64], infer: Infer) -> Self {
         Operator { domain: "", name, versions, infer, eval: None, deterministic: true, traits: Traits::NONE }
     }
 
-    /// The same in another domain.
+    /// Sets the domain.
     pub const fn in_domain(mut self, domain: &'static str) -> Self {
         self.domain = domain;
         self
     }
 
-    /// The same, with what it says of itself.
+    /// Sets the traits.
     pub const fn with(mut self, traits: Traits) -> Self {
         self.traits = traits;
         self
     }
 
-    /// The same, giving other results at each run.
+    /// Marks the operator as random: its results differ between runs.
     pub const fn random(mut self) -> Self {
         self.deterministic = false;
         self
     }
 
-    /// The `since_version` that is in force at operator set `opset`; `None` when the operator came later.
+    /// Returns the `since_version` that applies in `opset`; `None` if the operator is newer.
     pub fn since(&self, opset: i64) -> Option<i64> {
         self.versions.iter().rev().find(|&&version| version <= opset).copied()
     }
 
-    /// The `since_version` by which a node in operator set `opset` is read: that in force, or the first one of an operator that ONNX Runtime
-    /// has in older sets of the default domain as well, by the same definition.
+    /// Returns the `since_version` for a node in `opset`: the one that applies, or the first one. The latter is used
+    /// for operators of the default domain that ONNX Runtime also accepts in older opsets.
     pub fn read_as(&self, opset: i64) -> Option<i64> {
         let is_older = self.domain.is_empty() && OLDER_IN_RUNTIME.contains(&self.name);
         self.since(opset).or_else(|| self.versions.first().copied().filter(|_| is_older))
     }
 }
 
-/// What ONNX Runtime and its transformer optimizer write into models of any operator set.
+/// The operators that ONNX Runtime and its transformer optimizer write into models of any opset.
 const OLDER_IN_RUNTIME: &[&str] = &["LayerNormalization"];
 
-/// What the table says of a node.
+/// The status of a node in the table.
 #[derive(Clone, Copy, Debug)]
 pub enum Status {
-    /// The operator, and the `since_version` in force.
+    /// The operator, and the `since_version` that applies.
     Known(&'static Operator, i64),
-    /// Not in the table: opaque.
+    /// The operator is not in the table: the node is opaque.
     Unknown,
-    /// In the table, but the model's operator set is older than the operator.
+    /// The model's opset is older than the operator.
     TooOld,
-    /// The model's operator set is newer than this program: the definition may have changed.
+    /// The model's opset is newer than this program supports: the definition may have changed.
     TooNew,
-    /// The node has something that the version in force does not have, which [`surplus`] names.
+    /// The node has an attribute, operand or result that the version lacks; [`surplus`] describes it.
     Surplus,
 }
 
-/// What the table says of a node, where it stands.
+/// Returns the status of a node in its graph.
 pub(in crate::ops) fn status(model: &Model, node: &Node) -> Status {
     status_with(model, node, &mut Imported::default())
 }
 
-/// The operator sets that were looked up: for each graph those of its domains, which are few.
+/// A cache of opsets: for each graph those of its few domains.
 pub(in crate::ops) type Imported = FxHashMap<GraphId, SmallVec<[(&'static str, Option<i64>); 2]>>;
 
-/// The same, remembering the operator sets it has looked up.
+/// Returns the status of a node, with a cache of opsets.
 pub(in crate::ops) fn status_with(model: &Model, node: &Node, seen: &mut Imported) -> Status {
     let Some(operator) = operator_of(model, node) else { return Status::Unknown };
     let domain = operator.domain;
@@ -119,7 +119,7 @@ pub(in crate::ops) fn status_with(model: &Model, node: &Node, seen: &mut Importe
     let opset = match (imported, newest_opset(domain)) {
         (Some(opset), Some(newest)) if opset > newest => return Status::TooNew,
         (Some(opset), _) => opset,
-        // Converters leave operators of their own domains behind without importing them.
+        // Converters keep operators of their own domains without importing these.
         (None, None) => 1,
         (None, Some(_)) => return Status::Unknown,
     };
@@ -130,7 +130,7 @@ pub(in crate::ops) fn status_with(model: &Model, node: &Node, seen: &mut Importe
     }
 }
 
-/// Those of these nodes that have something which their operators do not have in the version in force.
+/// Returns the nodes with parts that their operator's version lacks.
 pub fn with_surplus(model: &Model, nodes: Vec<NodeId>) -> Vec<NodeId> {
     let mut seen = Imported::default();
     let mut has_surplus = |node: &Node| {
@@ -139,7 +139,7 @@ pub fn with_surplus(model: &Model, nodes: Vec<NodeId>) -> Vec<NodeId> {
     nodes.into_iter().filter(|&id| model.node(id).is_some_and(&mut has_surplus)).collect()
 }
 
-/// Why a node is not what its operator defines, in words.
+/// Explains why a node has no definition.
 pub(super) fn why_not_known(model: &Model, node: &Node, status: Status) -> String {
     let name = node.operator();
     match status {
@@ -153,13 +153,13 @@ pub(super) fn why_not_known(model: &Model, node: &Node, status: Status) -> Strin
     }
 }
 
-/// What a node has that its operator does not have in the version in force, in words: an attribute, an operand or a result.
+/// Describes the attribute, operand or result of a node that the operator's version lacks.
 pub fn surplus(model: &Model, node: &Node) -> Option<String> {
     let operator = operator_of(model, node).filter(|_| model.function_of(node).is_none())?;
     signature::surplus(operator, operator.read_as(model.opset(node.graph(), operator.domain)?)?, node)
 }
 
-/// What the standard's checker refuses of a node by itself, in words: [`surplus`], and an attribute that no version of the operator has.
+/// Describes what the standard's checker rejects: a [`surplus`], or an attribute that no version of the operator has.
 pub fn nonstandard(model: &Model, node: &Node) -> Option<String> {
     let unknown = || {
         let operator = operator_of(model, node).filter(|_| model.function_of(node).is_none())?;
@@ -178,32 +178,32 @@ pub fn newest_opset(domain: &str) -> Option<i64> {
     })
 }
 
-/// Finds an operator by domain (`""` and `ai.onnx` are one) and name.
+/// Finds an operator by domain (`""` and `ai.onnx` are equal) and name.
 pub fn operator(domain: &str, name: &str) -> Option<&'static Operator> {
     let table = Table::get();
     table.operators.get(table.find(domain, name)?).copied()
 }
 
-/// Where an operator stands among all of them, counted from 0.
+/// Returns the index of an operator in the table.
 pub(super) fn place_of(operator: &Operator) -> Option<usize> {
     Table::get().find(operator.domain, operator.name)
 }
 
-/// The same of the operator of a node, which is marked with the place unless it goes by another name.
+/// Returns the index of a node's operator. The node's mark is this index unless the operator is a synonym.
 pub(super) fn place_at(operator: &Operator, node: &Node) -> Option<usize> {
     let is_it = |place: &usize| Table::get().operators.get(*place).is_some_and(|known| std::ptr::eq(*known, operator));
     node.mark().map(usize::from).filter(is_it).or_else(|| place_of(operator))
 }
 
-/// The operators by name. Rules ask for them at every node, so a name is not hashed as a whole: its length and three of its letters
-/// leave one operator in most cases, and two comparisons the right one.
+/// The operators by name. Rules look them up at every node, so a key only uses the length and three letters of the
+/// name. A key usually has one operator; two comparisons confirm it.
 struct Table {
-    /// The places of each key in `operators`, and one end more.
+    /// The first index of each key in `operators`, and the end.
     begins: Vec<u16>,
     operators: Vec<&'static Operator>,
 }
 
-/// How many different keys there are.
+/// The number of keys.
 const KEYS: usize = 4096;
 
 impl Table {
@@ -213,7 +213,7 @@ impl Table {
     }
 
     fn new() -> Self {
-        // There are some hundreds.
+        // There are only some hundreds of operators.
         let number = |place: usize| u16::try_from(place).unwrap_or(NO_OPERATOR);
         let mut keyed: Vec<(usize, &'static Operator)> =
             operators().map(|known| (Self::key(known.name), known)).collect();
@@ -234,7 +234,7 @@ impl Table {
         (mixed ^ letters.len().wrapping_mul(521)) % KEYS
     }
 
-    /// Where an operator stands.
+    /// Returns the index of an operator.
     fn find(&self, domain: &str, name: &str) -> Option<usize> {
         let domain = if domain == "ai.onnx" { "" } else { domain };
         let key = Self::key(name);
@@ -244,13 +244,14 @@ impl Table {
     }
 }
 
-/// The operator a node is taken for, whatever version is in force.
+/// Returns the operator of a node, independent of its version.
 pub fn operator_of(model: &Model, node: &Node) -> Option<&'static Operator> {
     if model.has_synonyms() {
         let (domain, name) = model.meaning(node);
         return operator(domain, name);
     }
-    // General rules ask for it many times at every node, so the node is marked with the place, or with one that is none.
+    // General rules look up the operator many times per node, so the index, or an invalid one, is stored in the
+    // node's mark.
     let table = Table::get();
     let place = node.mark().unwrap_or_else(|| {
         let place = table.find(&node.domain, &node.op_type).and_then(|place| u16::try_from(place).ok());
@@ -260,17 +261,17 @@ pub fn operator_of(model: &Model, node: &Node) -> Option<&'static Operator> {
     table.operators.get(usize::from(place)).copied()
 }
 
-/// Beyond the end of the table.
+/// An index beyond the end of the table.
 const NO_OPERATOR: u16 = u16::MAX - 1;
 
-/// Every operator, family by family.
+/// Returns all operators, family by family.
 pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
 #[rustfmt::skip]
 pub(in crate::ops) const FAMILIES: &[&[Operator]] = &[
-    // One line for each family.
+    // One line per family.
     crate::ops::attention::OPERATORS,
     crate::ops::control::OPERATORS,
     crate::ops::conv::OPERATORS,

@@ -1,8 +1,8 @@
-//! What a node has that its operator does not have in the version in force.
+//! Detects parts of a node that its operator's version lacks.
 //!
-//! `ReduceMean` takes its axes as an attribute up to version 13 and as an operand from 18 on. A node that spells them the other way round is
-//! no node of its operator: ONNX Runtime refuses it, others ignore what they do not know, or read it all the same. So nothing is known of
-//! such a node, as if its operator were unknown, and no rule looks at it.
+//! `ReduceMean` has its axes as an attribute up to version 13 and as an operand from 18 on. A node of the wrong form
+//! is invalid: ONNX Runtime rejects it, others ignore unknown parts or accept them. So such a node is opaque, and no
+//! rule matches it.
 
 use std::sync::OnceLock;
 
@@ -12,12 +12,12 @@ use super::registry::{Operator, operators, place_at};
 use super::signatures::{SIGNATURES, Signature};
 use crate::ir::{Node, ValueId};
 
-/// A signature that is taken apart, for it is asked for at every node.
+/// A parsed signature, since it is needed at every node.
 struct Versions {
-    /// Each number, and the version since when it holds.
+    /// The numbers of operands, each with its first version.
     operands: Vec<(i64, usize)>,
     results: Vec<(i64, usize)>,
-    /// Each attribute, the version that has it first, and the version that has it no more.
+    /// Each attribute with its first version, and the version that removes it.
     attributes: Vec<(&'static str, i64, i64)>,
 }
 
@@ -35,15 +35,15 @@ impl Versions {
         }
     }
 
-    /// Those of an operator; `None` if the standard has no such operator.
+    /// Returns the signature of an operator; `None` if the standard does not define it.
     #[cfg(test)]
     fn of_operator(operator: &Operator) -> Option<&'static Versions> {
         Versions::at(place_of(operator)?, operator)
     }
 
-    /// Those of an operator that stands at this place.
+    /// Returns the signature of the operator at this index.
     fn at(place: usize, operator: &Operator) -> Option<&'static Versions> {
-        // Models have few of the operators there are, so only the signatures of those are taken apart.
+        // Models use few operators, so only their signatures are parsed.
         static BY_PLACE: OnceLock<Vec<OnceLock<Option<Box<Versions>>>>> = OnceLock::new();
         let known = BY_PLACE.get_or_init(|| operators().map(|_| OnceLock::new()).collect());
         known.get(place)?.get_or_init(|| Versions::listed(operator).map(Box::new)).as_deref()
@@ -55,14 +55,14 @@ impl Versions {
         SIGNATURES.get(place).map(|&(.., signature)| Versions::of(signature))
     }
 
-    /// Whether an attribute is there in other versions, and not in this one.
+    /// Returns `true` if an attribute exists in other versions, but not in this one.
     fn has_elsewhere(&self, name: &str, version: i64) -> bool {
         let is_elsewhere = |&(own, since, until): &(&str, i64, i64)| own == name && !(since..until).contains(&version);
         self.attributes.iter().any(is_elsewhere)
     }
 }
 
-/// Each number of `1 2@18`, and the version since when it holds.
+/// Parses the numbers of `1 2@18` with their first versions.
 fn counts(text: &str) -> Vec<(i64, usize)> {
     let entry = |entry: &str| {
         let (count, since) = entry.split_once('@').map_or((entry, 1), |(count, since)| (count, number(since)));
@@ -71,7 +71,7 @@ fn counts(text: &str) -> Vec<(i64, usize)> {
     text.split(' ').map(entry).collect()
 }
 
-/// The number that is in force in this version.
+/// Returns the number that applies in this version.
 fn most(counts: &[(i64, usize)], version: i64) -> usize {
     counts.iter().rev().find(|(since, _)| *since <= version).map_or(usize::MAX, |&(_, count)| count)
 }
@@ -80,8 +80,8 @@ fn number(text: &str) -> i64 {
     text.parse().unwrap_or(0)
 }
 
-/// What a node has that this version of its operator does not have, in words; `None` if there is no such thing. An attribute that no version
-/// has does not count: nothing reads it, and it is kept.
+/// Describes the part of a node that this version of its operator lacks, if any. Attributes that no version has are
+/// ignored: nothing reads them, and they are kept.
 pub(super) fn surplus(operator: &Operator, version: i64, node: &Node) -> Option<String> {
     let versions = Versions::at(place_at(operator, node)?, operator)?;
     let present = |values: &[Option<ValueId>]| values.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
@@ -98,8 +98,8 @@ pub(super) fn surplus(operator: &Operator, version: i64, node: &Node) -> Option<
     Some(format!("version {version} of {} has {what}", operator.name))
 }
 
-/// An attribute of a node that no version of its operator has, in words. It is kept and nothing reads it, but the standard's checker and ONNX
-/// Runtime refuse it.
+/// Describes an attribute of a node that no version of its operator has, if any. It is kept and nothing reads it, but
+/// the standard's checker and ONNX Runtime reject it.
 pub(super) fn unknown_attribute(operator: &Operator, node: &Node) -> Option<String> {
     let versions = Versions::at(place_at(operator, node)?, operator)?;
     let is_known = |name: &str| versions.attributes.iter().any(|(own, ..)| *own == name);
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn every_operator_of_the_standard_has_a_signature() {
         let standard = |domain: &str| domain.is_empty() || domain.starts_with("ai.onnx");
-        // Runtimes and converters have some in the default domain that are their own.
+        // Runtimes and converters add operators of their own to the default domain.
         let own = ["MemcpyFromHost", "MemcpyToHost", "SimplifiedLayerNormalization", "StridedSlice"];
         let is_meant = |operator: &&Operator| standard(operator.domain) && !own.contains(&operator.name);
         for operator in operators().filter(is_meant) {

@@ -1,15 +1,15 @@
-//! What the versions of each operator take and give, as the standard's definitions say.
+//! The numbers of operands and results and the attributes of each operator version, from the standard's definitions.
 //!
-//! Printed by `scripts/operator_signatures.py`, which also checks it; `signature` reads it.
+//! Generated and checked by `scripts/operator_signatures.py`; read by `signature`.
 
-/// How many operands and results an operator has at most, and its attributes, through all its versions.
+/// The largest numbers of operands and results of an operator, and its attributes, for all versions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signature {
     /// `1 2@18`: 1, and 2 since version 18; `*` is any number.
     pub operands: &'static str,
-    /// Likewise.
+    /// The same form, for results.
     pub results: &'static str,
-    /// `axes<18 keepdims mode@11`: gone with version 18, always there, there since version 11.
+    /// `axes<18 keepdims mode@11`: removed in version 18, in all versions, added in version 11.
     pub attributes: &'static str,
 }
 
@@ -19,7 +19,7 @@ impl Signature {
     }
 }
 
-/// The operators by domain and name: how many operands and results there are at most, and the attributes.
+/// The operators by domain and name: the largest numbers of operands and results, and the attributes.
 #[rustfmt::skip]
 pub(super) const SIGNATURES: &[(&str, &str, Signature)] = &[
     ("", "Abs", Signature::new("1", "1", "consumed_inputs<6")),

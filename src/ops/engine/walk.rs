@@ -1,4 +1,4 @@
-//! The walk: facts about every value of a graph, node by node in an order to compute in.
+//! The walk: infers facts of all values of a graph, node by node in topological order.
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -21,56 +21,56 @@ use crate::tensor::{DType, Tensor};
 
 mod evaluate;
 
-/// How deeply function calls and subgraphs may be nested while inferring.
+/// The largest nesting depth of function calls and subgraphs during inference.
 const MAX_DEPTH: usize = 100;
 
-/// How many nodes a node of the main graph may visit in its bodies and functions whatever the others do. Beyond it the nodes share what the walk
-/// may visit: bodies in bodies multiply, and a file of a few hundred nodes could take hours.
+/// The number of visits to nested nodes that each node of the main graph may use alone. Further visits come from the
+/// walk's shared limit: nested subgraphs multiply, and a file of a few hundred nodes could take hours.
 const OWN_VISITS: usize = 1024;
 
-/// A walk over graphs of one model, with everything it has found.
+/// A walk over graphs of a model, with its results.
 pub struct Walk {
     pub(in crate::ops) scope: Rc<Scope>,
-    /// What is known, by value.
+    /// The facts, by value.
     pub facts: Facts,
-    /// What there is to tell, in the order of the walk.
+    /// The events, in the order of the walk.
     pub events: Vec<Event>,
-    /// What evaluation may spend.
+    /// The budget of evaluation.
     pub budget: Budget,
-    /// Nodes that cannot work whatever their operands are.
+    /// Nodes that fail for all operands.
     pub hopeless: FxHashSet<NodeId>,
-    /// Nodes that break a rule of the standard to which ONNX Runtime does not hold them.
+    /// Nodes that violate the standard, but that ONNX Runtime accepts.
     pub lax: FxHashSet<NodeId>,
-    /// Calls of functions in which a node cannot work.
+    /// Calls of functions in which a node fails.
     pub failing_calls: FxHashSet<NodeId>,
-    /// How disputed cases of slicing are read.
+    /// The reading of disputed slices.
     pub slice_rule: SliceRule,
-    /// Whether nodes whose operands are known are evaluated.
+    /// `true` if nodes with constant operands are evaluated.
     pub evaluate: bool,
-    /// Nodes whose results are not to be written out although they are constant, and whether other constants are computed from them.
+    /// Nodes whose constant results are not written, and `true` if other constants are computed from them.
     pub unstated: FxHashMap<NodeId, bool>,
-    /// What those of these nodes compute from which other constants are computed.
+    /// The results of such nodes from which other constants are computed.
     hidden: FxHashMap<ValueId, Data>,
-    /// Whether declared types fill what cannot be inferred. What follows from them is then only claimed.
+    /// `true` if declared types complete inferred ones. Facts that follow from them are only claimed.
     pub trust_declared: bool,
-    /// Whether that goes for the inputs of bodies as well.
+    /// `true` if this also applies to the inputs of bodies.
     pub trust_body_inputs: bool,
-    /// How often the bodies of loops and scans run of which that is decided, as last inferred.
+    /// The decided numbers of iterations of loops and scans, as last inferred.
     pub trips: FxHashMap<NodeId, usize>,
-    /// Loops and scans whose bodies are proved to run, as last inferred.
+    /// Loops and scans whose bodies provably run, as last inferred.
     pub surely: FxHashSet<NodeId>,
-    /// How many loops are being followed iteration by iteration.
+    /// The number of loops that are currently followed iteration by iteration.
     pub(in crate::ops) following: usize,
-    /// The labels of the main graph's inputs, also those that were replaced.
+    /// The labels of the main graph's inputs, including replaced ones.
     labels: Vec<String>,
-    /// Labels of inputs that assumed sizes replaced; declared shapes inside the model may still have them.
+    /// Labels of inputs that assumed dims replaced; declared shapes inside the model may still contain them.
     pub replaced: Vec<String>,
-    /// What was inside each node of the main graph that has bodies, and what that read, when it was last inferred.
+    /// For each node of the main graph with subgraphs, a hash of its content and operands when it was last inferred.
     inferred: FxHashMap<NodeId, u64>,
-    /// Whether a call in the function that is being inferred is one of the failing ones.
+    /// `true` if the function that is being inferred contains a failing call.
     fails: bool,
     depth: usize,
-    /// How many nodes the walk may visit, and how many the node of the main graph that it is at may before that counts.
+    /// The remaining visits of the walk, and those of the current node of the main graph, which are used first.
     visits: usize,
     own_visits: usize,
     bindings: Rc<[NamedAttribute]>,
@@ -78,7 +78,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// A walk that knows nothing yet.
+    /// Creates a walk without facts.
     pub fn new(scope: Rc<Scope>, slice_rule: SliceRule, budget: Budget) -> Self {
         Walk {
             facts: Facts::new(Rc::clone(&scope)),
@@ -109,14 +109,14 @@ impl Walk {
         }
     }
 
-    /// The symbols.
+    /// Returns the scope of the symbols.
     pub fn scope(&self) -> &Rc<Scope> {
         &self.scope
     }
 
-    /// States what is known of every value of the main graph and the subgraphs in it. Values that already have a fact keep it,
-    /// and nodes whose results all have one are not visited again: after an edit, [`Walk::forget`] what may have changed. A node
-    /// with a body that edits have changed, or that reads something else now, is visited again for the sake of the values inside.
+    /// Infers the facts of all values of the main graph and its subgraphs. Existing facts are kept, and nodes whose
+    /// results all have one are skipped: after an edit, [`Walk::forget`] the values that may have changed. A node
+    /// whose subgraphs or operands changed is inferred again for its inner values.
     ///
     /// # Errors
     /// The graph has a cycle.
@@ -131,7 +131,7 @@ impl Walk {
             if self.facts.get(value).is_none() {
                 let declared = model.value(value).declared.as_ref();
                 let has_default = model.value(value).tensor().is_some();
-                // The caller may omit this input and give another one with the same label any size.
+                // The caller may omit this input and choose any dim for another input with the same label.
                 let counts = |label: &str| !has_default || !is_shared(model, value, label);
                 let size = |label: &str| counts(label).then(|| label_size(&self.scope, label));
                 let fact = declared.map_or_else(Fact::unknown, |ty| declared_fact(&self.scope, ty, &size));
@@ -152,7 +152,7 @@ impl Walk {
         self.infer_nodes(model, main)
     }
 
-    /// A small integer input is not known, but it is the same wherever it is read: each element is a symbol of its own.
+    /// Adds a symbol for each element of a small integer input: it is unknown, but equal wherever it is read.
     fn with_run_time_integers(&self, fact: Fact, name: &str) -> Fact {
         const MOST: usize = 16;
         let integers = fact.dtype().is_some_and(|dtype| matches!(dtype, DType::Int64 | DType::Int32));
@@ -169,7 +169,7 @@ impl Walk {
         }
     }
 
-    /// Forgets what a value was known to be, so that the next walk states it anew.
+    /// Removes the fact of a value, so that the next walk infers it again.
     pub fn forget(&mut self, value: ValueId) {
         self.facts.forget(value);
     }
@@ -195,7 +195,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether what a node of the main graph has inside, or reads, is not what it was when it was last inferred.
+    /// Returns `true` if the content or the operands of a node of the main graph changed since its last inference.
     fn has_changed_inside(&mut self, model: &Model, id: NodeId, node: &Node) -> bool {
         if self.depth > 0 || node.subgraphs().next().is_none() {
             return false;
@@ -204,8 +204,8 @@ impl Walk {
         self.inferred.insert(id, now).is_some_and(|before| before != now)
     }
 
-    /// Infers a node again for the sake of what is inside it. What was stated of its results holds still, and other facts speak of it,
-    /// so that stays unless all is known now.
+    /// Infers a node again for its inner values. The facts of its results still hold and other facts refer to them,
+    /// so they are kept unless the results are constant now.
     fn infer_again(&mut self, model: &Model, id: NodeId, node: &Node) {
         let outputs = || node.outputs().iter().flatten().copied();
         let before: Vec<(ValueId, Fact)> = outputs().filter_map(|v| Some((v, self.facts.get(v)?.clone()))).collect();
@@ -215,7 +215,7 @@ impl Walk {
             let is_known = fact.data().is_none() && again.data().is_some();
             let (stays, other) = if is_known { (again, fact) } else { (fact, again) };
             self.facts.set(value, stays);
-            // Both are proved; should they differ, the first is what others rest on.
+            // Both are proved; if they differ, other facts rest on the first.
             let _ = self.facts.meet(value, other);
         }
     }
@@ -231,7 +231,7 @@ impl Walk {
             None => self.visits = self.visits.saturating_sub(1),
         }
         self.scope.meter().count(20);
-        // Of most nodes some operand is not known, and then nobody asks for the others again.
+        // Most nodes have an operand that is not constant; their operands are not needed again.
         let is_known = |(input, fact): (&Option<ValueId>, &Option<Fact>)| {
             let is_hidden = || input.is_some_and(|value| self.hidden.contains_key(&value));
             fact.as_ref().is_none_or(|fact| fact.data().is_some() || is_hidden())
@@ -277,8 +277,8 @@ impl Walk {
         self.record(model, id, node, facts);
     }
 
-    /// Takes note of a node that inference refuses even if nothing is known of its operands. Functions and bodies are not asked: what is
-    /// inside them would be inferred for operands that it does not have.
+    /// Records a node that inference rejects for unknown operands. Skips calls and nodes with subgraphs, whose inner
+    /// values would get facts of other operands.
     fn note_hopeless(&mut self, model: &Model, id: NodeId, node: &Node) {
         if model.function_of(node).is_some() || node.subgraphs().next().is_some() {
             return;
@@ -291,7 +291,7 @@ impl Walk {
         self.events.truncate(told);
     }
 
-    /// What inference says of the node's results.
+    /// Infers the node's results.
     fn state(
         &mut self,
         model: &Model,
@@ -336,7 +336,7 @@ impl Walk {
             let Some(value) = *value else { continue };
             if self.depth == 0 && !self.trust_declared {
                 fact.shape().into_iter().flatten().for_each(|dim| self.scope.note_axis(dim));
-                // A Size counts elements that there are.
+                // A Size counts existing elements.
                 fact.ints()
                     .filter(|_| node.is("Size"))
                     .into_iter()
@@ -353,7 +353,7 @@ impl Walk {
         }
     }
 
-    /// The fact that a trusted declared type inside the model states.
+    /// Returns the fact of a trusted declared type inside the model.
     fn claimed(&self, declared: &DeclaredType) -> Fact {
         declared_fact(&self.scope, declared, &|label| Some(claimed_size(&self.scope, label, &self.labels)))
     }
@@ -362,8 +362,8 @@ impl Walk {
         self.events.push(Event { node, kind, reason });
     }
 
-    /// What is found about the values inside a function's body for one call of it, whose attributes refer to no others; `None` once the walk
-    /// has visited as many nodes as it may.
+    /// Returns the facts of values in a function's body for one call without attribute references. `None` if the
+    /// visits are used up.
     pub fn inside_call(&mut self, model: &Model, id: NodeId, inputs: Vec<Option<Fact>>) -> Option<Facts> {
         let node = model.node(id)?;
         let (_, function) = model.function_of(node).filter(|_| self.visits > 0 || self.own_visits > 0)?;
@@ -372,7 +372,8 @@ impl Walk {
         Some(self.call(&site, function, inputs).1)
     }
 
-    /// Infers a function's body for one call: what is known of the results, and of the values inside, for this call only.
+    /// Infers a function's body for one call: returns the facts of the results and of inner values, for this call
+    /// only.
     fn call(
         &mut self,
         caller: &Site<'_>,
@@ -384,7 +385,7 @@ impl Walk {
         let outer_facts = std::mem::replace(&mut self.facts, Facts::new(Rc::clone(&self.scope)));
         let told = self.events.len();
         let outer_fails = std::mem::replace(&mut self.fails, false);
-        // What a function declares of itself is in names of its own, and of no call in particular.
+        // Declared types of a function use its own names, and belong to no particular call.
         let trusted = std::mem::replace(&mut self.trust_declared, false);
         let given = inputs.into_iter().map(Option::unwrap_or_default).collect();
         let result = self.infer_body(caller.model, function.body, given);
@@ -417,7 +418,7 @@ impl Walk {
                 && self.trust_declared
                 && self.trust_body_inputs
             {
-                // What is given counts where both differ.
+                // If both differ, the passed fact is kept.
                 let _ = self.facts.meet(value, self.claimed(declared));
             }
         }
@@ -436,7 +437,7 @@ fn is_shared(model: &Model, input: ValueId, label: &str) -> bool {
     shapes.flatten().any(|dim| dim.claim.name() == Some(label))
 }
 
-/// A hash of what a node reads, and of the nodes in its bodies with what these read and give.
+/// Hashes the operands of a node, and the nodes of its subgraphs with their operands and results.
 fn hash_inside(model: &Model, node: &Node) -> u64 {
     let mut hasher = FxHasher::default();
     node.inputs().hash(&mut hasher);
@@ -451,7 +452,7 @@ fn hash_inside(model: &Model, node: &Node) -> u64 {
     hasher.finish()
 }
 
-/// Forgets what an earlier inference said of the values that `graph` and the graphs inside it define.
+/// Removes the facts of all node results in `graph` and its nested graphs.
 fn forget_inside(facts: &mut Facts, model: &Model, graph: GraphId) {
     let mut open = vec![graph];
     while let Some(graph) = open.pop() {
@@ -464,7 +465,7 @@ fn forget_inside(facts: &mut Facts, model: &Model, graph: GraphId) {
     }
 }
 
-/// Turns elements that are all decided into a constant.
+/// Makes the content constant if all elements are.
 fn settle(fact: &mut Fact) {
     let (Some(Content::Elements(elements)), Some(shape), Some(dtype)) =
         (&fact.content, fact.static_shape(), fact.dtype())

@@ -5,7 +5,7 @@
 //! | computes | `[*, M, M]` to `[*]` |
 //! | versions | 11; 22 adds bfloat16 |
 //! | accuracy | elimination with partial pivoting in binary64, rounded once |
-//! | refuses | matrices that are not square; evaluation: more than 20 rows |
+//! | rejects | matrices that are not square; evaluation: more than 20 rows |
 #![allow(clippy::indexing_slicing, reason = "a matrix of n rows has n columns")]
 
 use crate::ir::Fact;
@@ -52,7 +52,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             return Ok(vec![<T as Ring>::write(x.dtype(), batch, Vec::new())?.into()]);
         }
         let values = read::<T>(x)?;
-        // There is at least one matrix, so its number of elements is that of a part of a tensor.
+        // There is at least one matrix, so its size does not exceed that of the tensor.
         let mut matrix = vec![0.0; n * n];
         // The determinant of a matrix without rows is the empty product.
         let mut results = vec![T::of(1.0); crate::tensor::product(batch).unwrap_or(0)];
@@ -67,12 +67,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 /// The most rows of a matrix that is evaluated: the factorial of a larger number does not fit into 64 bits.
 const MOST_ROWS: usize = 20;
 
-/// Gaussian elimination, in place: the product of the pivots, its sign changed with every exchange of rows.
+/// Gaussian elimination in place: returns the product of the pivots, negated for each exchange of rows.
 fn determinant(matrix: &mut [f64], n: usize) -> f64 {
     let mut determinant = 1.0;
     for column in 0..n {
         let magnitude = |row: &usize| matrix[row * n + column].abs();
-        // NaN pivots are as good as any: the result is NaN anyway.
+        // Any pivot is fine next to a NaN: the result is NaN in any case.
         let pivot = (column..n).max_by(|a, b| magnitude(a).total_cmp(&magnitude(b))).unwrap_or(column);
         if pivot != column {
             (column..n).for_each(|at| matrix.swap(pivot * n + at, column * n + at));

@@ -2,15 +2,15 @@
 //!
 //! | | |
 //! |---|---|
-//! | computes | `output[output term] = Σ input₁[term₁]·input₂[term₂]·…` over the letters that the output does not name |
-//! | implicit | without `->` the output names the letters that occur once, in ASCII order, after the ellipsis |
-//! | ellipsis | the same number of axes wherever it stands; they broadcast |
+//! | computes | `output[output term] = Σ input₁[term₁]·input₂[term₂]·…` over the letters that are not in the output |
+//! | implicit | without `->` the output has the letters that occur once, in ASCII order, after the ellipsis |
+//! | ellipsis | the same number of axes in all terms; they broadcast |
 //! | versions | 12; 28 adds bfloat16 |
 //! | integers | wrap |
-//! | refuses | an equation that is none; a term that does not fit its operand; an ellipsis that the output drops |
+//! | rejects | an invalid equation; a term that does not fit its operand; an ellipsis that the output drops |
 //!
-//! A letter names one dim. Runtimes also stretch a dim of 1 under a letter, the standard does not say so: shapes hold either
-//! way, values are left to the runtime.
+//! A letter denotes one dim. Runtimes also broadcast a dim of 1 under a letter, which the standard does not define:
+//! shapes are correct in both cases, values are not evaluated.
 #![allow(
     clippy::indexing_slicing,
     reason = "tables have a place for each letter of ASCII, and terms were checked against the operands"
@@ -52,7 +52,7 @@ impl Subscripts {
         self.before.iter().chain(&self.after).copied()
     }
 
-    /// How many axes the ellipsis stands for in an operand of this rank; 0 without one.
+    /// Returns the number of ellipsis axes for an operand of this rank; 0 without an ellipsis.
     fn ellipsis_rank(&self, rank: usize) -> Result<usize, Refusal> {
         match rank.checked_sub(self.before.len() + self.after.len()) {
             Some(left) if self.ellipsis || left == 0 => Ok(left),
@@ -60,7 +60,8 @@ impl Subscripts {
         }
     }
 
-    /// What each axis is called when the ellipsis stands for `count` axes. Axes of the ellipsis have names beyond all letters.
+    /// Returns the label of each axis, if the ellipsis has `count` axes. Labels of ellipsis axes are larger than all
+    /// letters.
     fn labels(&self, count: usize) -> Vec<Label> {
         let letters = |letters: &[u8]| letters.iter().map(|&letter| usize::from(letter)).collect::<Vec<_>>();
         let ellipsis = (0..if self.ellipsis { count } else { 0 }).map(|at| FIRST_OF_ELLIPSIS + at);
@@ -156,7 +157,7 @@ fn shape_of(cx: &InferCx<'_>, equation: &Equation) -> Result<Option<Vec<Dim>>, R
     let mut dims = equation.output.before.iter().map(|&letter| dim_of(letter)).collect::<Result<Vec<_>, _>>()?;
     if equation.output.ellipsis {
         let met = broadcast_shapes(cx.scope(), &ellipses)?;
-        // Operands nobody knows the shape of may stretch what could be 1.
+        // Operands of unknown shape may broadcast a dim that could be 1.
         let settled = |dim: &Dim| complete || cx.scope().eq(dim, &Dim::constant(1)).is_no();
         dims.extend(met.into_iter().map(|dim| if settled(&dim) { dim } else { cx.fresh_dim() }));
     }
@@ -166,8 +167,8 @@ fn shape_of(cx: &InferCx<'_>, equation: &Equation) -> Result<Option<Vec<Dim>>, R
     Ok(Some(dims))
 }
 
-/// Returns the multiply-accumulates of two operands: one for each combination of places under all labels. A single operand has none, and the
-/// number for more operands depends on the order of contraction.
+/// Returns the multiply-accumulates for two operands: one per combination of indices under all labels. A single
+/// operand has none; for more operands the number depends on the order of contraction.
 fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
     let site = view.site()?;
     let equation = Equation::read(&site).ok()?;
@@ -190,8 +191,8 @@ fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
     Some(view.scope().product(dims.iter().map(|(_, dim)| dim)))
 }
 
-/// The dim a letter names, from all the axes it stands for: all are equal, or in runtimes some are stretched. What
-/// broadcasting makes of them is right in both cases.
+/// Returns the dim of a letter, from all axes with this letter: all are equal, or runtimes broadcast them.
+/// Broadcasting is correct in both cases.
 fn one_dim<'d>(cx: &InferCx<'_>, letter: u8, mut dims: impl Iterator<Item = &'d Dim>) -> Result<Dim, Refusal> {
     let first = dims.next().cloned().unwrap_or_else(|| cx.fresh_dim());
     dims.try_fold(first, |known, dim| {
@@ -218,7 +219,7 @@ fn contract_all<T: Ring>(cx: &EvalCx<'_>, equation: &Equation, dtype: DType, ope
     let output = equation.output.labels(sizes.ellipsis.len());
     let shape: Vec<usize> = output.iter().map(|&label| sizes.get(label)).collect();
     cx.claim(dtype, &shape)?;
-    // Kernels sum and multiply in orders of their own.
+    // Kernels sum and multiply in different orders.
     if operands.len() > 1 {
         let summed = (0..FIRST_OF_ELLIPSIS).filter(|label| !output.contains(label));
         products_stay_finite(summed.fold(1, |terms, label| terms.saturating_mul(sizes.get(label))), operands)?;
@@ -297,7 +298,7 @@ struct Axes {
 }
 
 impl Axes {
-    /// The axes of an operand: a letter that occurs twice is the diagonal, and what the ellipsis stretches is left out.
+    /// Returns the axes of an operand: a repeated letter is a diagonal, and broadcast ellipsis axes are omitted.
     fn of(term: &Subscripts, shape: &[usize], count: usize) -> Axes {
         let mut axes = Axes { labels: SmallVec::new(), shape: Shape::new(), strides: Strides::new() };
         let strides = strides_of(shape).unwrap_or_default();
@@ -315,7 +316,7 @@ impl Axes {
         axes
     }
 
-    /// These axes over a slice, as an array of its own.
+    /// Copies the elements of these axes into an array.
     fn dense<T: Ring>(self, cx: &EvalCx<'_>, dtype: DType, data: &[T]) -> Result<Labelled<T>, Decline> {
         cx.claim(dtype, &self.shape)?;
         let values = strided(data, &self.shape, &self.strides).into_owned();
@@ -335,7 +336,7 @@ impl<T: Ring> Labelled<T> {
         self.labels.iter().position(|&other| other == label).map(|at| self.shape[at])
     }
 
-    /// The elements with the axes in this order; a label that is missing has stride 0 and dim 1.
+    /// Returns the elements with the axes in this order; a missing label has stride 0 and dim 1.
     fn ordered(&self, order: &[Label]) -> Cow<'_, [T]> {
         let own = strides_of(&self.shape).unwrap_or_default();
         let at = |label: &Label| self.labels.iter().position(|other| other == label);
@@ -344,7 +345,7 @@ impl<T: Ring> Labelled<T> {
         strided(&self.values, &shape, &strides)
     }
 
-    /// The sum over all axes that are not kept.
+    /// Sums over all axes that `keep` does not select.
     fn without(self, cx: &EvalCx<'_>, dtype: DType, keep: &dyn Fn(Label) -> bool) -> Result<Self, Decline> {
         if self.labels.iter().all(|&label| keep(label)) {
             return Ok(self);
@@ -359,14 +360,14 @@ impl<T: Ring> Labelled<T> {
         let order: SmallVec<[Label; 8]> = kept.iter().chain(&gone).copied().collect();
         let terms = product(&summed).unwrap_or(0).max(1);
         for (value, terms) in values.iter_mut().zip(self.ordered(&order).chunks_exact(terms)) {
-            // Sums of sums stay accurate where one long sum would not.
+            // Partial sums are more accurate than one long sum.
             let parts = terms.chunks(256).map(|part| part.iter().fold(T::default(), |sum, &term| sum.plus(term)));
             *value = parts.fold(T::default(), T::plus);
         }
         Ok(Labelled { labels: kept, shape, values })
     }
 
-    /// The elements in the order of the output, stretched along the axes that are missing.
+    /// Returns the elements in the order of the output, broadcast along missing axes.
     fn spread(self, cx: &EvalCx<'_>, dtype: DType, output: &[Label], shape: &[usize]) -> Result<Vec<T>, Decline> {
         if self.labels.as_slice() == output {
             return Ok(self.values);
@@ -379,7 +380,8 @@ impl<T: Ring> Labelled<T> {
     }
 }
 
-/// The product of two arrays, summed over what is needed no more: one matrix product for each index of what they share.
+/// Multiplies two arrays and sums over labels that are no longer needed: one matrix product per index of the shared
+/// labels.
 fn contract<T: Ring>(
     cx: &EvalCx<'_>,
     dtype: DType,
@@ -419,7 +421,8 @@ fn contract<T: Ring>(
     Ok(Labelled { labels, shape, values })
 }
 
-/// Elements `Σ index·stride` of a slice for every index of a shape, in row-major order. No stride is negative.
+/// Returns the elements `Σ index·stride` of a slice for all indices of a shape, in row-major order. No stride is
+/// negative.
 fn strided<'a, T: Ring>(data: &'a [T], shape: &[usize], strides: &[isize]) -> Cow<'a, [T]> {
     let len = product(shape).unwrap_or(0);
     let dense = strides_of(shape).unwrap_or_default();

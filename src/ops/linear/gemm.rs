@@ -5,7 +5,7 @@
 //! | computes | `A'` is `A` or its transpose (`transA`), of shape `[M, K]`; `B'` likewise `[K, N]`; `C` broadcasts to `[M, N]` |
 //! | versions | 1, 6: `C` broadcasts only if `broadcast` is set; 7: always; 9 adds integers of 32 and 64 bits; 11: `C` is optional; 13 adds bfloat16 |
 //! | integers | wrap; `α` and `β` must be whole numbers |
-//! | refuses | operands of another rank than 2, contracted dims that differ, a `C` that does not broadcast |
+//! | rejects | operands of another rank than 2, contracted dims that differ, a `C` that does not broadcast |
 
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -38,7 +38,7 @@ impl Gemm {
     }
 }
 
-/// Rows and columns of an operand after its transposition.
+/// Returns rows and columns of an operand after its transposition.
 fn oriented<T: Clone>(shape: &[T], transpose: bool) -> Result<(T, T), Refusal> {
     match shape {
         [rows, columns] if transpose => Ok((columns.clone(), rows.clone())),
@@ -62,10 +62,11 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(shape))])
 }
 
-/// The shape `[M, N]` of `A'·B' + C` for these operands, `A` and `B` turned as the attributes say.
+/// Infers the shape `[M, N]` of `A'·B' + C` for these operands, with `A` and `B` transposed as the attributes
+/// require.
 ///
 /// # Errors
-/// `A` and `B` are not both of rank 2, or do not go together.
+/// `A` and `B` are not both of rank 2, or the contracted dims differ.
 pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, [a, b, c]: [usize; 3]) -> Result<Vec<Dim>, Refusal> {
     let gemm = Gemm::read(cx)?;
     let a = cx.shape(a).map(|shape| oriented(shape, gemm.transpose_a)).transpose()?;
@@ -76,7 +77,7 @@ pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, [a, b, c]: [usize; 3]) -> Resul
         let (left, right) = (cx.scope().format(left), cx.scope().format(right));
         return Err(Refusal::invalid(format!("'A' has {left} columns, but 'B' has {right} rows")));
     }
-    // Where an operand says nothing, `C` does if it is not stretched.
+    // If an operand has an unknown shape, `C` gives the dim unless it is broadcast.
     let from_c = |axis: usize| {
         let [.., rows, columns] = cx.shape(c)? else { return None };
         let dim = if axis == 0 { rows } else { columns };
@@ -112,7 +113,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     ])
 }
 
-/// `C` with the way its elements go through the result.
+/// `C` with its broadcast to the result.
 type Stretched<'a> = Option<(&'a Tensor, Broadcast<2>)>;
 
 fn stretched<'a>(
@@ -158,7 +159,7 @@ impl Scaled<'_> {
         Ok(y)
     }
 
-    /// `y = α·y + β·c`, in place.
+    /// Computes `y = α·y + β·c` in place.
     fn scale<T: Ring>(&self, y: &mut [T], alpha: T, beta: T, c: Option<&[T]>) {
         if alpha != T::one() {
             y.iter_mut().for_each(|y| *y = y.times(alpha));
@@ -179,7 +180,7 @@ impl Scaled<'_> {
         if self.gemm.beta == 0.0 && c.iter().flat_map(|c| c.iter()).any(|c| !c.to_f64().is_finite()) {
             return Err(Decline::unsupported("'beta' is 0 and 'C' contains infinities or NaN, which runtimes ignore"));
         }
-        // A factor is applied to the operands, or to the product, or to both sums as one.
+        // Kernels apply a factor to the operands, to the product, or to both sums together.
         let [alpha, beta] = [self.gemm.alpha, self.gemm.beta].map(|factor| Tensor::scalar(factor.abs().max(1.0)));
         if self.gemm.alpha.abs() != 1.0 {
             stays_finite(self.k, &[self.a, self.b, &alpha])?;
@@ -193,7 +194,7 @@ impl Scaled<'_> {
     }
 
     fn whole<T: Ring>(self, of: impl Fn(i64) -> T) -> Result<Tensor, Decline> {
-        // Whole numbers of this size are exact in binary32 and fit every type.
+        // Integers of this size are exact in binary32 and fit all types.
         let whole = |factor: f32| {
             let small = factor.fract() == 0.0 && factor.abs() < 16_777_216.0;
             if small {

@@ -3,10 +3,10 @@
 //! | | |
 //! |---|---|
 //! | computes | `Y[…, i, j] = Σₖ A[…, i, k] · B[…, k, j]` with the leading axes broadcast |
-//! | vectors | a 1-D `A` is one row, a 1-D `B` one column; the axis made up for it goes away again |
+//! | vectors | a 1-D `A` is one row, a 1-D `B` one column; the added axis is removed from the result |
 //! | versions | 1; 9 adds the integers of 32 and 64 bits; 13 adds bfloat16 |
 //! | integers | wrap |
-//! | refuses | operands of rank 0, contracted dims that differ, leading axes that do not broadcast |
+//! | rejects | operands of rank 0, contracted dims that differ, leading axes that do not broadcast |
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, Scalar};
@@ -28,14 +28,14 @@ pub(super) const MATMUL: Operator = Operator::new("MatMul", &[1, 9, 13], infer, 
         .inferred_by_shapes(),
 );
 
-/// The columns of the first matrix and the rows of the second.
+/// Returns the columns of the first matrix and the rows of the second, which must be equal.
 fn summed(view: &NodeFacts<'_>) -> Option<(Dim, Dim)> {
     let columns = view.shape(0)?.last()?;
     let ([.., rows, _] | [rows]) = view.shape(1)? else { return None };
     Some((columns.clone(), rows.clone()))
 }
 
-/// Rows of the first matrix and columns of the second are treated alike; what is summed over is not.
+/// Infers the smaller shape: rows of `A` and columns of `B` may repeat, the contracted axis may not.
 fn rows_and_columns(node: &Repetition<'_>) -> Option<Vec<Dim>> {
     let view = &node.view;
     let (a, b) = (view.input(0)?, view.input(1)?);
@@ -64,12 +64,12 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }])
 }
 
-/// The elements of the product of two small integer matrices or vectors, as expressions.
+/// Infers the elements of the product of two small integer matrices or vectors, as expressions.
 fn product_elements(cx: &InferCx<'_>) -> Option<Vec<Scalar>> {
     const MOST_PRODUCTS: usize = 4096;
     let (a, b) = (cx.input(0)?, cx.input(1)?);
     let dtype = a.dtype().filter(|dtype| matches!(dtype, DType::Int64 | DType::Int32))?;
-    // What is wholly known is for evaluation.
+    // Products of constants are evaluated instead.
     if a.data().is_some() && b.data().is_some() {
         return None;
     }
@@ -102,10 +102,10 @@ fn product_elements(cx: &InferCx<'_>) -> Option<Vec<Scalar>> {
     Some(places.map(|(row, column)| element(row, column).unwrap_or(Scalar::Unknown)).collect())
 }
 
-/// The shape of the product of operands `a` and `b`, if both ranks are known.
+/// Infers the shape of the product of operands `a` and `b`, if both shapes are known.
 ///
 /// # Errors
-/// The operands do not go together.
+/// The operands' shapes are incompatible.
 pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, a: usize, b: usize) -> Result<Option<Vec<Dim>>, Refusal> {
     match (cx.shape(a), cx.shape(b)) {
         (Some([]), _) | (_, Some([])) => Err(scalar()),
@@ -122,17 +122,17 @@ fn contraction(left: &str, right: &str) -> Refusal {
     Refusal::invalid(format!("'A' has {left} columns, but 'B' has {right} rows"))
 }
 
-/// The axes of one operand: those in front of the matrix, the one that stays (none for vectors), the one summed over.
+/// The axes of an operand: leading ones, the kept one (none for vectors), and the contracted one.
 struct Split<'d> {
     batch: &'d [Dim],
     kept: Option<&'d Dim>,
     summed: &'d Dim,
 }
 
-/// The shape of the product of operands of these shapes.
+/// Infers the shape of the product of operands of these shapes.
 ///
 /// # Errors
-/// The operands do not go together.
+/// The operands' shapes are incompatible.
 pub(in crate::ops) fn product_dims(cx: &InferCx<'_>, a: &[Dim], b: &[Dim]) -> Result<Vec<Dim>, Refusal> {
     let a = match a {
         [batch @ .., kept, summed] => Split { batch, kept: Some(kept), summed },
@@ -166,13 +166,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// How two operands of fixed shapes are multiplied: as many matrices as there are indices of the leading axes.
+/// The layout of a product of two operands of constant shape: one matrix product per index of the leading axes.
 pub(super) struct MatMulLayout {
-    /// Rows of `A`.
+    /// The rows of `A`.
     pub m: usize,
-    /// Terms of each sum.
+    /// The terms of each sum.
     pub k: usize,
-    /// Columns of `B`.
+    /// The columns of `B`.
     pub n: usize,
     /// The broadcast leading axes.
     pub batch: Vec<usize>,
@@ -184,7 +184,7 @@ pub(super) struct MatMulLayout {
 
 impl MatMulLayout {
     /// # Errors
-    /// The operands do not go together.
+    /// The operands' shapes are incompatible.
     pub fn new(a: &[usize], b: &[usize]) -> Result<MatMulLayout, Decline> {
         let (a_batch, m, k) = match *a {
             [ref batch @ .., m, k] => (batch, Some(m), k),
@@ -210,13 +210,13 @@ impl MatMulLayout {
         Ok(MatMulLayout { m: m.unwrap_or(1), k, n: n.unwrap_or(1), batch, shape, a_strides, b_strides })
     }
 
-    /// Multiplications in all.
+    /// Returns the number of multiplications.
     pub fn work(&self) -> u64 {
         let count = product(&self.shape).and_then(|count| count.checked_mul(self.k.max(1)));
         count.map_or(u64::MAX, |count| count as u64)
     }
 
-    /// The products, one after the other. The caller has claimed their memory and work.
+    /// Computes all products in order. The caller has charged memory and work.
     pub fn multiply<T: Ring>(&self, a: &[T], b: &[T]) -> Vec<T> {
         let mut c = vec![T::default(); product(&self.shape).unwrap_or(0)];
         self.each(&mut c, |at_a, at_b, c| {
@@ -227,7 +227,7 @@ impl MatMulLayout {
         c
     }
 
-    /// Calls `visit` with the number of the matrix of `A`, that of `B`, and the place of their product.
+    /// Calls `visit` with the indices of the matrices of `A` and `B`, and the slice of their product.
     pub fn each<T>(&self, c: &mut [T], mut visit: impl FnMut(usize, usize, &mut [T])) {
         if c.is_empty() {
             return;
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(huge.eval().unwrap()[0].shape(), [1 << 40, 0, 0]);
     }
 
-    /// `-∞ + ∞` is NaN, but not where the processor adds a product of finite numbers that it has not rounded.
+    /// `-∞ + ∞` is NaN, but not if the processor adds an unrounded product of finite numbers.
     #[test]
     fn products_that_overflow_decline() {
         let of = |a: [f32; 2], b: [f32; 2]| Single::new("MatMul", 13).values(&[1, 2], &a).values(&[2, 1], &b);

@@ -1,8 +1,8 @@
 //! The matrix product `C += A·B`, blocked for the caches.
 //!
-//! Every element of `C` sums its terms in the order of `k`, in blocks of [`KC`], whatever the number of threads and
-//! whatever the processor: results are the same everywhere. Nothing is multiplied and added at once, which not every processor
-//! can, and which those that can round otherwise.
+//! Every element of `C` sums its terms in the order of `k`, in blocks of [`KC`], for any number of threads and any
+//! processor. So results are equal everywhere. There is no fused multiply-add: not all processors have it, and it
+//! rounds differently.
 #![allow(clippy::indexing_slicing, reason = "blocks are cut from buffers made for the largest of them")]
 
 use crate::ops::Decline;
@@ -11,24 +11,24 @@ use crate::ops::vector::{has_wide_vectors, vectorized};
 use crate::tensor::threads;
 use crate::tensor::{DType, Tensor};
 
-/// Terms of one partial sum.
+/// The terms of a partial sum.
 const KC: usize = 256;
-/// Rows of `A` packed at a time: `MC·KC` elements should stay in the second-level cache.
+/// The rows of `A` packed at a time: `MC·KC` elements should fit in the second-level cache.
 const MC: usize = 96;
-/// Columns of `B` packed at a time.
+/// The columns of `B` packed at a time.
 const NC: usize = 2048;
-/// Rows of the micro-kernel.
+/// The rows of the micro-kernel.
 const MR: usize = 6;
-/// Columns of the micro-kernel: the sums of all its rows fit the registers.
+/// The columns of the micro-kernel: the sums of all its rows fit in the registers.
 const NR: usize = 8;
-/// As [`NR`], of elements of 32 bits where vectors are wide.
+/// The columns for elements of 32 bits with wide vectors.
 const WIDE: usize = 16;
-/// As [`NR`], of floats of 32 bits where vectors are widest.
+/// The columns for floats of 32 bits with the widest vectors.
 const WIDEST: usize = 32;
-/// Fewer multiplications than this are not worth another thread.
+/// The number of multiplications from which on several threads are used.
 const PARALLEL: usize = 1 << 18;
 
-/// A matrix laid over a slice: element `(i, j)` is `data[i·rows + j·columns]`.
+/// A matrix over a slice: element `(i, j)` is `data[i·row + j·column]`.
 #[derive(Clone, Copy)]
 pub(in crate::ops) struct Matrix<'a, T> {
     /// The elements.
@@ -40,23 +40,23 @@ pub(in crate::ops) struct Matrix<'a, T> {
 }
 
 impl<'a, T: Ring> Matrix<'a, T> {
-    /// A row-major matrix with this many columns.
+    /// Creates a row-major matrix with this many columns.
     pub fn dense(data: &'a [T], columns: usize) -> Self {
         Matrix { data, row: columns, column: 1 }
     }
 
-    /// The transpose of a row-major matrix with this many columns.
+    /// Creates the transpose of a row-major matrix with this many columns.
     pub fn transposed(data: &'a [T], columns: usize) -> Self {
         Matrix { data, row: 1, column: columns }
     }
 
-    /// What lies outside of the slice reads as 0; callers pass slices that hold the whole matrix.
+    /// Elements outside the slice are 0; callers pass slices that contain the whole matrix.
     #[inline(always)]
     fn at(&self, i: usize, j: usize) -> T {
         self.data.get(i * self.row + j * self.column).copied().unwrap_or_default()
     }
 
-    /// `len` elements of row `i` from column `j`, when they are neighbours.
+    /// Returns `len` elements of row `i` from column `j`, if they are contiguous.
     #[inline(always)]
     fn along_row(&self, i: usize, j: usize, len: usize) -> Option<&'a [T]> {
         if self.column != 1 {
@@ -66,11 +66,11 @@ impl<'a, T: Ring> Matrix<'a, T> {
     }
 }
 
-/// Fails where terms of finite numbers may have overflowed: sums that meet infinities of both signs on the way depend on their order, and on
-/// whether the processor multiplies and adds at once. What is infinite or NaN in an operand is so in each of them.
+/// Fails if products of finite numbers may have overflowed: partial sums with infinities of both signs depend on
+/// their order and on fused multiply-add. Infinities and NaN of an operand give the same result in all kernels.
 ///
 /// # Errors
-/// The result is not finite, and the finite elements of the operands do not tell that it is so for all kernels.
+/// The result is not finite, and the finite elements of the operands may be the cause.
 pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tensor) -> Result<Tensor, Decline> {
     let most = match result.dtype() {
         DType::Double => f64::MAX,
@@ -99,8 +99,8 @@ pub(in crate::ops) fn settled(terms: usize, operands: [&Tensor; 2], result: Tens
     }
 }
 
-/// Fails unless the elements of these operands are finite, and sums of this many of their products stay so: kernels add in orders of their own,
-/// some of them zeros of a padding that others pass over. Of numbers that are no floats nothing is asked.
+/// Fails unless the operands' elements are finite, and sums of `terms` of their products do not overflow. Kernels sum
+/// in different orders; some include the zeros of a padding. Accepts all operands other than floats.
 ///
 /// # Errors
 /// An element is not finite, or a sum may overflow.
@@ -108,8 +108,8 @@ pub(in crate::ops) fn stays_finite(terms: usize, operands: &[&Tensor]) -> Result
     is_bounded(terms, operands, 4.0)
 }
 
-/// As `stays_finite`, where nothing else is added to the products: one product of two operands by itself only overflows if it is too large,
-/// which a mask of the least numbers times 1 is not.
+/// Does the same for products without further terms. A single product of two operands overflows only if it is too
+/// large; a mask of the most negative numbers times 1 does not.
 ///
 /// # Errors
 /// An element is not finite, or a sum may overflow.
@@ -117,10 +117,10 @@ pub(super) fn products_stay_finite(terms: usize, operands: &[&Tensor]) -> Result
     is_bounded(terms, operands, if terms <= 1 && operands.len() <= 2 { 1.0 } else { 4.0 })
 }
 
-/// Fails unless so many products of these operands are no larger together than the largest number, divided by `room`.
+/// Fails unless the sum of `terms` products of these operands is at most the largest number divided by `room`.
 fn is_bounded(terms: usize, operands: &[&Tensor], room: f64) -> Result<(), Decline> {
     let mut bound = terms.max(1) as f64;
-    // Powers are products of one operand, which is looked at once.
+    // Powers are products of one operand, which is read once.
     let mut known: Option<(&Tensor, f64)> = None;
     for &tensor in operands {
         if !tensor.dtype().is_float() {
@@ -147,7 +147,7 @@ fn is_bounded(terms: usize, operands: &[&Tensor], room: f64) -> Result<(), Decli
     }
 }
 
-/// Whether all of some numbers are finite. It looks at all of them, so that it can look at several at once.
+/// Returns `true` if all values are finite. Reads all of them, so that the loop vectorizes.
 fn all_finite<T: Lane>(values: &[T]) -> bool {
     values.iter().fold(true, |finite, &value| finite & Lane::to_f64(value).is_finite())
 }
@@ -176,7 +176,7 @@ pub(in crate::ops) fn multiply_add<T: Ring>(
     }
 }
 
-/// As [`multiply_add`], with a micro-kernel of `N` columns.
+/// Computes [`multiply_add`] with a micro-kernel of `N` columns.
 fn by_blocks<T: Ring, const N: usize>(
     (m, k, n): (usize, usize, usize),
     a: Matrix<'_, T>,
@@ -184,7 +184,7 @@ fn by_blocks<T: Ring, const N: usize>(
     c: &mut [T],
 ) {
     let many = m.saturating_mul(k).saturating_mul(n) > PARALLEL && m > MC.min(4 * MR);
-    // With fewer rows than blocks for all threads, smaller blocks.
+    // Smaller blocks if there are fewer blocks of `MC` rows than threads.
     let threads = if many { threads::count() } else { 1 };
     let rows = MC.min(m.div_ceil(threads).next_multiple_of(MR));
     let mut packed_b = vec![T::default(); KC.min(k) * NC.min(n.next_multiple_of(N))];
@@ -212,7 +212,7 @@ fn by_blocks<T: Ring, const N: usize>(
     }
 }
 
-/// A few rows: no packing, each row of `B` is read where it lies.
+/// Multiplies few rows without packing; reads each row of `B` in place.
 fn by_rows<T: Ring>(k: usize, n: usize, a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T]) {
     const WIDTH: usize = 1024;
     let mut partial = [T::default(); WIDTH];
@@ -233,7 +233,7 @@ fn by_rows<T: Ring>(k: usize, n: usize, a: Matrix<'_, T>, b: Matrix<'_, T>, c: &
     }
 }
 
-/// Packs a block of `B` in panels of `N` columns, each row by row; missing columns are 0.
+/// Packs a block of `B` into panels of `N` columns, each row by row; missing columns are 0.
 fn pack_columns<T: Ring, const N: usize>(
     b: Matrix<'_, T>,
     k0: usize,
@@ -261,7 +261,7 @@ fn pack_columns<T: Ring, const N: usize>(
     }
 }
 
-/// Packs a block of `A` in panels of [`MR`] rows, each column by column; missing rows are 0.
+/// Packs a block of `A` into panels of [`MR`] rows, each column by column; missing rows are 0.
 fn pack_rows<T: Ring>(a: Matrix<'_, T>, i0: usize, height: usize, k0: usize, depth: usize, panels: &mut [T]) {
     for (at, panel) in panels.chunks_exact_mut(depth * MR).enumerate() {
         let i = i0 + at * MR;
@@ -279,7 +279,7 @@ fn pack_rows<T: Ring>(a: Matrix<'_, T>, i0: usize, height: usize, k0: usize, dep
     }
 }
 
-/// One block of rows of `C`, which has `n` columns: adds the packed product to columns `j0 .. j0 + width`.
+/// Adds the packed product to columns `j0 .. j0 + width` of a block of rows of `C`, which has `n` columns.
 fn multiply_block<T: Ring, const N: usize>(
     depth: usize,
     packed_a: &[T],
@@ -296,7 +296,7 @@ fn multiply_block<T: Ring, const N: usize>(
             let sums = kernel::<T, N>(a, b);
             for (c, sums) in c.chunks_mut(n).zip(&sums) {
                 let c = &mut c[j0 + j..][..columns];
-                // As many as the micro-kernel has, the compiler adds at once.
+                // The compiler vectorizes the addition of a full row of the micro-kernel.
                 match c.first_chunk_mut::<N>() {
                     Some(c) => c.iter_mut().zip(sums).for_each(|(c, &sum)| *c = c.plus(sum)),
                     None => c.iter_mut().zip(sums).for_each(|(c, &sum)| *c = c.plus(sum)),
@@ -306,7 +306,7 @@ fn multiply_block<T: Ring, const N: usize>(
     }
 }
 
-/// The product of a panel of rows and a panel of columns. Where the sums do not fit the registers, they are made in two parts.
+/// Multiplies a panel of rows and a panel of columns, in two halves if the sums do not fit in the registers.
 #[inline(never)]
 fn kernel<T: Ring, const N: usize>(a: &[T], b: &[T]) -> [[T; N]; MR] {
     const HALF: usize = NR / 2;
@@ -332,7 +332,7 @@ fn kernel<T: Ring, const N: usize>(a: &[T], b: &[T]) -> [[T; N]; MR] {
     sums
 }
 
-/// Columns `at .. at + PART` of the product of two panels, of which the second has `N`.
+/// Computes columns `at .. at + PART` of the product of two panels, the second with `N` columns.
 #[inline(always)]
 fn kernel_part<T: Ring, const N: usize, const PART: usize>(a: &[T], b: &[T], at: usize) -> [[T; PART]; MR] {
     let mut sums = [[T::default(); PART]; MR];
@@ -349,7 +349,8 @@ fn kernel_part<T: Ring, const N: usize, const PART: usize>(a: &[T], b: &[T], at:
     sums
 }
 
-/// The micro-kernel for floats of 32 bits and vectors of 64 bytes, which the compiler does not find by itself: the same sums in the same order.
+/// The micro-kernel for floats of 32 bits and vectors of 64 bytes, which the compiler does not generate: equal sums
+/// in equal order.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod floats {
     use fearless_simd::{Simd, SimdBase, f32x16};
@@ -361,7 +362,8 @@ mod floats {
         widest_vectors().is_some()
     }
 
-    /// Writes the product of a panel of rows and one of [`WIDEST`] columns to `sums`, row by row, if the processor has the vectors.
+    /// Writes the product of a panel of rows and one of [`WIDEST`] columns to `sums`, row by row. Returns `false` if
+    /// the processor lacks these vectors.
     pub(super) fn product(a: &[f32], b: &[f32], sums: &mut [f32]) -> bool {
         let Some(widest) = widest_vectors() else { return false };
         widest.vectorize(
@@ -393,7 +395,7 @@ mod floats {
     }
 }
 
-/// Other processors have none of these vectors.
+/// Other architectures have no such vectors.
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 mod floats {
     pub(super) fn are_widest() -> bool {
@@ -439,7 +441,7 @@ mod tests {
         }
     }
 
-    /// In the last bit as well, whichever micro-kernel the processor has.
+    /// Results are equal in all bits for every micro-kernel.
     #[test]
     fn sums_are_those_of_blocks_of_terms() {
         let numbers: Vec<f32> = (0..40_000).map(|at| ((at * 7919) % 1009) as f32 / 997.0 - 0.5).collect();

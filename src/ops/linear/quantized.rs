@@ -4,9 +4,9 @@
 //! |---|---|
 //! | MatMulInteger | `Y = (A − a_zero_point)·(B − b_zero_point)` in `int32`, which wraps |
 //! | QLinearMatMul | the same sums, scaled by `a_scale·b_scale / y_scale` in binary32, rounded to nearest even, shifted by `y_zero_point`, clamped |
-//! | zero points | one number; one for each row of `A` or column of `B` as a vector; or any shape that broadcasts to the operand's |
+//! | zero points | a scalar; a vector with one element per row of `A` or column of `B`; or any shape that broadcasts to the operand's |
 //! | versions | MatMulInteger 10; QLinearMatMul 10, 21 (scales of 16 bits, 8-bit floats) |
-//! | not evaluated | 8-bit floats, which no text defines and no runtime computes; scales of the result that are not one number; unsigned by signed numbers so large that two products leave 16 bits, in which some processors add them |
+//! | not evaluated | 8-bit floats, which the standard does not define and no runtime computes; scales of the result that are not scalars; products of unsigned and signed numbers of which two overflow 16 bits, in which some processors add them |
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ fn eval_qlinear_matmul(cx: &mut EvalCx<'_>) -> EvalResult {
     let scale_dtype = cx.tensor(6)?.dtype();
     let (a_scale, b_scale) = (cx.tensor(1)?, cx.tensor(4)?);
     same_dtype(scale_dtype, &[a_scale, b_scale])?;
-    // The sums of a row share a scale of `A`, those of a column one of `B`.
+    // The sums of a row share a scale of `A`, those of a column a scale of `B`.
     let a_scales = read::<f32>(a_scale)?;
     let b_scales = read::<f32>(b_scale)?;
     let aligned = |scale: &Tensor, by_row: bool| -> Vec<usize> {
@@ -89,7 +89,7 @@ struct Sums {
     values: Vec<u32>,
 }
 
-/// The sums of products in 32 bits.
+/// Computes the sums of products in 32 bits.
 fn sums(
     cx: &EvalCx<'_>,
     (a, a_zero): (&Tensor, Option<&Tensor>),
@@ -108,7 +108,7 @@ fn sums(
     Ok(Sums { layout, values })
 }
 
-/// The operand's numbers less their zero points, wrapped to 32 bits.
+/// Returns the operand's numbers minus their zero points, wrapped to 32 bits.
 fn shifted<'a>(operand: &'a Tensor, zero: Option<&Tensor>, by_row: bool) -> Result<Cow<'a, [u32]>, Decline> {
     let mut values = read::<u32>(operand)?;
     let Some(zero) = zero else { return Ok(values) };
@@ -143,7 +143,7 @@ mod tests {
             || Single::new("MatMulInteger", 10).values(&[2, 2], &[11u8, 7, 3, 10]).values(&[2, 2], &[1i8, -4, 0, 2]);
         assert_eq!(node().integers(), [11, -30, 3, 8]);
         assert_eq!(node().values(&[], &[12u8]).values(&[1], &[1i8]).integers(), [5, 0, 2, 43]);
-        // Of a 2-D tensor, one for each row of A, one for each column of B.
+        // For a 2-D tensor: one per row of `A`, one per column of `B`.
         assert_eq!(node().values(&[2], &[1u8, 3]).values(&[2], &[0i8, 1]).integers(), [10, -44, 0, 7]);
         assert_eq!(node().values(&[2, 1], &[1u8, 3]).integers(), [10, -28, 0, 14]);
         assert!(node().values(&[3], &[1u8, 3, 4]).eval().is_err());

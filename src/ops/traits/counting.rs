@@ -1,7 +1,7 @@
-//! Tensors that count: an offset and a step along each axis, all of them expressions in the sizes.
+//! Affine integer tensors: an offset and a step along each axis, both expressions in dims.
 //!
-//! What an operator makes of such operands is its trait [`counts`](super::Traits::counts), written in the family's file. Here is what
-//! they share.
+//! The trait [`counts`](super::Traits::counts) in each family's file returns the affine form of a result from those
+//! of its operands. This module contains their shared parts.
 
 use std::cell::Cell;
 
@@ -12,21 +12,21 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Facts, Model, ValueId};
 use crate::tensor::DType;
 
-/// How far back a tensor is followed through the nodes that compute it.
+/// The largest number of producers on a path from the tensor.
 const MAX_DEPTH: usize = 24;
 
-/// How many nodes are looked at for one tensor; a node that is reached on two ways counts twice.
+/// The largest number of nodes examined per tensor; a node reached on two paths counts twice.
 const MAX_STEPS: usize = 128;
 
-/// Constants with more elements are only asked whether all of them are one number.
+/// Larger constants are only checked for equal elements.
 const MAX_CONSTANT: usize = 4096;
 
 /// An integer (or boolean, as 0 and 1) tensor `t` with `t[i₀, i₁, …] = offset + Σ steps[k] · iₖ`.
 ///
-/// Along an axis of size 1 the step says nothing and is 0.
+/// The step along an axis of dim 1 is 0.
 #[derive(Clone, Debug)]
 pub struct Counting {
-    /// The size of each axis.
+    /// The dim of each axis.
     pub shape: Vec<Dim>,
     /// The element at the origin.
     pub offset: Dim,
@@ -35,28 +35,28 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// A value as a counting tensor, if it is proved to be one: what is known of its content, or else what its operator makes of its operands.
+    /// Returns the affine form of a value, if it is proved: by its known content, or by its operator and operands.
     pub fn of(model: &Model, facts: &Facts, opset: i64, value: ValueId) -> Option<Self> {
         Trail { model, facts, opset, steps: Cell::new(MAX_STEPS) }.follow(value, MAX_DEPTH)
     }
 
-    /// One number everywhere.
+    /// Creates a tensor with equal elements.
     pub fn splat(shape: Vec<Dim>, offset: Dim) -> Self {
         let steps = vec![Dim::constant(0); shape.len()];
         Counting { shape, offset, steps }
     }
 
-    /// Whether every element is the offset.
+    /// Returns `true` if all elements equal the offset.
     pub fn is_splat(&self) -> bool {
         self.steps.iter().all(|step| step.is_const(0))
     }
 
-    /// The axes along which it changes.
+    /// Returns the axes with a step other than 0.
     pub fn moving(&self) -> SmallVec<[usize; 4]> {
         (0..self.steps.len()).filter(|&axis| self.steps.get(axis).is_some_and(|step| !step.is_const(0))).collect()
     }
 
-    /// An expression no element is below, and one no element is above, where the signs of the steps are proved.
+    /// Returns a lower and an upper bound of the elements, if the signs of the steps are proved.
     pub fn bounds(&self, scope: &Scope) -> Option<(Dim, Dim)> {
         let (mut low, mut high) = (self.offset.clone(), self.offset.clone());
         for (step, dim) in self.steps.iter().zip(&self.shape) {
@@ -72,7 +72,7 @@ impl Counting {
         Some((low, high))
     }
 
-    /// The same elements in row-major order under another shape.
+    /// Returns the same elements in row-major order in another shape.
     pub fn reshaped(&self, scope: &Scope, to: &[Dim]) -> Option<Counting> {
         if self.is_splat() {
             return Some(Counting::splat(to.to_vec(), self.offset.clone()));
@@ -87,7 +87,7 @@ impl Counting {
                 *steps.get_mut(axis)? = step.clone();
                 continue;
             }
-            // One axis is counted out along several: the inner ones make up its steps.
+            // One axis is split into several: the inner ones determine its steps.
             let mut group: SmallVec<[(usize, &Dim); 4]> = SmallVec::new();
             group.push((axis, goal));
             let mut whole = goal.clone();
@@ -107,7 +107,7 @@ impl Counting {
                 }
                 continue;
             }
-            // Several axes run together into one: each must go on where the next ends.
+            // Several axes are merged into one: the step of each must equal step times dim of the next.
             let [(axis, goal)] = group.as_slice() else { return None };
             let (mut whole, mut inner) = (dim.clone(), step.clone());
             for (dim, step) in from.by_ref() {
@@ -128,7 +128,7 @@ impl Counting {
         open.next().is_none().then(|| Counting { shape: to.to_vec(), offset: self.offset.clone(), steps })
     }
 
-    /// The elements spread along axes of size 1, and along new ones in front.
+    /// Broadcasts the elements along axes of dim 1, and along new leading axes.
     pub fn spread(&self, scope: &Scope, to: &[Dim]) -> Option<Counting> {
         let added = to.len().checked_sub(self.shape.len())?;
         let mut steps = vec![Dim::constant(0); added];
@@ -142,7 +142,7 @@ impl Counting {
         Some(Counting { shape: to.to_vec(), offset: self.offset.clone(), steps })
     }
 
-    /// Every element times a number.
+    /// Multiplies all elements by a factor.
     pub fn scaled(mut self, scope: &Scope, factor: &Dim) -> Self {
         self.offset = scope.mul(&self.offset, factor);
         for step in &mut self.steps {
@@ -151,11 +151,11 @@ impl Counting {
         self
     }
 
-    /// What a node computed, if no element leaves the type of its result.
+    /// Returns the form of a node's result, unless an element may overflow the result's type.
     pub fn unless_wrapped(self, view: &NodeFacts<'_>) -> Option<Self> {
         let (scope, bits) = (view.scope(), view.result()?.dtype()?.bits()?);
         let (low, high) = self.bounds(scope)?;
-        // In 64 bits the elements of a tensor that there is are counted by its dims.
+        // In 64 bits, dims bound the elements of an existing tensor.
         let fits = |dim: &Dim| match bits {
             64.. => scope.fits_bits(dim, bits, true),
             _ => scope.lies_within(dim, -1 << bits.saturating_sub(1), (1 << bits.saturating_sub(1)) - 1),
@@ -163,7 +163,7 @@ impl Counting {
         (fits(&low) && fits(&high)).then_some(self)
     }
 
-    /// The sum, element by element, of two of one shape.
+    /// Adds two tensors of equal shape element by element.
     pub fn plus(mut self, scope: &Scope, other: &Counting) -> Self {
         self.offset = scope.add(&self.offset, &other.offset);
         for (step, other) in self.steps.iter_mut().zip(&other.steps) {
@@ -173,12 +173,12 @@ impl Counting {
     }
 }
 
-/// The way back from a tensor through the nodes that compute it.
+/// The search from a tensor through its producers.
 struct Trail<'a> {
     model: &'a Model,
     facts: &'a Facts,
     opset: i64,
-    /// How many more nodes may be looked at.
+    /// The number of nodes that may still be examined.
     steps: Cell<usize>,
 }
 
@@ -200,12 +200,12 @@ impl Trail<'_> {
         if let Some(counts) = traits.counts {
             return counts(&view, &shape, &operand);
         }
-        // Any element of a tensor of one number is that number.
+        // All elements of a tensor with equal elements are equal, so moving them has no effect.
         let data = operand(0).filter(|data| traits.moves_first() && data.is_splat())?;
         Some(Counting::splat(shape, data.offset))
     }
 
-    /// What the content that is already known says.
+    /// Returns the affine form of known content.
     fn known(&self, value: ValueId, shape: &[Dim]) -> Option<Counting> {
         let (fact, scope) = (self.facts.get(value)?, self.facts.scope());
         if let Some(tensor) = fact.constant_tensor() {
@@ -223,7 +223,7 @@ impl Trail<'_> {
     }
 }
 
-/// Both operands of a node, spread to the result's shape as they meet since operator set 7.
+/// Returns both operands of a node, broadcast to the result's shape by the rule since opset 7.
 pub(in crate::ops) fn pair(
     view: &NodeFacts<'_>,
     shape: &[Dim],
@@ -236,7 +236,7 @@ pub(in crate::ops) fn pair(
     Some((spread(0)?, spread(1)?))
 }
 
-/// The first operand's elements in row-major order in the result's shape.
+/// Returns the first operand's elements in row-major order in the result's shape.
 pub(in crate::ops) fn laid_out(
     view: &NodeFacts<'_>,
     shape: &[Dim],
@@ -245,7 +245,7 @@ pub(in crate::ops) fn laid_out(
     operand(0)?.reshaped(view.scope(), shape)
 }
 
-/// The elements as an offset and steps, if that is what they are.
+/// Returns offset and steps of the elements, if they are affine.
 pub fn in_steps(scope: &Scope, shape: &[Dim], elements: &[Dim]) -> Option<Counting> {
     let sizes: Vec<usize> =
         shape.iter().map(|dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok())).collect::<Option<_>>()?;

@@ -1,7 +1,7 @@
 //! Multiply-accumulates: the number of products of two elements that an operator sums, as an expression in the dims.
 //!
-//! Only sums of products count: convolutions, matrix products, attention, recurrent cells. Padding counts like data, as kernels compute it or
-//! skip it. A bias, a softmax or an activation counts as nothing.
+//! Only sums of products count: convolutions, matrix products, attention, recurrent cells. Padding counts like data,
+//! since kernels may compute it. Bias, softmax and activations do not count.
 
 use super::NodeFacts;
 use crate::dim::Dim;
@@ -53,7 +53,8 @@ pub(in crate::ops) fn transposed_convolution(view: &NodeFacts<'_>) -> Option<Dim
     Some(view.scope().mul(&view.elements(0)?, &taps))
 }
 
-/// Returns the multiply-accumulates of a recurrent network over all steps: each step multiplies all weights. `lengths` may end it earlier.
+/// Returns the multiply-accumulates of a recurrent network over all steps: each step multiplies all weights. Ignores
+/// `lengths`, which may end it earlier.
 pub(in crate::ops) fn recurrence(view: &NodeFacts<'_>) -> Option<Dim> {
     let scope = view.scope();
     let [first, second, _] = view.shape(0)? else { return None };

@@ -1,24 +1,24 @@
-//! What operators say of themselves beside what they compute: whatever a general rule or pass may want to know.
+//! Properties of operators for general rules and passes.
 //!
-//! A rule that works for a class of operators asks for the class here and names no operator. Each entry of the table carries its
-//! [`Traits`] as plain data, written in the family's file beside inference and evaluation; `tests` compares every one of them
-//! with both, on random operands. What is not declared is not promised.
+//! A rule for a class of operators queries the class here and names no operator. Each entry of the operator table
+//! contains its [`Traits`] as plain data, in the family's file next to inference and evaluation. `tests` compares all
+//! traits with both, on random operands. Undeclared properties are not guaranteed.
 //!
-//! | trait | promise |
+//! | trait | property |
 //! | --- | --- |
-//! | `pointwise` | a result at a place depends on the operands at the place |
-//! | [`moves`](Traits::moves) | results are elements of the operands, unchanged |
-//! | [`index_map`](Traits::index_map) | each element of a result is an element of an operand or a constant: the map gives which |
-//! | [`reduces`](Traits::reduces) | axes are reduced to one element each, kept with size 1 or dropped |
-//! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and places differ along these axes only |
-//! | [`kernels`](Traits::kernels) | what else the bits of a result depend on, in the kernels of runtimes |
-//! | [`commutes`](Traits::commutes) | two operands may change places |
-//! | [`fails`](Traits::fails) | whether values may make a run fail |
-//! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | between which numbers results lie, and how they are ordered |
-//! | [`needs`](Traits::needs), [`needs_equal`](Traits::needs_equal) | which sizes it refuses |
-//! | [`shape_inference`](Traits::shape_inference) | by what runtimes know the sizes of results when they load a model |
-//! | [`macs`](Traits::macs), [`iterations`](Traits::iterations) | how many products it sums, and how often its subgraphs run |
-//! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | what becomes of positions, of one number everywhere, of operands that repeat |
+//! | `pointwise` | an element of the result depends only on the operands' elements at the same index |
+//! | [`moves`](Traits::moves) | results are unchanged elements of the operands |
+//! | [`index_map`](Traits::index_map) | maps each element of a result to an element of an operand or to a constant |
+//! | [`reduces`](Traits::reduces) | axes are reduced to one element each, kept with dim 1 or dropped |
+//! | [`mixes`](Traits::mixes) | the result has the first operand's shape, and only these axes are mixed |
+//! | [`kernels`](Traits::kernels) | other dependencies of a result's bits, in the kernels of runtimes |
+//! | [`commutes`](Traits::commutes) | two operands commute |
+//! | [`fails`](Traits::fails) | whether a run may fail for some values |
+//! | [`range`](Traits::range), [`monotone`](Traits::monotone), [`ordered`](Traits::ordered) | bounds and order of results |
+//! | [`needs`](Traits::needs), [`needs_equal`](Traits::needs_equal) | rejected dims |
+//! | [`shape_inference`](Traits::shape_inference) | the facts from which runtimes infer shapes when they load a model |
+//! | [`macs`](Traits::macs), [`iterations`](Traits::iterations) | the numbers of summed products and of runs of its subgraphs |
+//! | [`counts`](Traits::counts), [`uniform`](Traits::uniform), [`repeats`](Traits::repeats) | results for affine, uniform and repeated operands |
 
 mod counting;
 mod declare;
@@ -45,93 +45,93 @@ use crate::dim::Dim;
 use crate::ops::opset::Opset;
 use crate::tensor::{DType, Tensor};
 
-/// Which operands of a pointwise operator have places.
+/// The operands of a pointwise operator that are indexed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operands {
-    /// The first. Others hold one number for all places, or nothing that matters but their type.
+    /// The first. Other operands are scalars, or only their type matters.
     First,
-    /// The first. Others hold one number for all places if they have rank 0, else one for each place along an axis.
+    /// The first. Other operands are scalars if they have rank 0, else they have one element per index of an axis.
     Scaled,
-    /// All of them, broadcast against each other (multidirectional broadcasting).
+    /// All, broadcast against each other (multidirectional broadcasting).
     Broadcast,
-    /// All of them; others are stretched to the first's shape (unidirectional broadcasting).
+    /// All; others are broadcast to the first's shape (unidirectional broadcasting).
     Stretched,
 }
 
-/// A result at a place depends on the operands at the place, and on nothing else.
+/// A result's element depends only on the operands' elements at the same index.
 #[derive(Clone, Copy, Debug)]
 pub struct Pointwise {
-    /// Which operands have places.
+    /// The indexed operands.
     pub operands: Operands,
-    /// The operator set from which on operands meet so; before, attributes tell how.
+    /// The first opset with this broadcasting; earlier ones use attributes.
     pub since: i64,
-    /// The operator set from which on integers are taken.
+    /// The first opset that accepts integers.
     pub integers_since: i64,
-    /// The attributes that decide what is computed.
+    /// The attributes that determine the function.
     pub attributes: &'static [&'static str],
 }
 
 impl Pointwise {
-    /// Whether operands meet so in this operator set.
+    /// Returns `true` if this broadcasting applies in the opset.
     pub fn meets(&self, opset: Opset) -> bool {
         opset.version() >= self.since
     }
 
-    /// Whether operands of this type are taken.
+    /// Returns `true` if the opset accepts operands of this type.
     pub fn takes(&self, opset: Opset, dtype: DType) -> bool {
         !dtype.is_integer() || opset.version() >= self.integers_since
     }
 }
 
-/// What happens to a result when the same elements are computed elsewhere: in a tensor of another shape, or beside others.
+/// The change of a result if the same elements are computed in a tensor of another shape or content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Variation {
-    /// It has the same bits. The sign and payload of NaN aside.
+    /// The bits are equal, except sign and payload of NaN.
     None,
-    /// It may be rounded otherwise, or a zero may have the other sign.
+    /// Rounding or the sign of a zero may differ.
     Rounding,
-    /// It may be another number.
+    /// The value may differ.
     Values,
 }
 
-/// What the kernels of runtimes look at beside the elements themselves.
+/// Dependencies of runtime kernels on more than the elements.
 ///
-/// Measured on ONNX Runtime: kernels of transcendental functions compute most elements in vectors and the rest one by one, by other
-/// approximations; Pow with a single exponent of 2 or 3 multiplies, and of integers else goes through doubles; which operand of
-/// Max is a single number decides on the sign of zero.
+/// Measured on ONNX Runtime. Kernels of transcendental functions compute most elements in vectors and the rest one by
+/// one, with other approximations. Pow with a scalar exponent of 2 or 3 multiplies; integer Pow otherwise uses
+/// doubles. In Max, the scalar operand determines the sign of zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernels {
-    /// How much depends on where an element stands.
+    /// The dependency on an element's position.
     pub place: Variation,
-    /// How much depends on whether an operand is a single number, for floats.
+    /// The dependency on whether an operand is a scalar, for floats.
     pub scalar: Variation,
-    /// The same for integers.
+    /// The dependency on whether an operand is a scalar, for integers.
     pub integer_scalar: Variation,
 }
 
 impl Kernels {
-    /// Whether a result has the same bits wherever its elements stand and whatever is a single number.
+    /// Returns `true` if a result has the same bits for all positions and scalar operands.
     pub fn are_exact(&self) -> bool {
         [self.place, self.scalar, self.integer_scalar].iter().all(|varies| *varies == Variation::None)
     }
 }
 
-/// Where the elements of a result come from, unchanged.
+/// The origin of a result's elements, which are unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Movement {
-    /// The first operand, whole and in its shape.
+    /// All elements of the first operand, in its shape.
     Through,
-    /// The first operand, whole and in order, in another shape.
+    /// All elements of the first operand, in order, in another shape.
     Layout,
-    /// The first operand, in order, repeated along axes: where nothing is repeated it is the operand.
+    /// All elements of the first operand, in order, repeated along axes.
     Spread,
-    /// Elements of the first operand.
+    /// Some elements of the first operand.
     Selection,
     /// Elements of all operands.
     Join,
 }
 
-/// Which axes of the first operand are reduced, and whether they stay with size 1. `None` where it is not known.
+/// Returns the reduced axes of the first operand, and `true` if they are kept with dim 1. `None` if unknown.
 pub type Reduced = fn(&NodeFacts<'_>) -> Option<(Vec<usize>, bool)>;
 
 /// An operator that reduces axes.
@@ -139,207 +139,210 @@ pub type Reduced = fn(&NodeFacts<'_>) -> Option<(Vec<usize>, bool)>;
 pub struct Reduction {
     /// The axes.
     pub axes: Reduced,
-    /// The pointwise operator of two operands that, applied from element to element, gives the result, where there is one.
+    /// The binary pointwise operator whose fold over the elements gives the result, if any.
     pub folds: Option<&'static str>,
 }
 
-/// Whether a run may fail because of the values of operands. What decides on the shape of results is not meant: inference sees it.
+/// The possible failures of a run for some operand values. Values that determine a result's shape do not count: inference
+/// handles them.
 #[derive(Clone, Copy, Debug)]
 pub enum Failure {
-    /// Never.
+    /// No value makes a run fail.
     Never,
-    /// Unless this is proved.
+    /// No value makes a run fail if this is proved.
     Unless(fn(&NodeFacts<'_>) -> bool),
-    /// It may, for all that is declared.
+    /// Undeclared: some value may make a run fail.
     Undeclared,
 }
 
-/// Numbers that results lie between, both included, as kernels compute them. Results of floats only.
+/// The inclusive bounds of results, as kernels compute them. Only for floats.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ValueRange {
-    /// No result is below it.
+    /// The lower bound.
     pub low: f64,
-    /// No result is above it.
+    /// The upper bound.
     pub high: f64,
-    /// Whether a result may be NaN, which is no number.
+    /// `true` if a result may be NaN.
     pub nan: bool,
 }
 
 impl ValueRange {
-    /// Results of a function that makes NaN of NaN.
+    /// Creates the range of a function that maps NaN to NaN.
     pub const fn between(low: f64, high: f64) -> Self {
         ValueRange { low, high, nan: true }
     }
 }
 
-/// How far an approximation may reach beyond the bound that the function has in theory, relative to 1. ONNX Runtime's Sigmoid of
-/// binary32 gives 1 + 2⁻²³, Tanh and Softsign 1 + 2⁻²²; this is wide enough for the types of 16 bits.
+/// The largest excess of an approximation over the theoretical bound, relative to 1. ONNX Runtime's binary32 Sigmoid
+/// gives 1 + 2⁻²³, Tanh and Softsign 1 + 2⁻²²; this value also covers 16-bit types.
 pub const OVERSHOOT: f64 = 1.0 / 64.0;
 
-/// The range of a node's results; the closure tells those of its operands.
+/// Returns the range of a node's results; the closure returns those of its operands.
 pub type RangeOf = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<ValueRange>) -> Option<ValueRange>;
 
-/// The order of results of a function of one number, as far as numbers are concerned and up to rounding.
+/// The monotonicity of a unary function, for numbers and up to rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// Of a larger operand no smaller result.
+    /// A larger operand never has a smaller result.
     Rising,
-    /// Of a larger operand no larger result.
+    /// A larger operand never has a larger result.
     Falling,
 }
 
-/// In which operands results rise all along or fall all along while the other operands are held, up to rounding.
+/// The operands in which results are monotone if the other operands are fixed, up to rounding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ordered {
-    /// In each of the first so many.
+    /// The number of leading operands; results are monotone in each.
     pub operands: usize,
-    /// Only while the operand has numbers of one sign, 0 included.
+    /// `true` if this holds only for operands of one sign, including 0.
     pub one_sign: bool,
 }
 
-/// An operand that leaves the other as it is: `f(x, e) = x`, bit for bit.
+/// A neutral element: `f(x, e) = x`, bit for bit.
 #[derive(Clone, Copy, Debug)]
 pub struct Neutral {
-    /// Whether this number (of rank 0) is such beside an `x` of this type.
+    /// Returns `true` if this scalar (of rank 0) is neutral for an `x` of this type.
     pub is: fn(DType, &Tensor) -> bool,
 }
 
-/// The types of operands for which `f(x, y) = f(y, x)`, bit for bit but for the payload of NaN.
+/// The operand types for which `f(x, y) = f(y, x)`, bit for bit except the payload of NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Commutes {
-    /// None, for all that is declared.
+    /// Undeclared: no type.
     Never,
-    /// Integers. Of floats kernels may take either one of two zeros.
+    /// Integers. For floats, kernels may return either of two zeros.
     Integers,
-    /// All that the operator takes.
+    /// All types that the operator accepts.
     Always,
 }
 
-/// Sizes that a node refuses, the other way round: what is at least how much in every run that gives a result.
+/// Returns lower bounds of dims that hold in every successful run: (dim, bound). A node rejects smaller dims.
 pub type Needs = fn(&NodeFacts<'_>) -> Vec<(Dim, i64)>;
 
-/// Two sizes of operands that are equal in every run that gives a result.
+/// Returns two dims of operands that are equal in every successful run.
 pub type NeedsEqual = fn(&NodeFacts<'_>) -> Option<(Dim, Dim)>;
 
-/// By what the shape inference of ONNX Runtime tells, when it loads a model, which numbers the sizes of results are. It tells less than could
-/// be told, and less than this program proves.
+/// The facts from which ONNX Runtime infers constant result dims when it loads a model. It infers less than possible,
+/// and less than this program proves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShapeInference {
-    /// The slot from which on the contents of operands decide on sizes (data-dependent shapes): these must be constants.
+    /// The first slot whose contents determine dims (data-dependent shapes): these operands must be constant.
     pub contents_from: usize,
-    /// Which sizes of operands must be numbers.
+    /// The dims of operands that must be constant.
     pub numbers: NumbersOf,
-    /// The flag with which it infers other sizes than kernels give.
+    /// The flag with which ONNX Runtime infers other dims than kernels produce.
     pub without: Option<&'static str>,
 }
 
-/// Which sizes of operands must be numbers for ONNX Runtime to infer that a size of a result is one.
+/// The dims of operands that must be constant for ONNX Runtime to infer a constant result dim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NumbersOf {
-    /// Those that it is computed from.
+    /// The dims from which it is computed.
     Any,
-    /// All of the first so many operands, also where it is computed from one of them.
+    /// All dims of the first operands, even if the result dim depends on one of them.
     Whole(usize),
-    /// That of the same axis of the first operand, even if another operand tells it.
+    /// The dim of the same axis of the first operand, even if another operand determines it.
     SameAxisOfFirst,
-    /// That of the same axis of each operand.
+    /// The dim of the same axis of each operand.
     SameAxisOfEach,
 }
 
 impl ShapeInference {
-    /// Sizes tell sizes, whatever operands hold.
+    /// Dims determine dims, independent of contents.
     pub const BY_SHAPES: ShapeInference =
         ShapeInference { contents_from: usize::MAX, numbers: NumbersOf::Any, without: None };
 }
 
-/// The positions that a node's result of this shape holds; the closure tells those that its operands hold.
+/// Returns the affine form of a node's result of this shape; the closure returns those of its operands.
 pub type Counts = fn(&NodeFacts<'_>, &[Dim], &dyn Fn(usize) -> Option<Counting>) -> Option<Counting>;
 
-/// The one number that every element of a node's result is, of rank 0; the closure tells those of its operands.
+/// Returns the value of all elements of a node's result, as a tensor of rank 0; the closure returns those of its
+/// operands.
 pub type Uniform = fn(&NodeFacts<'_>, &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor>;
 
-/// The shape of a node's result on smaller operands; see [`Repetition`].
+/// Returns the shape of a node's result for smaller operands; see [`Repetition`].
 pub type Repeats = fn(&Repetition<'_>) -> Option<Vec<Dim>>;
 
-/// What an operator says of itself.
+/// The properties of an operator.
 #[derive(Clone, Copy, Debug)]
 pub struct Traits {
-    /// A result at a place depends on the operands at the place.
+    /// A result's element depends only on the operands' elements at the same index.
     pub pointwise: Option<Pointwise>,
-    /// Elements are moved and not looked at.
+    /// Elements are moved without being read.
     pub moves: Option<Movement>,
     /// Every runtime moves elements of every common type.
     pub any_type: bool,
-    /// Where each element of a result comes from.
+    /// The origin of each element of a result.
     pub index_map: Option<IndexMapOf>,
     /// Axes are reduced.
     pub reduces: Option<Reduction>,
-    /// The first result has the first operand's shape, and along all axes but these it treats places alike, each for itself, given that
-    /// the other operands are the same for all.
+    /// The first result has the first operand's shape. All slices along the other axes are mapped equally and
+    /// independently, if the other operands are equal for all slices.
     pub mixes: Option<fn(&NodeFacts<'_>) -> Option<Vec<usize>>>,
-    /// What the bits of results depend on.
+    /// The dependencies of results' bits.
     pub kernels: Kernels,
-    /// Whether values may make a run fail.
+    /// The possible failures for some values.
     pub fails: Failure,
-    /// Between which numbers results lie.
+    /// The bounds of results.
     pub range: Option<RangeOf>,
-    /// How a function of one number orders results.
+    /// The monotonicity of a unary function.
     pub monotone: Option<Direction>,
-    /// In which operands, each alone, results are ordered.
+    /// The operands in each of which results are monotone.
     pub ordered: Option<Ordered>,
-    /// Which operand leaves the other as it is; either operand may be it if they [commute](Traits::commutes).
+    /// The neutral element; either operand may be it if they [commute](Traits::commutes).
     pub neutral: Option<Neutral>,
-    /// Whether two operands that are broadcast against each other may change places.
+    /// The operand types for which two broadcast operands commute.
     pub commutes: Commutes,
-    /// The sign of a zero in an operand makes no difference.
+    /// The sign of a zero in an operand has no effect.
     pub ignores_zero_sign: bool,
-    /// The slot of the operand in which the sign of a zero decides between numbers that are not equal: a divisor, of which come infinities,
-    /// or what is taken bit by bit.
+    /// The operand in which the sign of a zero can change a result's value: a divisor, which gives infinities, or an
+    /// operand that is read bit by bit.
     pub shows_zero_sign: Option<usize>,
-    /// The slot of the operand that divides: integers must not be divided by 0.
+    /// The operand that divides: integers must not be divided by 0.
     pub divisor: Option<usize>,
-    /// `f(c·x) = c·f(x)` for the first operand, up to rounding, whatever the sign of `c`.
+    /// `f(c·x) = c·f(x)` for the first operand, up to rounding, for every sign of `c`.
     pub homogeneous: bool,
-    /// Linear in the first operand and in the second, each while the other is held: elements of the result are sums of products, to which a third
+    /// Linear in each of the first two operands: elements of the result are sums of products, to which a third
     /// operand may be added.
     pub bilinear: bool,
-    /// ONNX Runtime carries quantizations over it (measured on 1.31): it quantizes before the operator what is quantized behind it, and
-    /// dequantizes behind it what is dequantized before. `f(DequantizeLinear(x)) = DequantizeLinear(f(x))` for one scale above 0.
+    /// ONNX Runtime moves quantizations across it (measured on 1.31): a quantization after the operator moves before
+    /// it, a dequantization before the operator moves after it. `f(DequantizeLinear(x)) = DequantizeLinear(f(x))` for
+    /// one scale above 0.
     pub carries_quantization: bool,
-    /// Takes any number of operands; of one alone the result is that operand.
+    /// Accepts any number of operands; for one operand the result is that operand.
     pub variadic: bool,
-    /// The result depends on the shape of the operand alone.
+    /// The result depends only on the operand's shape.
     pub of_shape: bool,
-    /// Results are flags (bool), whatever the operands are.
+    /// Results are boolean, for all operands.
     pub gives_flags: bool,
-    /// Makes a sequence or an optional of its operands and does nothing else.
+    /// Only creates a sequence or an optional of its operands.
     pub makes_container: bool,
-    /// Runtimes compute it together with what is done to its result element by element.
+    /// Runtimes fuse it with pointwise consumers of its result.
     pub fused_with_next: bool,
-    /// A Slice of its result can be taken of its operands instead, or cancels with it; there is a rule for that.
+    /// A rule replaces a Slice of its result by Slices of its operands, or cancels both.
     pub passes_slices: bool,
-    /// Which sizes it refuses.
+    /// The rejected dims.
     pub needs: Option<Needs>,
-    /// Which sizes it refuses unless they are equal.
+    /// The dims that must be equal.
     pub needs_equal: Option<NeedsEqual>,
-    /// The operand whose numbers are sizes that the first operand is broadcast with; sizes that do not go together are refused.
+    /// The operand that contains dims to broadcast the first operand with; incompatible dims are rejected.
     pub broadcast_with: Option<usize>,
-    /// By what runtimes know the sizes of results when they load a model; `None` if they know none, for all that is measured.
+    /// The facts from which runtimes infer result dims when they load a model; `None` if no inference is known.
     pub shape_inference: Option<ShapeInference>,
-    /// What positions it makes of positions.
+    /// The affine form of results for affine operands.
     pub counts: Option<Counts>,
-    /// What it makes of operands that hold one number everywhere. What moves elements of the first operand keeps the number.
+    /// The result for operands with equal elements. Movements of the first operand keep the value.
     pub uniform: Option<Uniform>,
-    /// What it makes of operands that repeat along axes. Pointwise operators, and those that mix axes, need not tell.
+    /// The result for operands that repeat along axes. Pointwise and mixing operators need no declaration.
     pub repeats: Option<Repeats>,
     /// The number of multiply-accumulates; `None` if the operator sums no products.
     pub macs: Option<Macs>,
-    /// The number of times that one of its subgraphs runs, at most.
+    /// The largest number of runs of one of its subgraphs.
     pub iterations: Option<Macs>,
 }
 
 impl Traits {
-    /// Nothing is declared.
+    /// No property is declared.
     pub const NONE: Traits = Traits {
         pointwise: None,
         moves: None,
@@ -381,32 +384,32 @@ impl Traits {
         iterations: None,
     };
 
-    /// Whether the operator moves elements of its first operand, and of no other.
+    /// Returns `true` if the operator moves elements of its first operand only.
     pub const fn moves_first(&self) -> bool {
         matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Spread | Movement::Selection))
     }
 
-    /// Whether results are elements of the first operand, none of them repeated along an axis, whatever their type.
+    /// Returns `true` if results are elements of the first operand of any type, none repeated along an axis.
     pub const fn moves_without_repeating(&self) -> bool {
         self.any_type && matches!(self.moves, Some(Movement::Through | Movement::Layout | Movement::Selection))
     }
 
-    /// Whether the operator is a product that sums over axes, as those with weights are.
+    /// Returns `true` if the operator sums products over axes, as those with weights do.
     pub const fn is_product(&self) -> bool {
         self.bilinear && self.pointwise.is_none()
     }
 
-    /// Whether the operator is a function of its first operand's numbers.
+    /// Returns `true` if the operator is pointwise in its first operand only.
     pub const fn is_function(&self) -> bool {
         matches!(self.pointwise, Some(Pointwise { operands: Operands::First, .. }))
     }
 
-    /// Whether the operator is pointwise and, at this operator set, broadcasts its operands against each other.
+    /// Returns `true` if the operator is pointwise and broadcasts its operands against each other in this opset.
     pub fn is_broadcasting(&self, opset: i64) -> bool {
         self.pointwise.is_some_and(|own| own.operands == Operands::Broadcast && opset >= own.since)
     }
 
-    /// Returns `true` if a node with two operands of this type gives the same if they change places, in this operator set.
+    /// Returns `true` if two operands of this type commute in this opset.
     pub fn commutes_for(&self, dtype: Option<DType>, opset: i64) -> bool {
         let takes = match self.commutes {
             Commutes::Never => false,
@@ -416,7 +419,8 @@ impl Traits {
         takes && self.is_broadcasting(opset)
     }
 
-    /// What may become of results where the same elements are computed in other places and shapes, operands being of this type.
+    /// Returns the possible change of results if operands of this type are computed at other positions and in other
+    /// shapes.
     pub fn variation(&self, dtype: DType) -> Variation {
         if dtype.is_float() {
             self.kernels.place.max(self.kernels.scalar)
@@ -427,12 +431,13 @@ impl Traits {
         }
     }
 
-    /// What may become of results where an operand becomes a single number, or ceases to be one, at the same places.
+    /// Returns the possible change of results if an operand becomes a scalar or stops being one, at the same
+    /// positions.
     pub fn variation_by_scalar(&self, dtype: DType) -> Variation {
         if dtype.is_float() { self.kernels.scalar } else { self.kernels.integer_scalar }
     }
 
-    /// Whether it is proved that no value makes the node fail.
+    /// Returns `true` if the node provably fails for no value.
     pub fn cannot_fail(&self, view: &NodeFacts<'_>) -> bool {
         match self.fails {
             Failure::Never => true,

@@ -1,11 +1,11 @@
-//! The names of the operators of the default domain that have a trait, for rules that look at a class of operators.
+//! The names of the default domain's operators with a trait, for rules that match a class of operators.
 //!
-//! They are worked out from the table when the program is compiled.
+//! The lists are computed from the table at compile time.
 
 use super::{Movement, Operands, Pointwise, Traits};
 use crate::ops::registry::FAMILIES;
 
-/// How many operators of the default domain have a trait, and the first `COUNT` of their names.
+/// Counts the operators of the default domain with a trait, and lists the first `COUNT` names.
 macro_rules! search {
     ($count:ident, $operator:ident => $found:block) => {
         let (mut family, mut $count) = (0, 0);
@@ -46,24 +46,24 @@ macro_rules! named {
 named! {
     /// Operators whose operands are broadcast against each other.
     BROADCASTING, traits => matches!(traits.pointwise, Some(Pointwise { operands: Operands::Broadcast, .. }));
-    /// Operators that lay the elements of an operand out in another shape.
+    /// Operators that return the elements of an operand in another shape.
     LAYOUTS, traits => matches!(traits.moves, Some(Movement::Layout));
-    /// Operators whose results are elements of the first operand, none of them repeated along an axis, whatever their type.
+    /// Operators whose results are elements of the first operand of any type, none repeated along an axis.
     MOVING, traits => traits.moves_without_repeating();
     /// Operators whose results have an index map.
     MOVED, traits => traits.index_map.is_some();
-    /// Operators that keep the elements of an operand in order and at most repeat them.
+    /// Operators that keep the elements of an operand in order, possibly repeated.
     IN_ORDER, traits => matches!(traits.moves, Some(Movement::Layout | Movement::Spread));
-    /// Operators that may do no more than spread an operand, or one number.
+    /// Operators that may only spread an operand or a scalar.
     SPREADING, traits => traits.uniform.is_some() || traits.neutral.is_some()
         || matches!(traits.moves, Some(Movement::Layout | Movement::Spread | Movement::Selection));
-    /// Operators that make one number everywhere of one number everywhere.
+    /// Operators whose result has equal elements if the operands do.
     FILLING, traits => traits.uniform.is_some()
         || matches!(traits.moves, Some(Movement::Layout | Movement::Spread | Movement::Selection));
-    /// Operators that ONNX Runtime carries quantizations over.
+    /// Operators across which ONNX Runtime moves quantizations.
     CARRYING_QUANTIZATION, traits => traits.carries_quantization;
     /// Operators with a neutral element.
     WITH_NEUTRAL, traits => traits.neutral.is_some();
-    /// Operators that of one operand alone give that operand.
+    /// Operators that return a single operand unchanged.
     VARIADIC, traits => traits.variadic;
 }

@@ -1,8 +1,8 @@
-//! What operators make of operands that are spread from smaller ones.
+//! Infers results for operands that are broadcast from smaller ones.
 //!
-//! Law: let `v` be `w` repeated along some axes. An operator that treats the places of an axis alike, each for itself, repeats its
-//! result along that axis: `f(v)` is `f(w)` repeated. Which axes an operator treats so follows from its traits, or is told by
-//! its trait [`repeats`](super::Traits::repeats); along the others `w` must have its full size.
+//! Law: let `v` be `w` repeated along some axes. If an operator maps the slices along an axis equally and
+//! independently, its result repeats along that axis: `f(v)` is `f(w)` repeated. An operator's traits or its trait
+//! [`repeats`](super::Traits::repeats) determine these axes; along the others `w` must have its full dim.
 
 use smallvec::SmallVec;
 
@@ -14,20 +14,20 @@ use crate::ir::ValueId;
 pub struct Repetition<'a> {
     /// The node.
     pub view: NodeFacts<'a>,
-    /// The dims of the smaller form of a value, if it has one. They line up with those of the value at the end.
+    /// Returns the dims of a value's smaller form, if it has one. They are aligned with the value's last dims.
     pub narrow: &'a dyn Fn(ValueId) -> Option<&'a [Dim]>,
-    /// The shape of the result on the operands as they are.
+    /// The shape of the result for the original operands.
     pub goal: &'a [Dim],
 }
 
 impl<'a> Repetition<'a> {
-    /// The shape of the node's result on the smaller forms of its operands; `None` if it tells apart places where they only repeat, or
-    /// if it might fail where it did not. If `exact`, only if results stay equal bit for bit.
+    /// Returns the shape of the node's result for the smaller operands. `None` if the result may not repeat, or if
+    /// the node may fail only for the smaller operands. `exact` requires equal bits.
     pub fn shape(&self, exact: bool) -> Option<Vec<Dim>> {
         self.shape_by(self.view.traits(), exact)
     }
 
-    /// The same for an operator that says this of itself.
+    /// Returns the same shape for an operator with these traits.
     pub(super) fn shape_by(&self, traits: &Traits, exact: bool) -> Option<Vec<Dim>> {
         let most = if exact { Variation::None } else { Variation::Rounding };
         if self.view.dtype(0).is_none_or(|dtype| traits.variation(dtype) > most) {
@@ -47,7 +47,8 @@ impl<'a> Repetition<'a> {
         (traits.cannot_fail(&self.view) || self.runs_alike(&shape)).then_some(shape)
     }
 
-    /// Whether the smaller result has elements only if the result has: what fails for one of them fails for one of those.
+    /// Returns `true` if the smaller result has elements only if the original has: each failure then also occurs in
+    /// the original.
     fn runs_alike(&self, shape: &[Dim]) -> bool {
         let Some(added) = self.goal.len().checked_sub(shape.len()) else { return false };
         self.goal.iter().enumerate().all(|(axis, wide)| {
@@ -56,41 +57,42 @@ impl<'a> Repetition<'a> {
         })
     }
 
-    /// The dims of an operand's smaller form.
+    /// Returns the dims of an operand's smaller form.
     pub fn smaller(&self, value: ValueId) -> Option<&'a [Dim]> {
         (self.narrow)(value)
     }
 
-    /// The dims of an operand as it is.
+    /// Returns the dims of the original operand.
     pub fn wide(&self, value: ValueId) -> Option<&'a [Dim]> {
         self.view.facts.get(value)?.shape()
     }
 
-    /// The dims of an operand, of its smaller form where there is one.
+    /// Returns the dims of an operand's smaller form, or else of the original.
     pub fn dims(&self, value: ValueId) -> Option<&'a [Dim]> {
         self.smaller(value).or_else(|| self.wide(value))
     }
 
-    /// Whether no operand but the first has a smaller form.
+    /// Returns `true` if no operand but the first has a smaller form.
     pub fn others_stay(&self) -> bool {
         self.view.node.inputs().iter().skip(1).flatten().all(|&other| self.smaller(other).is_none())
     }
 
-    /// The dims of the first operand's smaller form and as they are; it must have all axes, and no other operand a smaller form.
+    /// Returns the smaller and original dims of the first operand; `None` if their ranks differ or another operand is
+    /// smaller.
     pub fn only_first(&self) -> Option<(&'a [Dim], &'a [Dim])> {
         let data = self.view.input(0)?;
         let (narrow, wide) = (self.dims(data)?, self.wide(data)?);
         (self.others_stay() && narrow.len() == wide.len()).then_some((narrow, wide))
     }
 
-    /// All operands are broadcast against each other.
+    /// Infers the shape if all operands are broadcast against each other.
     fn elementwise(&self) -> Option<Vec<Dim>> {
         let inputs = self.view.node.inputs().iter();
         let shapes: SmallVec<[&[Dim]; 4]> = inputs.map(|input| self.dims((*input)?)).collect::<Option<_>>()?;
         broadcast_narrow(self.view.scope(), &shapes, self.goal)
     }
 
-    /// Element by element, with single numbers as further operands.
+    /// Infers the shape of a pointwise result with scalars as further operands.
     fn by_numbers(&self) -> Option<Vec<Dim>> {
         let data = self.smaller(self.view.input(0)?)?;
         let mut rest = self.view.node.inputs().iter().skip(1).flatten();
@@ -98,15 +100,15 @@ impl<'a> Repetition<'a> {
         (single && self.others_stay()).then(|| data.to_vec())
     }
 
-    /// An operator that keeps the shape and tells places apart along these axes only.
+    /// Infers the shape of an operator that keeps the shape and mixes only these axes.
     fn along(&self, axes: &[usize]) -> Option<Vec<Dim>> {
         let (narrow, wide) = self.only_first()?;
         let whole = |&axis: &usize| Some(self.view.equal(narrow.get(axis)?, wide.get(axis)?));
         axes.iter().all(|axis| whole(axis) == Some(true)).then(|| narrow.to_vec())
     }
 
-    /// An operator that takes axes away, or leaves them with size 1, and treats places along the others alike. Kernels may fail where
-    /// nothing is reduced to one number, so that the axes must hold something.
+    /// Infers the shape of a reduction, which maps slices along the other axes equally. Kernels may fail if the
+    /// reduced axes are empty, so these must not be.
     fn reduced(&self, (axes, keeps): (Vec<usize>, bool)) -> Option<Vec<Dim>> {
         let (narrow, wide) = self.only_first()?;
         let is_whole = |&axis: &usize| {
@@ -124,7 +126,7 @@ impl<'a> Repetition<'a> {
         Some(own.collect())
     }
 
-    /// Elements stay in order; axes that are run together or taken apart must all repeat, or none of them.
+    /// Infers the shape of a result with the elements in order. Among merged or split axes, all must repeat or none.
     pub fn layout(&self) -> Option<Vec<Dim>> {
         let data = self.view.input(0)?;
         let wide = self.wide(data)?;
@@ -174,7 +176,7 @@ impl<'a> Repetition<'a> {
     }
 }
 
-/// What shapes broadcast to that are known to be spread to `goal`. `None` if it is not clear.
+/// Returns the broadcast shape of shapes that are known to broadcast to `goal`. `None` if it is undecided.
 pub fn broadcast_narrow(scope: &Scope, shapes: &[&[Dim]], goal: &[Dim]) -> Option<Vec<Dim>> {
     let rank = shapes.iter().map(|shape| shape.len()).max()?;
     let mut result = Vec::with_capacity(rank);

@@ -1,5 +1,5 @@
-//! Every declared trait of every operator is compared with what the operator infers and evaluates, on random operands. Each check is
-//! then shown to fail on a trait that is wrong.
+//! Compares all declared traits with inference and evaluation on random operands. Then shows that each check fails
+//! for a wrong trait.
 
 mod contents;
 mod inferred;
@@ -25,7 +25,7 @@ use values::*;
 
 type Check = fn(&Operator) -> Result<usize, String>;
 
-/// Each trait, how it is checked, and the operators that are not evaluated alone.
+/// All traits with their checks, and a filter for the operators to check.
 const CHECKS: &[(&str, fn(&Traits) -> bool, Check)] = &[
     ("pointwise", |own| own.pointwise.is_some(), pointwise),
     ("fails", |own| own.pointwise.is_some(), failing),
@@ -82,7 +82,7 @@ fn every_declared_trait_holds() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// No operator makes other numbers of a negative zero that does not say so.
+/// An operator whose results differ in value for a negative zero must declare that.
 #[test]
 fn whatever_shows_the_sign_of_a_zero_says_so() {
     let is_pointwise = |own: &&Operator| own.domain.is_empty() && own.traits.pointwise.is_some();
@@ -93,7 +93,7 @@ fn whatever_shows_the_sign_of_a_zero_says_so() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A trait that is wrong is found out.
+/// The checks detect wrong traits.
 #[test]
 fn wrong_traits_are_found() {
     let flipped: &[(&str, &str, fn(Traits) -> Traits)] = &[
@@ -184,7 +184,7 @@ fn wrong_traits_are_found() {
     assert!(missed.is_empty(), "wrong and not found: {missed:?}");
 }
 
-/// What a node needs of a size is what it refuses one less of.
+/// A dim one less than the declared bound is rejected.
 #[test]
 fn sizes_that_are_refused_are_too_small() {
     let data = |size: usize| random(&mut Numbers(2), DType::Float, &[size, 2], false, false);
@@ -215,7 +215,7 @@ fn sizes_that_are_refused_are_too_small() {
     }
 }
 
-/// The lists of names follow from the table.
+/// The lists of names match the table.
 #[test]
 fn names_are_those_of_the_table() {
     let broadcasting: Vec<&str> = operators()

@@ -1,4 +1,4 @@
-//! A node as a general rule sees it: what it is, and what is proved of what it reads and gives.
+//! The view of a node for general rules: the node, and the facts of its operands and results.
 
 use super::{Counting, Traits};
 use crate::dim::{Dim, Scope};
@@ -7,26 +7,26 @@ use crate::ops::{Site, axis_in, registry};
 use crate::slicing::SliceRule;
 use crate::tensor::DType;
 
-/// A node with the facts about its operands and results.
+/// A node with the facts of its operands and results.
 #[derive(Clone, Copy)]
 pub struct NodeFacts<'a> {
     /// The model.
     pub model: &'a Model,
-    /// What is proved.
+    /// The facts.
     pub facts: &'a Facts,
-    /// The node's identity.
+    /// The node's id.
     pub id: NodeId,
     /// The node.
     pub node: &'a Node,
-    /// The version of the default domain in force.
+    /// The version of the default domain that applies.
     pub opset: i64,
-    /// The positions that a value holds, for whoever follows them.
+    /// Returns the affine form of a value, for callers that track it.
     pub positions: &'a dyn Fn(ValueId) -> Option<Counting>,
-    /// The place of the node, while it is inferred.
+    /// The node's state, while it is inferred.
     pub place: Option<&'a Place<'a>>,
 }
 
-/// A node during inference: its attributes may be bound by a call, and its results are not recorded yet.
+/// A node during inference: a call may bind its attributes, and its results are not recorded yet.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     /// The node.
@@ -36,74 +36,74 @@ pub struct Place<'a> {
 }
 
 impl<'a> NodeFacts<'a> {
-    /// A node of a model.
+    /// Returns the view of a node of a model.
     pub fn of(model: &'a Model, facts: &'a Facts, id: NodeId, opset: i64) -> Option<Self> {
         Some(NodeFacts { model, facts, id, node: model.node(id)?, opset, positions: &|_| None, place: None })
     }
 
-    /// A node during inference, for which the opset in force is that of the main graph.
+    /// Returns the view of a node during inference. The opset is that of the main graph.
     pub(in crate::ops) fn at(place: &'a Place<'a>, facts: &'a Facts) -> Self {
         let Site { model, id, node, .. } = place.site;
         let opset = model.opset(model.main(), "").unwrap_or(0);
         NodeFacts { model, facts, id, node, opset, positions: &|_| None, place: Some(place) }
     }
 
-    /// What the operator says of itself.
+    /// Returns the operator's traits.
     pub fn traits(&self) -> &'static Traits {
         traits_of(self.model, self.node)
     }
 
-    /// The symbols.
+    /// Returns the scope of the symbols.
     pub fn scope(&self) -> &'a Scope {
         self.facts.scope()
     }
 
-    /// Operand `i`.
+    /// Returns operand `i`.
     pub fn input(&self, i: usize) -> Option<ValueId> {
         self.node.input(i)
     }
 
-    /// What is proved of operand `i`.
+    /// Returns the fact of operand `i`.
     pub fn fact(&self, i: usize) -> Option<&'a Fact> {
         self.facts.get(self.node.input(i)?)
     }
 
-    /// The shape of operand `i`.
+    /// Returns the shape of operand `i`.
     pub fn shape(&self, i: usize) -> Option<&'a [Dim]> {
         self.fact(i)?.shape()
     }
 
-    /// The element type of operand `i`.
+    /// Returns the element type of operand `i`.
     pub fn dtype(&self, i: usize) -> Option<DType> {
         self.fact(i)?.dtype()
     }
 
-    /// What is proved of the first result.
+    /// Returns the fact of the first result.
     pub fn result(&self) -> Option<&'a Fact> {
         self.facts.get(self.node.output(0)?)
     }
 
-    /// The shape of the first result.
+    /// Returns the shape of the first result.
     pub fn result_shape(&self) -> Option<&'a [Dim]> {
         self.result()?.shape()
     }
 
-    /// The one number of operand `i`, which has one element.
+    /// Returns the integer of operand `i`, if it has exactly one element.
     pub fn single(&self, i: usize) -> Option<Dim> {
         <[Dim; 1]>::try_from(self.fact(i)?.ints()?).ok().map(|[number]| number)
     }
 
-    /// The one element of constant operand `i`, whatever its rank.
+    /// Returns the only element of constant operand `i`, for any rank.
     pub fn number(&self, i: usize) -> Option<f64> {
         let value = self.node.input(i)?;
         let known = self.facts.get(value).and_then(Fact::constant_tensor);
-        // What this round made is in the model before anything is proved of it.
+        // Constants created in this round are in the model, but have no fact yet.
         let tensor = known.or_else(|| self.model.value(value).constant_tensor()).filter(|tensor| tensor.len() == 1)?;
         tensor.to_f64s()?.first().copied()
     }
 
-    /// The node as inference sees it; `None` inside a function where the call decides on an attribute, and at other versions than
-    /// those that are known.
+    /// Returns the node as inference sees it; `None` for unsupported versions, and in a function if the call
+    /// determines an attribute.
     pub fn site(&self) -> Option<Site<'a>> {
         if let Some(place) = self.place {
             return Some(place.site);
@@ -115,7 +115,7 @@ impl<'a> NodeFacts<'a> {
         (!self.node.attributes.iter().any(given)).then_some(site)
     }
 
-    /// An INT attribute, or its default.
+    /// Returns an INT attribute, or its default.
     pub fn int(&self, name: &str, default: i64) -> Option<i64> {
         match self.node.attribute(name) {
             None => Some(default),
@@ -124,7 +124,7 @@ impl<'a> NodeFacts<'a> {
         }
     }
 
-    /// A FLOAT attribute, or its default.
+    /// Returns a FLOAT attribute, or its default.
     pub fn float(&self, name: &str, default: f32) -> Option<f32> {
         match self.node.attribute(name) {
             None => Some(default),
@@ -133,13 +133,13 @@ impl<'a> NodeFacts<'a> {
         }
     }
 
-    /// The axis of the first operand that attribute `axis` names, counted from the front.
+    /// Returns the axis of the first operand in attribute `axis`, counted from the front.
     pub fn axis(&self, default: i64) -> Option<usize> {
         axis_in(self.int("axis", default)?, self.shape(0)?.len()).ok()
     }
 
-    /// The axes among `rank` that attribute `axes` names or, where there is none, operand `slot`: ascending, each once. `None` where none
-    /// are named.
+    /// Returns the axes in attribute `axes`, or else in operand `slot`: ascending, without duplicates. `None` if
+    /// neither is present.
     pub fn axes(&self, slot: usize, rank: usize) -> Option<Vec<usize>> {
         let axes = match (self.node.attribute("axes"), self.node.input(slot)) {
             (Some(Attribute::Ints(axes)), None) => axes.clone(),
@@ -152,18 +152,18 @@ impl<'a> NodeFacts<'a> {
         Some(axes)
     }
 
-    /// Whether two dims are proved to be equal.
+    /// Returns `true` if two dims are provably equal.
     pub fn equal(&self, a: &Dim, b: &Dim) -> bool {
         self.scope().eq(a, b).is_yes()
     }
 
-    /// Whether a dim is proved to be at least this.
+    /// Returns `true` if a dim is provably at least `least`.
     pub fn at_least(&self, dim: &Dim, least: i64) -> bool {
         self.scope().ge(dim, &Dim::constant(least)).is_yes()
     }
 }
 
-/// What the operator of a node says of itself; [`Traits::NONE`] where it is not known, or the model's own.
+/// Returns the traits of a node's operator; [`Traits::NONE`] if it is unknown or a function of the model.
 pub fn traits_of<'m>(model: &'m Model, node: &'m Node) -> &'static Traits {
     static NONE: Traits = Traits::NONE;
     if model.function_of(node).is_some() {

@@ -1,4 +1,4 @@
-//! Evaluation of a node whose operands are known.
+//! Evaluates nodes whose operands are constant.
 
 use super::super::event::EventKind;
 use super::Walk;
@@ -65,12 +65,13 @@ impl Walk {
         }
         for (fact, data) in facts.iter_mut().zip(results) {
             let computed = Fact::constant(data);
-            // Inference and evaluation are written apart; where they differ one of them is wrong, and nothing is folded.
+            // Inference and evaluation are independent implementations. If they differ, one is wrong, and the node is
+            // not folded.
             if contradicts(&self.scope, fact, &computed) {
                 let reason = format!("evaluation gives {:?}, inference {:?}", computed.ty, fact.ty);
                 return self.tell(id, EventKind::Declined, reason);
             }
-            // An empty sequence or optional does not know its element type; inference may.
+            // An empty sequence or optional has no element type; inference may know it.
             let ty = match (&computed.ty, fact.ty.take()) {
                 (Some(Type::Sequence(None) | Type::Optional(None) | Type::Map(_, None)), Some(inferred)) => {
                     Some(inferred)

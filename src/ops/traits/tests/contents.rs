@@ -1,11 +1,11 @@
-//! Known elements of results, which the index maps give, compared with evaluation.
+//! Compares known elements of results, which the index maps give, with evaluation.
 
 use super::maps::{Random, Trial, trial};
 use super::*;
 use crate::ir::{Fact, Scalar};
 
-/// Compares the elements that inference follows with those of evaluation, where one element of each operand is unknown; the number of
-/// elements that are followed.
+/// Compares tracked elements with evaluation, where one element of each operand is unknown; returns the number of
+/// tracked elements.
 fn followed(operator: &Operator, version: i64, trial: &Trial, random: &mut Random) -> Result<usize, String> {
     let (model, _, outputs) = trial.model(operator, version, &|_, _| None);
     let given = trial.data.iter().map(|&slot| Data::Tensor(trial.tensor(slot).clone())).collect();

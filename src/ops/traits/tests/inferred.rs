@@ -1,10 +1,10 @@
-//! What runtimes infer sizes by: contents of operands decide on sizes where that is declared, and nowhere else.
+//! Tests of runtimes' shape inference: contents of operands determine dims exactly where that is declared.
 //!
-//! That runtimes infer no less is measured on them; here nobody can tell more by shapes than inference does.
+//! Measurements show that runtimes infer at least as much; here our inference is the upper limit.
 
 use super::*;
 
-/// The sizes that are inferred do not depend on what the operands hold before the slot from which contents count, and do so from there on.
+/// Checks that inferred dims do not depend on contents before the declared slot, and do depend on those from it on.
 pub(super) fn inferring(operator: &Operator) -> Result<usize, String> {
     let ShapeInference { contents_from, numbers, .. } = operator.traits.shape_inference.unwrap();
     let mut random = Numbers(0x5eed);

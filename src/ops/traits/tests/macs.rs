@@ -1,4 +1,4 @@
-//! Multiply-accumulates, compared with sums of products of ones and with numbers computed by hand.
+//! Compares multiply-accumulates with sums of products of ones and with numbers computed by hand.
 
 use super::*;
 use crate::ops::single::Single;
@@ -23,7 +23,7 @@ fn zeros(shape: &[usize]) -> Tensor {
     Tensor::zeros(DType::Float, shape).unwrap()
 }
 
-/// Nodes without padding and bias whose operands hold ones, so that each product adds 1 to the result.
+/// Returns nodes without padding and bias whose operands are ones, so that each product adds 1 to the result.
 fn sums_of_ones() -> Vec<Sample> {
     let text = |text: &'static str| Attribute::String(text.into());
     let integers = |name: &str, shapes: &[&[usize]]| {
@@ -137,7 +137,7 @@ fn counts_are_expressions_in_the_dims() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");
-    // An open number is none.
+    // Undecided numbers are `None`.
     assert_eq!(ours("PackedAttention", &["T 8", "8 24"]).with("num_heads", 2).macs(), None);
     assert_eq!(plain("Relu", &["N 4"]).macs(), None);
     let three = plain("Einsum", &["I J", "J K", "K L"]).with_str("equation", "ij,jk,kl->il");

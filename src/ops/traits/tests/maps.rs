@@ -1,4 +1,4 @@
-//! The index maps of all operators, compared with inference and evaluation at random sizes, 0 and 1 included.
+//! Compares the index maps of all operators with inference and evaluation at random dims, including 0 and 1.
 
 use super::*;
 use crate::index_map::{Binding, Element};
@@ -9,7 +9,7 @@ pub(super) struct Trial {
     pub(super) attributes: Vec<(&'static str, Attribute)>,
     pub(super) operands: Vec<Option<Tensor>>,
     outputs: usize,
-    /// The slots of operands whose elements are moved: inputs of the model. Other operands are constants.
+    /// The operands whose elements are moved: inputs of the model. Other operands are constants.
     pub(super) data: Vec<usize>,
 }
 
@@ -23,7 +23,7 @@ impl Trial {
         self
     }
 
-    /// A list that is an attribute before a version, and the next operand from then on.
+    /// Adds a list: as an attribute before version `since`, as the next operand from then on.
     fn list(mut self, version: i64, since: i64, name: &'static str, values: Vec<i64>) -> Trial {
         if version < since {
             return self.with(name, values);
@@ -42,7 +42,7 @@ impl Trial {
         self
     }
 
-    /// The model, its node and results. Dims of inputs for which `name` returns a name are symbols.
+    /// Returns the model, its node and results. Dims of inputs for which `name` returns a name are symbolic.
     pub(super) fn model(
         &self,
         operator: &Operator,
@@ -93,7 +93,7 @@ impl Trial {
     }
 }
 
-/// Random choices.
+/// A source of random choices.
 pub(super) struct Random(pub(super) Numbers);
 
 impl Random {
@@ -121,7 +121,7 @@ impl Random {
         (0..count).map(|_| self.between(low, high)).collect()
     }
 
-    /// Positions on an axis, counted from either end: of an empty axis, positions that make the node fail.
+    /// Returns positions on an axis, counted from either end; positions on an empty axis make the node fail.
     fn positions(&mut self, count: usize, size: usize) -> Vec<i64> {
         let size = (size as i64).max(1);
         self.ints(count, -size, size - 1)
@@ -140,7 +140,7 @@ impl Random {
     }
 }
 
-/// Numbers that occur once, and are not 0.
+/// Returns distinct numbers other than 0.
 fn distinct_data(slot: usize, shape: &[usize]) -> Tensor {
     let count: usize = shape.iter().product();
     let numbers: Vec<f64> = (0..count).map(|at| (1000 * slot + at + 1) as f64).collect();
@@ -159,7 +159,7 @@ fn text(value: &'static str) -> Attribute {
     Attribute::String(value.into())
 }
 
-/// A random node of an operator in a version; `None` for an operator that is not known here.
+/// Returns a random node of an operator in a version; `None` for an unsupported operator.
 pub(super) fn trial(operator: &Operator, version: i64, random: &mut Random) -> Option<Trial> {
     let rank = random.between(1, 4) as usize;
     let shape = random.shape(rank);
@@ -250,7 +250,8 @@ pub(super) fn trial(operator: &Operator, version: i64, random: &mut Random) -> O
         ("", "Scatter" | "ScatterElements") => {
             let mut indices: Vec<usize> = shape.iter().map(|&size| random.below(size + 1)).collect();
             indices[axis] = indices[axis].min(2);
-            // Mostly each place is written once: the positions along the axis are the same everywhere and differ.
+            // Usually each position is written once: the positions along the axis are distinct, and equal for all
+            // slices.
             let after = count(&indices[axis + 1..]);
             let order = random.shuffled(shape[axis]);
             let position = |at: usize| order.get(at / after.max(1) % indices[axis].max(1)).copied().unwrap_or(0);
@@ -432,9 +433,9 @@ pub(super) fn trial(operator: &Operator, version: i64, random: &mut Random) -> O
 
 const PAD_MODES: [&str; 4] = ["constant", "reflect", "edge", "wrap"];
 
-/// Compares the maps of one node's results with its results; the number of maps that are known.
+/// Compares the maps of a node's results with its results; returns the number of known maps.
 fn compare(operator: &Operator, version: i64, trial: &Trial, symbolic: bool) -> Result<Option<usize>, String> {
-    // Dims of equal name are equal: those of an axis of Concat are apart.
+    // Dims of equal name are equal: dims along the axis of Concat get distinct names.
     let joined = trial.attributes.iter().find_map(|(name, value)| match value {
         Attribute::Int(axis) if *name == "axis" && operator.name == "Concat" => usize::try_from(*axis).ok(),
         _ => None,
@@ -466,7 +467,7 @@ fn compare(operator: &Operator, version: i64, trial: &Trial, symbolic: bool) -> 
     for (output, result) in results.iter().enumerate() {
         let result = result.tensor().unwrap();
         let view = NodeFacts::of(&model, &walk.facts, id, opset).unwrap();
-        // With the hook of the table in place the general function gives the same map in the shape of the facts.
+        // The general function returns the same map as the table's hook, in the shape of the facts.
         if index_map_of(&model, &walk.facts, id, output, opset).is_err() {
             continue;
         }
@@ -495,7 +496,7 @@ fn compare(operator: &Operator, version: i64, trial: &Trial, symbolic: bool) -> 
     Ok(Some(known))
 }
 
-/// Compares an operator in a version with its maps on random nodes.
+/// Compares the maps of an operator version with evaluation on random nodes.
 fn compared(operator: &Operator, version: i64) -> Result<(), String> {
     const NODES: usize = 120;
     let seed = operator.name.bytes().fold(version as u64 + 1, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
@@ -515,7 +516,7 @@ fn compared(operator: &Operator, version: i64) -> Result<(), String> {
             known += usize::from(found == trial.outputs);
         }
     }
-    // Some nodes decline by design: those of modes that are disputed, or that compute elements.
+    // Some nodes have no map by design: those of disputed modes, or that compute elements.
     if run < 15 || known * 2 < run { Err(format!("{known} of {run} nodes have maps")) } else { Ok(()) }
 }
 

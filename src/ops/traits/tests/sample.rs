@@ -1,4 +1,4 @@
-//! Nodes with random operands, on which traits are tried.
+//! Nodes with random operands for the tests of traits.
 
 use super::*;
 
@@ -35,7 +35,7 @@ impl Sample {
         self.build_without(&[])
     }
 
-    /// With the operands of these slots given from outside: of them the type and the shape is known.
+    /// Builds the node with these operands as inputs of the model: only their type and shape are known.
     fn build_without(&self, hidden: &[usize]) -> (Model, NodeId, ValueId) {
         let mut model = Model::new();
         model.opsets.push(OpsetImport { domain: String::new(), version: self.opset, extra: Extra::new() });
@@ -74,7 +74,7 @@ impl Sample {
         self.data().ok()?.tensor().cloned()
     }
 
-    /// Looks at the node as a rule does, nothing being evaluated.
+    /// Runs `look` on the node's facts as a rule sees them, without evaluation.
     pub(super) fn viewed<T>(&self, look: impl FnOnce(&NodeFacts<'_>) -> T) -> T {
         let (model, id, _) = self.build();
         let mut walk = Walk::new(Rc::new(Scope::new()), SliceRule::default(), Budget::default());
@@ -83,7 +83,7 @@ impl Sample {
         look(&NodeFacts::of(&model, &walk.facts, id, self.opset).unwrap())
     }
 
-    /// The sizes of the result, if inference finds them without what the operands of these slots hold.
+    /// Returns the dims of the result, if inference finds them without the contents of these operands.
     pub(super) fn sizes_without(&self, hidden: &[usize]) -> Option<Vec<i64>> {
         let (model, _, output) = self.build_without(hidden);
         let mut walk = Walk::new(Rc::new(Scope::new()), SliceRule::default(), Budget::default());
@@ -151,7 +151,7 @@ pub(super) fn of_numbers(dtype: DType, shape: &[usize], numbers: &[f64]) -> Tens
     .unwrap()
 }
 
-/// Numbers of which some are special for floats; zeros among them unless `apart`.
+/// Returns random numbers, including special floats; includes zeros unless `apart`.
 pub(super) fn random(numbers: &mut Numbers, dtype: DType, shape: &[usize], special: bool, apart: bool) -> Tensor {
     let count = shape.iter().product();
     let mut list = Vec::with_capacity(count);
@@ -167,7 +167,7 @@ pub(super) fn random(numbers: &mut Numbers, dtype: DType, shape: &[usize], speci
     of_numbers(dtype, shape, &list)
 }
 
-/// Elements at these places of an axis.
+/// Returns the elements at these positions of an axis.
 pub(super) fn take(tensor: &Tensor, axis: usize, places: &[usize]) -> Tensor {
     let (shape, width) = (tensor.shape(), tensor.dtype().bits().unwrap() / 8);
     let inner = shape[axis + 1..].iter().product::<usize>() * width;
@@ -184,7 +184,7 @@ pub(super) fn take(tensor: &Tensor, axis: usize, places: &[usize]) -> Tensor {
     Tensor::from_bytes(tensor.dtype(), &shape, bytes.into()).unwrap()
 }
 
-/// Equal in type, shape and numbers, zeros of either sign being two and NaN one.
+/// Compares type, shape and numbers; zeros of different sign differ, NaNs are equal.
 pub(super) fn equal(a: &Tensor, b: &Tensor, variation: Variation) -> bool {
     if a.dtype() != b.dtype() || a.shape() != b.shape() {
         return false;
@@ -198,7 +198,7 @@ pub(super) fn equal(a: &Tensor, b: &Tensor, variation: Variation) -> bool {
     x.iter().zip(&y).all(same)
 }
 
-/// The operands of a pointwise operator, each of the shape told for its slot; `None` where it does not take the type.
+/// Returns the operands of a pointwise operator with the shape for each slot; `None` if it does not accept the type.
 pub(super) fn operands(
     operator: &Operator,
     numbers: &mut Numbers,
@@ -222,7 +222,7 @@ pub(super) fn operands(
     Sample::new(operator, list)
 }
 
-/// Which operands of a pointwise operator have places.
+/// Returns `true` if this operand of a pointwise operator is indexed.
 pub(super) fn has_places(operator: &Operator, slot: usize) -> bool {
     let operands = operator.traits.pointwise.unwrap().operands;
     slot == 0 || matches!(operands, Operands::Broadcast | Operands::Stretched)

@@ -1,8 +1,9 @@
-//! Traits about places and axes: what is pointwise, moved, reduced or mixed.
+//! Tests of traits about indices and axes: pointwise, moved, reduced or mixed results.
 
 use super::*;
 
-/// Operands at some places give results at those places; operands that lack an axis give what they give when they are spread.
+/// Checks that operands at some indices give the results there, and that operands without an axis act like broadcast
+/// ones.
 pub(super) fn pointwise(operator: &Operator) -> Result<usize, String> {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let mut done = 0;
@@ -15,7 +16,7 @@ pub(super) fn pointwise(operator: &Operator) -> Result<usize, String> {
         {
             return Err(format!("{dtype}: results are of type {}", result.dtype()));
         }
-        // The program computes every element the same way; what kernels do is measured elsewhere.
+        // The evaluator computes all elements equally; kernels are measured elsewhere.
         let tried = [&[3][..], &[3, 2, 0], &[0, 1, 2, 3], &[1, 1], &[]].map(|places| [(0, places), (1, places)]);
         for (axis, places) in tried.into_iter().flatten() {
             let mut part = whole.clone();
@@ -45,7 +46,7 @@ pub(super) fn pointwise(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// No values make it fail, or what fails is not proved not to.
+/// Checks that no value makes the operator fail, or that its failures are not proved impossible.
 pub(super) fn failing(operator: &Operator) -> Result<usize, String> {
     let mut numbers = Numbers(77);
     let mut done = 0;
@@ -72,7 +73,7 @@ pub(super) fn failing(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// Nodes that are not pointwise, for the traits they have.
+/// Returns nodes that are not pointwise, for the traits that they have.
 pub(super) fn samples(name: &str) -> Vec<Sample> {
     let operator = operator("", name).unwrap();
     let mut numbers = Numbers(4711);
@@ -200,7 +201,7 @@ pub(super) fn distinct(sample: &Sample) -> Sample {
     sample
 }
 
-/// Results are elements of the operands.
+/// Checks that results are elements of the operands.
 pub(super) fn moving(operator: &Operator) -> Result<usize, String> {
     let movement = operator.traits.moves.unwrap();
     let mut done = 0;
@@ -229,7 +230,7 @@ pub(super) fn moving(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// Each result follows from the elements along the reduced axes alone, and folds them together.
+/// Checks that each result depends only on the elements along the reduced axes, and is their fold.
 pub(super) fn reducing(operator: &Operator) -> Result<usize, String> {
     let reduction = operator.traits.reduces.unwrap();
     let mut done = 0;
@@ -280,7 +281,7 @@ pub(super) fn reducing(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// Along the other axes places are treated alike, each for itself.
+/// Checks that slices along the other axes are mapped equally and independently.
 pub(super) fn mixing(operator: &Operator) -> Result<usize, String> {
     let mut done = 0;
     for sample in samples(operator.name) {

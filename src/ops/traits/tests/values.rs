@@ -1,10 +1,10 @@
-//! Traits about numbers: ranges, order, neutral elements, positions, what is the same everywhere.
+//! Tests of traits about numbers: ranges, order, neutral elements, affine forms, equal elements.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Numbers that functions are tried at, in order.
+/// Returns the arguments at which functions are tested, in order.
 pub(super) fn grid() -> Vec<f64> {
     let mut grid: Vec<f64> = (-400..=400).map(|at| f64::from(at) / 16.0).collect();
     grid.extend([-6e4, -1e3, -100.0, -1e-3, -1e-6, 1e-6, 1e-3, 100.0, 1e3, 6e4, f64::INFINITY, f64::NEG_INFINITY]);
@@ -12,7 +12,7 @@ pub(super) fn grid() -> Vec<f64> {
     grid
 }
 
-/// Results at extreme operands lie in the range, and are NaN only where that is told.
+/// Checks that results for extreme operands are in the range, and NaN only if declared.
 pub(super) fn ranged(operator: &Operator) -> Result<usize, String> {
     let mut done = 0;
     let mut numbers = grid();
@@ -62,7 +62,7 @@ pub(super) fn monotone(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// While all operands but one are held, results rise or fall with that one.
+/// Checks that results are monotone in each operand while the others are fixed.
 pub(super) fn ordered(operator: &Operator) -> Result<usize, String> {
     let Ordered { operands, one_sign } = operator.traits.ordered.unwrap();
     let mut done = 0;
@@ -144,8 +144,8 @@ pub(super) fn commuting(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// What the operator makes of zeros, and of negative ones, in an operand that has 1 beside them; the other operand, if it takes two, has 0,
-/// 1 and −1 there.
+/// Returns the results for zeros and for negative zeros, in an operand that also contains 1. A second operand
+/// contains 0, 1 and −1 at the same indices.
 fn of_both_zeros(operator: &Operator, dtype: DType, slot: usize) -> Option<(Tensor, Tensor)> {
     let pair = operator.traits.pointwise.is_some_and(|own| own.operands == Operands::Broadcast);
     let of = |zero: f64| {
@@ -175,7 +175,7 @@ pub(super) fn blind_to_zero_sign(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// The sign of a zero makes other numbers, of some type, in the operand of the slot that is declared, and in no other.
+/// Checks that the sign of a zero changes values for some type in the declared operand, and in no other.
 pub(super) fn showing_zero_sign(operator: &Operator) -> Result<usize, String> {
     let (mut done, mut shown) = (0, BTreeSet::new());
     for (dtype, slot) in FLOATS.into_iter().flat_map(|dtype| [(dtype, 0), (dtype, 1)]) {
@@ -216,7 +216,7 @@ pub(super) fn homogeneous(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// Of a sum in the place of one of the first two operands the result is the sum of results.
+/// Checks that the result is additive in each of the first two operands.
 pub(super) fn bilinear(operator: &Operator) -> Result<usize, String> {
     let mut numbers = Numbers(31);
     let mut whole = |shape: &[usize]| {
@@ -249,7 +249,7 @@ pub(super) fn bilinear(operator: &Operator) -> Result<usize, String> {
     Ok(list.len())
 }
 
-/// What is dequantized behind it is what is dequantized before.
+/// Checks that dequantization after the operator equals dequantization before it.
 pub(super) fn carrying(operator: &Operator) -> Result<usize, String> {
     let dequantized = |tensor: Tensor| {
         let list = vec![tensor, Tensor::scalar(0.5f32), Tensor::scalar(3u8)];
@@ -293,7 +293,7 @@ pub(super) fn container(operator: &Operator) -> Result<usize, String> {
     Ok(samples(operator.name).len())
 }
 
-/// What is counted of the operands' positions is what is evaluated.
+/// Checks that the affine form equals the evaluated result.
 pub(super) fn counting(operator: &Operator) -> Result<usize, String> {
     let mut list = samples(operator.name);
     if operator.traits.pointwise.is_some() {
@@ -307,7 +307,7 @@ pub(super) fn counting(operator: &Operator) -> Result<usize, String> {
     }
     let mut done = 0;
     for mut sample in list {
-        // Positions: an offset and steps; the same everywhere where they are flags or a place of the second.
+        // Affine operands; with equal elements for boolean results, or for the second operand.
         for slot in 0..if matches!(operator.name, "Range" | "ConstantOfShape" | "NonZero") {
             0
         } else {
@@ -354,7 +354,7 @@ pub(super) fn counting(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// One number everywhere gives that number everywhere.
+/// Checks that operands with equal elements give the declared value everywhere.
 pub(super) fn uniform(operator: &Operator) -> Result<usize, String> {
     let mut list = samples(operator.name);
     if operator.traits.pointwise.is_some() {
@@ -387,7 +387,7 @@ pub(super) fn uniform(operator: &Operator) -> Result<usize, String> {
     Ok(done)
 }
 
-/// On an operand that repeats along an axis the result is that on the smaller one, repeated.
+/// Checks that the result for an operand that repeats along an axis is the result for the smaller one, repeated.
 pub(super) fn repeating(operator: &Operator) -> Result<usize, String> {
     let mut list = samples(operator.name);
     if let Some(own) = operator.traits.pointwise {
