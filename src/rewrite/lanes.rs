@@ -56,7 +56,7 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let output = node.output(0).ok_or(Miss::ROOT)?;
     let lanes: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
-    let last = place.shape(output).ok_or(Miss::ROOT)?.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
+    let last = place.dims(output)?.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
     let fits = (2..=READERS).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
     ensure(fits, miss!("by-element"))?;
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;

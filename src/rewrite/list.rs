@@ -42,7 +42,7 @@ pub const RULES: &[&[Rule]] = &[
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
-    &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
+    &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::places::RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES, fuse::stream::RULES],
 ];

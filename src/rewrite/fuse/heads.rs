@@ -154,8 +154,7 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     let (turn, transpose) = place.producer(stack, "Transpose").ok_or(Miss::ROOT)?;
     let mut perm =
         place.read(transpose).permutation(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
-    ensure(perm.remove(axis) == 2, miss!("parted"))?;
-    ensure(perm == PARTED, miss!("parted"))?;
+    ensure(perm.remove(axis) == 2 && perm == PARTED, miss!("parted"))?;
     let (mut remove, mut places) = (vec![place.id, id], Vec::new());
     for value in values {
         let (gather, node) = gather(value).ok_or(miss!("three"))?;

@@ -35,8 +35,7 @@ pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     let mut others = count.shape.iter().enumerate().filter(|&(axis, _)| axis != row && axis != column);
     let is_grid = row < column && others.all(|(_, dim)| dim.is_const(1));
-    ensure(is_grid && count.offset.is_const(0), miss!("front"))?;
-    ensure(step(row, width) && step(column, &Dim::constant(1)), miss!("front"))?;
+    ensure(is_grid && count.offset.is_const(0) && step(row, width) && step(column, &Dim::constant(1)), miss!("front"))?;
     prove(scope.eq(looked_up, rows), miss!("rows"))?;
     if !scope.le(length, width).is_yes() {
         prove(scope.ge(rows, &Dim::constant(1)), miss!("looked-up").dim(whole, 0))?;

@@ -51,8 +51,7 @@ pub(super) fn spread_before_product(place: &Place<'_>) -> Result<Edit, Miss> {
 fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     let node = place.root()?;
     let [Some(wide)] = *node.outputs() else { return Err(miss!("alike")) };
-    ensure(place.opset.everything_broadcasts(), miss!("alike"))?;
-    ensure(is_free(place, wide), miss!("alike"))?;
+    ensure(place.opset.everything_broadcasts() && is_free(place, wide), miss!("alike"))?;
     if node.is("ConstantOfShape") {
         let number = uniform(place, wide).ok_or(miss!("alike"))?;
         let scalar = region(place, exact, Narrow { wide, narrow: None, shape: Vec::new() }, Some(number.clone()));
@@ -62,7 +61,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         // Some operators need the axes: those of a known size are kept.
         let one = Dim::constant(1);
         let keep = |dim: &Dim| if dim.as_const().is_some() { dim.clone() } else { one.clone() };
-        let shape: Vec<Dim> = place.shape(wide).ok_or(miss!("alike").of(wide))?.iter().map(keep).collect();
+        let shape: Vec<Dim> = place.dims(wide)?.iter().map(keep).collect();
         let number = splat(&number, &shape).ok_or(miss!("alike"))?;
         return region(place, exact, Narrow { wide, narrow: None, shape }, Some(number))
             .ok_or(miss!("reaches").of(wide));
@@ -84,7 +83,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         _ => unchanged(place, node, exact).ok_or(miss!("alike"))?,
     };
     ensure(place.constant(narrow).is_none() || !is_quantized(place, wide), Miss::ROOT)?;
-    let shape = place.shape(narrow).ok_or(miss!("alike").of(narrow))?.to_vec();
+    let shape = place.dims(narrow)?.to_vec();
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
     region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None).ok_or(miss!("reaches").of(wide))
 }

@@ -46,8 +46,7 @@ fn before(place: &Place<'_>) -> Result<Edit, Miss> {
     let cuts = cuts_of(place, place.id).ok_or(miss!("pointwise"))?;
     let axes: Vec<usize> = cuts.cut().map(|(axis, _)| axis).collect();
     // An axis that is named and stays whole may be shorter in an operand.
-    ensure(!axes.is_empty(), miss!("pointwise"))?;
-    ensure(axes.len() == cuts.named, miss!("pointwise"))?;
+    ensure(!axes.is_empty() && axes.len() == cuts.named, miss!("pointwise"))?;
     let rank = cuts.dims.len();
     // The slice itself may read what it cuts as a bound, too.
     ensure(place.has_one_reader(value), miss!("one-reader").of(value))?;
@@ -82,8 +81,7 @@ fn before(place: &Place<'_>) -> Result<Edit, Miss> {
 fn link(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Result<(Link, ValueId), Miss> {
     let id = place.model.value(value).producer().ok_or(Miss::ROOT)?;
     let node = place.model.node(id).ok_or(Miss::ROOT)?;
-    ensure(node.graph() == place.root()?.graph(), Miss::ROOT)?;
-    ensure(node.outputs().len() == 1, Miss::ROOT)?;
+    ensure(node.graph() == place.root()?.graph() && node.outputs().len() == 1, Miss::ROOT)?;
     ensure(node.canonical_domain().is_empty(), miss!("pointwise"))?;
     let traits = traits_of(place.model, node);
     let pointwise = traits.pointwise.ok_or(miss!("pointwise"))?;
@@ -104,7 +102,7 @@ fn link(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Resul
     let is_common = place.dtype(data).is_some_and(is_common);
     ensure(!is_constant, miss!("movable-type"))?;
     ensure(is_common, miss!("movable-type").of(data))?;
-    ensure(place.shape(data).ok_or(miss!("one-operand").of(data))?.len() == rank, miss!("pointwise").of(data))?;
+    ensure(place.dims(data)?.len() == rank, miss!("pointwise").of(data))?;
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
     Ok((Link { id, node: NewNode::like(node), slots }, data))
