@@ -31,7 +31,6 @@ pub const RULES: &[&[Rule]] = &[
     fuse::rotary::RULES,
     fuse::heads::RULES,
     fuse::zero_term::RULES,
-    fuse::operands::RULES,
     fuse::gemm::RULES,
     fuse::pad::RULES,
     fuse::weights::RULES,

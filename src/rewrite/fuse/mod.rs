@@ -4,7 +4,6 @@
 //! | --- | --- |
 //! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
 //! | [`factor`] | a factor, and constants further up or down |
-//! | [`operands`] | factors of both operands of a product |
 //! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
 //! | [`normalized`] | what is normalized, and what a normalization gives |
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
@@ -46,7 +45,6 @@ mod magnitude;
 pub(super) mod mask;
 pub(super) mod normalization;
 pub(super) mod normalized;
-pub(super) mod operands;
 mod ordinary;
 pub(super) mod pad;
 pub(super) mod parallel;

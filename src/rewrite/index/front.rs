@@ -29,6 +29,12 @@ struct Front {
     ends: Vec<(usize, Dim)>,
 }
 
+impl Front {
+    fn sizes(&self) -> Vec<Dim> {
+        self.ends.iter().map(|(_, end)| end.clone()).collect()
+    }
+}
+
 /// Replaces a function of positions by the front of the same function of more positions.
 pub(super) fn of_longer(place: &Place<'_>) -> Result<Edit, Miss> {
     let cone = cone(place).ok_or(miss!("by-place"))?;
@@ -85,28 +91,14 @@ fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
     let is_spared =
         |&&limit: &&ValueId| place.model.value(limit).producer().is_some() && place.model.is_read_only_by(limit, &gone);
     let spared = limits.iter().filter(is_spared).count();
-    let slices: Vec<&[(usize, Dim)]> = slices(fronts).into_iter().flatten().collect();
     let is_open = |ends: &&Vec<Dim>| ends.iter().any(|end| end.as_const().is_none());
-    let lists: FxHashSet<Vec<Dim>> = slices.iter().map(|ends| sizes(ends)).collect();
-    slices.len().saturating_add(lists.iter().filter(is_open).count()) < gone.len().saturating_add(spared)
+    let lists: FxHashSet<Vec<Dim>> = fronts.iter().map(Front::sizes).collect();
+    fronts.len().saturating_add(lists.iter().filter(is_open).count()) < gone.len().saturating_add(spared)
 }
 
 /// Returns `true` if a node computes only the sizes of its operand.
 fn measures(place: &Place<'_>, id: NodeId) -> bool {
     place.model.node(id).is_some_and(|node| traits_of(place.model, node).of_shape)
-}
-
-/// The axes that each Slice of each front cuts: all of them, or one each where that takes fewer nodes than a Concat of sizes for all.
-fn slices(fronts: &[Front]) -> Vec<Vec<&[(usize, Dim)]>> {
-    let is_open = |list: &Vec<Dim>| list.len() > 1 && list.iter().any(|at| at.as_const().is_none());
-    let lists: FxHashSet<Vec<Dim>> = fronts.iter().map(|front| sizes(&front.ends)).filter(is_open).collect();
-    let apart = fronts.iter().fold(0usize, |sum, front| sum.saturating_add(front.ends.len()));
-    let length = if apart < fronts.len().saturating_add(lists.len()) { 1 } else { usize::MAX };
-    fronts.iter().map(|front| front.ends.chunks(length).collect()).collect()
-}
-
-fn sizes(ends: &[(usize, Dim)]) -> Vec<Dim> {
-    ends.iter().map(|(_, end)| end.clone()).collect()
 }
 
 /// Vectors of sizes that an edit makes, each once.
@@ -146,19 +138,14 @@ impl Vectors<'_> {
 fn cut(place: &Place<'_>, nodes: &[NodeId], fronts: &[Front], sources: &[ValueId]) -> Result<Edit, Miss> {
     let mut edit = place.begin()?;
     let mut vectors = Vectors { known: FxHashMap::default(), nodes };
-    for ((front, &source), slices) in fronts.iter().zip(sources).zip(slices(fronts)) {
-        let mut source = source;
-        for (at, ends) in slices.iter().enumerate() {
-            let zeros = vec![Dim::constant(0); ends.len()];
-            let bounds = [zeros, sizes(ends)].map(|list| vectors.of(place, &mut edit, front.root, list));
-            let [Some(starts), Some(stops)] = bounds else { return Err(miss!("no-circle").of(front.root)) };
-            let along = axes(ends.iter().map(|(axis, _)| *axis));
-            let mut build = place.build(&mut edit, front.root);
-            let slice = build.slice_between(source, starts, stops, along, vec![1; ends.len()]);
-            let result = if at + 1 == slices.len() { front.root } else { edit.new_value(front.root, "part") };
-            edit.insert.push(slice.ok_or(Miss::EXPRESSIBLE)?.output(result));
-            source = result;
-        }
+    for (front, &source) in fronts.iter().zip(sources) {
+        let zeros = vec![Dim::constant(0); front.ends.len()];
+        let bounds = [zeros, front.sizes()].map(|list| vectors.of(place, &mut edit, front.root, list));
+        let [Some(starts), Some(ends)] = bounds else { return Err(miss!("no-circle").of(front.root)) };
+        let along = axes(front.ends.iter().map(|(axis, _)| *axis));
+        let mut build = place.build(&mut edit, front.root);
+        let slice = build.slice_between(source, starts, ends, along, vec![1; front.ends.len()]);
+        edit.insert.push(slice.ok_or(Miss::EXPRESSIBLE)?.output(front.root));
         edit.remove.push(place.model.value(front.root).producer().ok_or(Miss::ROOT)?);
     }
     Ok(edit)

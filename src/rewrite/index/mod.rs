@@ -9,7 +9,6 @@
 mod batch;
 mod columns;
 mod counting;
-mod few;
 mod filled;
 mod front;
 mod lookup;
@@ -26,7 +25,6 @@ mod uniform;
 use super::rule::Rule;
 use crate::ops::traits;
 
-pub(super) use few::flag;
 pub use positions::{Positions, positions};
 pub(super) use uniform::uniform;
 

@@ -151,19 +151,6 @@ fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
             return None;
         }
     }
-    // Of several, all but one may be computed of the others.
-    for _ in 0..4 {
-        let [_, _, ..] = arguments.as_slice() else { break };
-        let of_others = |&value: &ValueId| {
-            let id = plain_producer(place, value)?;
-            let inputs = place.model.node(id)?.inputs().iter().flatten();
-            let all = inputs.into_iter().all(|input| place.constant(*input).is_some() || arguments.contains(input));
-            all.then_some((value, id))
-        };
-        let (value, id) = arguments.iter().find_map(of_others)?;
-        arguments.retain(|other| *other != value);
-        nodes.push(id);
-    }
     let &[argument] = arguments.as_slice() else { return None };
     if place.dtype(argument)? != DType::Int64 {
         return None;
