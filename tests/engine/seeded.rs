@@ -72,7 +72,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("spread-before-broadcast__sums_of_rows_that_are_alike", FaultKind::Lowered, 1, "0 copies the operand's 1"),
     ("spread-before-product__means_of_rows", FaultKind::Swapped, 0, "the sign of a zero that is added"),
     ("spread-before-product__spread_again", FaultKind::Dropped, 1, "a Relu of what is positive"),
-    ("spread-before-product__spread_again_before_a_normalization", FaultKind::Dropped, 1, "a Relu of what is positive"),
 ];
 
 /// What became of faults.

@@ -82,7 +82,7 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
         let inner = node.input(0)?;
         let dims = place.shape(inner)?;
         let known = shape.get_or_insert_with(|| dims.to_vec());
-        let same = known.len() == dims.len() && known.iter().zip(dims).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        let same = place.same_dims(known, dims);
         // The columns' axis must be the innermost, so that those of one place stay together.
         if !same || axis.checked_add(1)? != place.shape(column)?.len() {
             return None;

@@ -24,8 +24,7 @@ pub(super) fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     let scope = place.scope();
     // After the rows the layouts may differ in axes of size 1 only.
-    let wide = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
-    let is_flat = scope.eq(all, &scope.mul(rows, width)).is_yes() && place.same_dims(&wide(inner), &wide(rest));
+    let is_flat = scope.eq(all, &scope.mul(rows, width)).is_yes() && place.same_but_ones(inner, rest);
     ensure(is_flat && place.read(node).axis(shape.len()) == Some(0), miss!("rows").of(data))?;
     let count = counting(place, indices).ok_or(miss!("front"))?;
     let [row, column] = count.moving()[..] else { return Err(miss!("front")) };

@@ -128,7 +128,7 @@ fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
     }
     let from = view.shape(0)?;
     Some(match traits.moves {
-        Some(Movement::Layout) => numbers_from(1) && keeps_axes(place, from, to),
+        Some(Movement::Layout) => numbers_from(1) && place.same_but_ones(from, to),
         // What stands behind parts of open length stands elsewhere if they are longer.
         Some(Movement::Join) => {
             let axis = view.axis(0)?;
@@ -139,13 +139,6 @@ fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
         Some(Movement::Selection) if node.is("Gather") => place.constant(node.input(0)?).is_some(),
         _ => false,
     })
-}
-
-/// Whether two shapes differ in axes of size 1 alone: each place stays a place.
-fn keeps_axes(place: &Place<'_>, from: &[Dim], to: &[Dim]) -> bool {
-    let long = |dims: &'_ [Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
-    let (from, to) = (long(from), long(to));
-    from.len() == to.len() && from.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes())
 }
 
 /// Whether no kernel rounds what the nodes compute by where it stands.
