@@ -7,29 +7,6 @@ from z3 import And, If, Implies, Or
 from law import imax, imin, law
 
 
-@law(
-    "constant-sums",
-    "±(±x + a) ± b = ±x + (±a ± b), by the signs that the two steps give x and their constants",
-    at="src/rewrite/fuse/chain.rs: whole",
-    forms=dict(first=["+", "-", "from"], second=["+", "-", "from"]),
-)
-def _(s, x, a, b, first, second):
-    step = lambda value, kind, constant: {"+": value + constant, "-": value - constant, "from": constant - value}[kind]
-    twice = step(step(x, first, a), second, b)
-    negates = [kind == "from" for kind in (first, second)]
-    inverse = [kind == "-" for kind in (first, second)]
-    signed = lambda value, negative: -value if negative else value
-    combined = signed(a, inverse[0] != negates[1]) + signed(b, inverse[1])
-    s.claim(twice == (combined - x if negates[0] != negates[1] else x + combined))
-    if second == "from":
-        s.wrong(first_constant_keeps_its_sign=twice == signed(a, inverse[0]) + signed(b, inverse[1]) + (-x if not negates[0] else x))
-
-
-@law("constant-products", "(x·a)·b = x·(a·b)", at="src/rewrite/fuse/chain.rs: whole")
-def _(s, x, a, b):
-    s.claim((x * a) * b == x * (a * b))
-
-
 @law("neutral-numbers", "x + 0 = x, x − 0 = x, x·1 = x, x / 1 = x, f ∧ 1 = f, f ∨ 0 = f", at="src/rewrite/neutral.rs: neutral")
 def _(s, x, q, r, flag):
     # C's quotient by 1: x = q + r with |r| < 1.
@@ -68,17 +45,6 @@ def _(s, start, step, n, other, by, m, p):
     piece = If(p < n, 0, 1)
     local = p - If(piece == 0, 0, n)
     s.claim(listed == If(piece == 0, start + step * local, other + by * local), 0 <= local, local < If(piece == 0, n, m))
-
-
-@law(
-    "gathers-are-split",
-    "elements i₀ < i₁ < … of an axis and the gaps between them add up to the axis",
-    at="src/rewrite/slices/select.rs: gathers",
-)
-def _(s, d, first, second):
-    s.need(in_order=first < second, first_is_inside=0 <= first, last_is_inside=second < d)
-    sizes = [first, 1, second - (first + 1), 1, d - (second + 1)]
-    s.claim(*[size >= 0 for size in sizes], sum(sizes) == d, sizes[0] + 1 + sizes[2] == second)
 
 
 @law(

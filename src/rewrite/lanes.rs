@@ -56,7 +56,7 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let output = node.output(0).ok_or(Miss::ROOT)?;
     let lanes: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
-    let last = place.shape(output).ok_or(Miss::ROOT)?.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
+    let last = place.dims(output)?.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
     let fits = (2..=READERS).contains(&lanes.len()) && place.dtype(output).is_some_and(DType::is_float);
     ensure(fits, miss!("by-element"))?;
     ensure(place.opset.everything_broadcasts(), Miss::EXPRESSIBLE)?;
@@ -69,7 +69,7 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     }
     let one_place = |&lane: &ValueId| place.shape(lane).and_then(<[Dim]>::last).is_some_and(|dim| dim.is_const(1));
     ensure(lanes.iter().all(one_place), miss!("one-place"))?;
-    let bare: Option<Vec<ValueId>> = lanes.iter().map(|&lane| without_ones(place, lane, 1)).collect();
+    let bare: Option<Vec<ValueId>> = lanes.iter().map(|&lane| without_one(place, lane)).collect();
     let (lanes, axis) = match bare {
         Some(bare) => (bare, Axis::New(0)),
         None => (lanes, Axis::Last),
@@ -131,14 +131,11 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result
     })
 }
 
-/// The value that a layout gives so many last axes of size 1, and nothing else.
-fn without_ones(place: &Place<'_>, lane: ValueId, count: usize) -> Option<ValueId> {
-    let (_, node) = place.layout(lane)?;
-    let input = node.input(0)?;
-    let (from, to) = (place.shape(input)?, place.shape(lane)?);
-    let (front, ones) = to.split_at_checked(to.len().checked_sub(count)?)?;
-    let same = place.same_dims(from, front);
-    (same && ones.iter().all(|dim| dim.is_const(1))).then_some(input)
+/// The value that a layout gives a last axis of size 1, and nothing else.
+fn without_one(place: &Place<'_>, lane: ValueId) -> Option<ValueId> {
+    let input = place.layout(lane)?.1.input(0)?;
+    let (last, front) = place.shape(lane)?.split_last()?;
+    (last.is_const(1) && place.same_dims(place.shape(input)?, front)).then_some(input)
 }
 
 /// Where the lanes lie side by side.
@@ -328,31 +325,9 @@ impl<'p, 'a> Pack<'p, 'a> {
             return None;
         }
         match axis {
-            Axis::New(behind) if self.place.layout(first).is_some() => self.before_ones(lanes, behind, depth),
             Axis::New(behind) if self.place.producer(first, "Concat").is_some() => self.joined(lanes, behind, depth),
             _ => self.pointwise(lanes, axis, depth),
         }
-    }
-
-    /// Lanes that are given last axes of size 1. What they are of has all axes that lie behind those of the lanes, so that these are where they
-    /// are in each lane, one further on.
-    fn before_ones(&mut self, lanes: &[ValueId], behind: usize, depth: usize) -> Option<ValueId> {
-        let &first = lanes.first()?;
-        let rank = self.place.shape(first)?.len();
-        let count = rank.checked_sub(self.place.shape(self.place.layout(first)?.1.input(0)?)?.len())?;
-        let own = lanes.iter().map(|&lane| without_ones(self.place, lane, count)).collect::<Option<Vec<_>>>()?;
-        let before =
-            behind.checked_sub(count).filter(|before| count > 0 && rank.checked_sub(count) >= Some(*before))?;
-        // What is the same in all lanes has no axis of theirs.
-        if own.iter().all(|value| own.first() == Some(value)) {
-            return None;
-        }
-        let value = self.pack(&own, Axis::New(before), depth)?;
-        self.met.extend(lanes.iter().filter_map(|&lane| self.place.model.value(lane).producer()));
-        let all = self.edit.new_value(first, "lanes");
-        let ones = (rank.checked_sub(count)?..rank).map(|at| i64::try_from(at.checked_add(1)?).ok());
-        let node = self.place.build(&mut self.edit, all).unsqueeze(value, ones.collect::<Option<_>>()?);
-        self.push(node, all, 1)
     }
 
     /// Lanes that are put together of parts each.

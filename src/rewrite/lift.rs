@@ -67,10 +67,7 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let (last_from, lead_from) = from.split_last().ok_or(Miss::ROOT)?;
     let (last_to, lead_to) = to.split_last().ok_or(Miss::ROOT)?;
     let same_lead = lead_from.len() == lead_to.len() && lead_from.iter().zip(lead_to).all(|(a, b)| equal(a, b));
-    ensure(same_lead, miss!("same-lead"))?;
-    ensure(!lead_from.is_empty(), miss!("same-lead"))?;
-    ensure(equal(last_from, inner), miss!("same-lead"))?;
-    ensure(equal(last_to, outer), miss!("same-lead"))?;
+    ensure(same_lead && !lead_from.is_empty() && equal(last_from, inner) && equal(last_to, outer), miss!("same-lead"))?;
     if let Some(bias) = product.bias {
         let fits = match place.dims(bias)? {
             [] => true,

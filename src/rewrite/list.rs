@@ -2,8 +2,8 @@
 
 use super::rule::Rule;
 use super::{
-    axes, batches, containers, counted, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral,
-    sizes, slices, split, stacked, states, strided_slice,
+    axes, batches, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral, sizes, slices, split,
+    stacked, strided_slice,
 };
 
 /// Every rule, in the order they are tried at a node.
@@ -11,7 +11,6 @@ use super::{
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
-    containers::RULES,
     index::RULES,
     sizes::RULES,
     slices::apart::RULES,
@@ -22,8 +21,6 @@ pub const RULES: &[&[Rule]] = &[
     axes::RULES,
     inserted::RULES,
     dequantized::RULES,
-    states::RULES,
-    counted::RULES,
     lift::RULES,
     batches::RULES,
     strided_slice::RULES,
@@ -33,8 +30,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::scaled_attention::RULES,
     fuse::rotary::RULES,
     fuse::heads::RULES,
-    fuse::chain::RULES,
-    fuse::operands::RULES,
+    fuse::zero_term::RULES,
     fuse::gemm::RULES,
     fuse::pad::RULES,
     fuse::weights::RULES,
@@ -44,8 +40,8 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[slices::elementwise::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
-    &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::select::LATE_RULES, slices::places::LATE_RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
+    &[fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
+    &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::places::RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES, fuse::stream::RULES],
 ];

@@ -118,21 +118,16 @@ impl Choice {
 /// What a Where selects, if that is decided and broadcasting adds no elements to it.
 fn choice(place: &Place<'_>) -> Result<Choice, Miss> {
     let node = place.root()?;
-    let (condition, yes, no, output) = (
-        node.input(0).ok_or(Miss::ROOT)?,
-        node.input(1).ok_or(Miss::ROOT)?,
-        node.input(2).ok_or(Miss::ROOT)?,
-        node.output(0).ok_or(Miss::ROOT)?,
-    );
-    let takes_yes = yes == no || index::flag(place, condition).ok_or(miss!("decided").of(condition))?;
+    let (&[Some(condition), Some(yes), Some(no)], output) = (node.inputs(), place.result()?) else {
+        return Err(Miss::ROOT);
+    };
+    let flag = index::uniform(place, condition).and_then(|flag| flag.bools()?.first().copied());
+    let takes_yes = yes == no || flag.ok_or(miss!("decided").of(condition))?;
     let value = if takes_yes { yes } else { no };
-    let wide = |value| Some(place.shape(value)?.iter().filter(|dim| !dim.is_const(1)).collect::<Vec<_>>());
-    let (own, whole) =
-        (wide(value).ok_or(miss!("same-elements").of(value))?, wide(output).ok_or(miss!("same-elements").of(output))?);
-    ensure(own.len() == whole.len(), miss!("same-elements").of(output))?;
-    ensure(own.iter().zip(&whole).all(|(a, b)| place.scope().eq(a, b).is_yes()), miss!("same-elements").of(value))?;
-    let has_sign = !matches!(place.dtype(value).ok_or(miss!("same-elements").of(value))?, DType::String | DType::Bool)
-        && !place.dtype(value).ok_or(miss!("same-elements").of(value))?.is_integer();
+    let is_alike = place.same_but_ones(place.dims(value)?, place.dims(output)?);
+    ensure(is_alike, miss!("same-elements").of(value))?;
+    let dtype = place.dtype(value).ok_or(miss!("same-elements").of(value))?;
+    let has_sign = !matches!(dtype, DType::String | DType::Bool) && !dtype.is_integer();
     Ok(Choice { value, may_lose_sign: takes_yes && has_sign })
 }
 

@@ -9,7 +9,7 @@ use super::place::Place;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::size_operand::reshape_codes;
-use crate::ops::traits::{Movement, Variation, index_map_of, traits_of};
+use crate::ops::traits::{Movement, Variation, traits_of};
 use crate::rewrite::limits::READERS;
 use crate::tensor::Tensor;
 
@@ -40,14 +40,12 @@ pub(super) struct Partwise {
 }
 
 enum Work {
-    /// A function of one number, or a slice of other axes; other operands are the same for all.
+    /// A function of one number; other operands are the same for all.
     Function,
     /// Arithmetic with an operand in this slot that is the same for all.
     Common(usize),
     /// Arithmetic with a constant in this slot.
     Constants(usize, Tensor, ValueId),
-    /// A function, and arithmetic of its operand, in this slot, and its result.
-    Gate(usize),
     /// A reduction of other axes.
     Reduction,
     /// A movement to this shape.
@@ -77,21 +75,8 @@ impl Parts {
 
     /// The operation that is applied to all of them next, if applying it to the whole takes fewer nodes.
     pub fn step(&self, place: &Place<'_>) -> Result<Partwise, Unfit> {
-        let readers: Option<Vec<Vec<NodeId>>> = self.values.iter().map(|&value| readers(place, value)).collect();
-        let readers = readers.ok_or(Unfit::Consumers)?;
-        match readers.first().map_or(0, Vec::len) {
-            1 => {
-                let single = |nodes: &Vec<NodeId>| nodes.first().copied().filter(|_| nodes.len() == 1);
-                let nodes = readers.iter().map(single).collect::<Option<_>>().ok_or(Unfit::Consumers)?;
-                self.single(place, nodes)
-            }
-            2 => self.gate(place, &readers).ok_or(Unfit::Operator),
-            _ => Err(Unfit::Consumers),
-        }
-    }
-
-    /// One node reads each part.
-    fn single(&self, place: &Place<'_>, nodes: Vec<NodeId>) -> Result<Partwise, Unfit> {
+        let nodes: Option<Vec<NodeId>> = self.values.iter().map(|&value| reader(place, value)).collect();
+        let nodes = nodes.ok_or(Unfit::Consumers)?;
         let first = nodes.first().and_then(|&id| place.model.node(id)).ok_or(Unfit::Consumers)?;
         let same = |id: &NodeId| {
             place.model.node(*id).is_some_and(|node| node.is(&first.op_type) && rebuilt_alike(first, node))
@@ -124,7 +109,6 @@ impl Parts {
         let moved = match traits.moves {
             Some(Movement::Layout) => self.reshape(place, nodes, results),
             _ if first.is("Transpose") => self.transpose(place, nodes, results),
-            _ if first.is("Slice") => self.slice(place, &nodes).then(|| plain(Work::Function)),
             _ => None,
         };
         moved.ok_or(Unfit::Operator)
@@ -189,49 +173,6 @@ impl Parts {
         Some(Work::Constants(other, place.concatenated(&tensors, axis)?, first))
     }
 
-    /// `g(p, f(p))` of each part `p`.
-    fn gate(&self, place: &Place<'_>, readers: &[Vec<NodeId>]) -> Option<Partwise> {
-        let (mut functions, mut gates, mut results) = (Vec::new(), Vec::new(), Vec::new());
-        let mut slots = Vec::new();
-        for (&value, nodes) in self.values.iter().zip(readers) {
-            let &[a, b] = nodes.as_slice() else { return None };
-            let (function, gate) = [(a, b), (b, a)].into_iter().find(|&(function, gate)| {
-                let (Some(function), Some(gate)) = (place.model.node(function), place.model.node(gate)) else {
-                    return false;
-                };
-                let known = traits_of(place.model, function).is_function();
-                known && is_arithmetic(place, gate) && gate.inputs().contains(&function.output(0))
-            })?;
-            let middle = place.model.node(function)?.output(0)?;
-            let node = place.model.node(gate)?;
-            let slot = node.inputs().iter().position(|&input| input == Some(value))?;
-            if !place.opset.arithmetic_broadcasts()
-                || !place.model.is_read_only_by(middle, &[gate])
-                || node.inputs().len() != 2
-            {
-                return None;
-            }
-            results.push(node.output(0)?);
-            slots.push(slot);
-            functions.push(function);
-            gates.push(gate);
-        }
-        let (function, gate) = (place.model.node(*functions.first()?)?, place.model.node(*gates.first()?)?);
-        let slot = *slots.first().filter(|first| slots.iter().all(|slot| slot == *first))?;
-        let functions_alike =
-            functions.iter().all(|&id| place.model.node(id).is_some_and(|node| alike(function, node, 0)));
-        let gates_alike = gates
-            .iter()
-            .all(|&id| place.model.node(id).is_some_and(|node| node.is(&gate.op_type) && rebuilt_alike(gate, node)));
-        let shapes = self.values.iter().zip(&results).all(|(&value, &result)| place.same_shape(value, result));
-        if !functions_alike || !gates_alike || !shapes {
-            return None;
-        }
-        let exact = self.exact(place, function)? && self.exact(place, gate)?;
-        let nodes = functions.into_iter().chain(gates).collect();
-        Some(Partwise { exact, work: Work::Gate(slot), nodes, results, axis: self.axis, sizes: self.sizes.clone() })
-    }
-
     /// From `[L…, nᵢ, T…]` to `[L…, hᵢ, I…, T…]` with the same `I…` for all.
     fn reshape(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let axis = self.axis;
@@ -268,20 +209,6 @@ impl Parts {
         let dropped = if keeps { 0 } else { axes.iter().filter(|&&axis| axis < self.axis).count() };
         let axis = self.axis.checked_sub(dropped)?;
         Some(Partwise { exact: false, work: Work::Reduction, nodes, results, axis, sizes: self.sizes.clone() })
-    }
-
-    /// Whether all cut the same from other axes, between bounds that are constants: others may be computed from the parts.
-    fn slice(&self, place: &Place<'_>, nodes: &[NodeId]) -> bool {
-        let is_known =
-            |first: &Node| first.inputs().iter().skip(1).flatten().all(|&bound| place.constant(bound).is_some());
-        let is_alike = |first: &Node, id| place.model.node(id).is_some_and(|node| alike(first, node, 0));
-        let keeps_axis = |id| {
-            let moved = index_map_of(place.model, place.facts, id, 0, place.opset.version()).ok()?;
-            Some(moved.map.carries_axis(place.scope(), self.axis, self.axis))
-        };
-        let first = nodes.first().and_then(|&id| place.model.node(id));
-        first.is_some_and(|first| is_known(first) && nodes.iter().all(|&id| is_alike(first, id)))
-            && nodes.iter().all(|&id| keeps_axis(id) == Some(true))
     }
 
     /// The permutation that most have. Those of another are permuted once more.
@@ -331,14 +258,6 @@ impl Partwise {
                 let node = NewNode::like(first).reading(1usize.checked_sub(other)?, whole).reading(other, constant);
                 edit.insert.push(node.output(done));
             }
-            Work::Gate(slot) => {
-                // The functions come first among the nodes, then as many gates.
-                let gate = place.model.node(*self.nodes.get(self.nodes.len() / 2)?)?;
-                let middle = edit.new_value(first.output(0)?, "whole");
-                edit.insert.push(NewNode::like(first).reading(0, whole).output(middle));
-                let node = NewNode::like(gate).reading(slot, whole).reading(1usize.checked_sub(slot)?, middle);
-                edit.insert.push(node.output(done));
-            }
             Work::Reshape(target) => {
                 let codes = reshape_codes(place.scope(), dims, &target)?;
                 let node = place.build(edit, done).reshape(whole, codes);
@@ -374,19 +293,10 @@ fn alike(a: &Node, b: &Node, slot: usize) -> bool {
     a.op_type == b.op_type && a.same_attributes(b) && others(a) == others(b)
 }
 
-/// The nodes that read a value once each, in order; `None` if something else needs it.
-fn readers(place: &Place<'_>, value: ValueId) -> Option<Vec<NodeId>> {
-    if place.model.is_named(value) {
-        return None;
-    }
-    let mut nodes: Vec<NodeId> = place.model.users(value).into_iter().map(|(id, _)| id).collect();
-    nodes.sort_unstable();
-    let fits = |&id: &NodeId| {
-        place.model.node(id).is_some_and(|node| {
-            let reads = node.times_read(value);
-            let plain = node.canonical_domain().is_empty() && node.outputs().len() == 1;
-            reads == 1 && plain && Some(node.graph()) == place.graph() && node.subgraphs().next().is_none()
-        })
-    };
-    (nodes.len() <= 2 && nodes.iter().all(fits)).then_some(nodes)
+/// The only node that reads a value, which it reads once; `None` if something else needs the value.
+fn reader(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
+    let id = place.model.users(value).first().filter(|_| place.has_one_reader(value))?.0;
+    let node = place.model.node(id)?;
+    let plain = node.canonical_domain().is_empty() && node.outputs().len() == 1;
+    (plain && Some(node.graph()) == place.graph() && node.subgraphs().next().is_none()).then_some(id)
 }

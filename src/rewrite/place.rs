@@ -162,6 +162,18 @@ impl<'a> Place<'a> {
         answers.into_iter().find(|answer| !answer.is_yes()).unwrap_or(Answer::Yes)
     }
 
+    /// Returns `true` if both lists have the same dims in the same order, dims of size 1 aside.
+    pub fn same_but_ones(&self, a: &[Dim], b: &[Dim]) -> bool {
+        let long = |dims: &[Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
+        self.same_dims(&long(a), &long(b))
+    }
+
+    /// Returns `true` if the second list consists of one or more dims of size 1 and the dims of the first list.
+    pub fn is_led_by_ones(&self, dims: &[Dim], led: &[Dim]) -> bool {
+        let parts = led.len().checked_sub(dims.len()).filter(|&at| at > 0).and_then(|at| led.split_at_checked(at));
+        parts.is_some_and(|(front, rest)| front.iter().all(|dim| dim.is_const(1)) && self.same_dims(dims, rest))
+    }
+
     /// A node with the facts of its operands and results.
     pub fn view(&self, id: NodeId) -> Option<NodeFacts<'a>> {
         NodeFacts::of(self.model, self.facts, id, self.opset.version())

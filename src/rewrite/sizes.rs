@@ -92,8 +92,7 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
         .ok_or(miss!("all-sizes"))?;
     let drops = !keeps_dims && place.root()?.int("keepdims", 1).ok_or(Miss::ROOT)? == 0;
     let all = axes == [0] && place.dims(output)?.is_empty() && drops;
-    ensure(is_whole, miss!("all-sizes"))?;
-    ensure(all, miss!("all-sizes"))?;
+    ensure(is_whole && all, miss!("all-sizes"))?;
     ensure(place.model.is_read_only_by(sizes, &[place.id]), miss!("one-reader").of(sizes))?;
     place.instead(place.begin()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
 }

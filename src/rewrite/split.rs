@@ -63,7 +63,7 @@ fn behind_function(place: &Place<'_>) -> Result<Edit, Miss> {
 fn apply(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     let node = place.root()?;
     let whole = node.input(0).ok_or(Miss::ROOT)?;
-    let dims = place.shape(whole).ok_or(Miss::ROOT)?;
+    let dims = place.dims(whole)?;
     let axis = place.read(node).axis(dims.len()).ok_or(Miss::ROOT)?;
     let results = node.outputs().iter().copied().collect::<Option<_>>().ok_or(miss!("all-parts"))?;
     let parts = Parts::of(place, results, axis).ok_or(miss!("known-sizes").dim(whole, axis))?;

@@ -94,9 +94,7 @@ fn function_of_steps(place: &Place<'_>) -> Result<Edit, Miss> {
     let versions = place.opset.arithmetic_broadcasts() && place.opset.has_split_and_pads();
     let may_vary = matches!(traits_of(place.model, node).variation(dtype), Variation::Values);
     ensure(versions, Miss::EXPRESSIBLE)?;
-    ensure(dtype.is_float(), miss!("by-element"))?;
-    ensure(!may_vary, miss!("by-element"))?;
-    ensure(is_arithmetic(place, node), miss!("by-element"))?;
+    ensure(dtype.is_float() && !may_vary && is_arithmetic(place, node), miss!("by-element"))?;
     first_of([0, 1].into_iter().map(|slot| steps(place, node, slot)))
 }
 
@@ -253,7 +251,7 @@ fn build(
     let results: Option<Vec<ValueId>> = nodes.iter().map(|&id| place.model.node(id)?.output(0)).collect();
     let results = results.ok_or(Miss::ROOT)?;
     let &first = results.first().ok_or(Miss::ROOT)?;
-    let dims = place.shape(first).ok_or(Miss::ROOT)?;
+    let dims = place.dims(first)?;
     let rank = dims.len();
     let steps = i64::try_from(nodes.len()).or(Err(Miss::COMPUTABLE))?;
     let axis = axis

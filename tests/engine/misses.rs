@@ -41,7 +41,6 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         &["epsilon-read_of_several"],
         "an epsilon of several elements is not read as a normalization",
     ),
-    ("range-and-sum", &["open-length"], "a Range of known length is a constant"),
     ("repeats-to-lookup", &["beside", "few-places"], "the sizes are looked at first"),
     ("saturated-lookup", &["pays"], "the rule looks for a longer chain of functions of positions"),
     (
@@ -69,11 +68,6 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         "stream-in-rows",
         &["row-by-row"],
         "a node that is not computed by rows ends the stream, and a shorter stream saves nothing",
-    ),
-    (
-        "table-of-positions",
-        &["by-place", "no-circle", "no-output", "pays"],
-        "the function of positions ends before the node that breaks the premise",
     ),
 ];
 
@@ -113,8 +107,8 @@ fn ten_rules_say_why() {
         ("identity", "cast-same-type__not_same-type"),
         ("neutral", "neutral-element__not_neutral"),
         ("neutral", "comparison-of-casts__not_only-reader"),
-        ("containers", "part-of-split__not_is-there"),
-        ("counted", "counted-loop__not_same-limit"),
+        ("index", "lookup-in-rows__not_looked-up"),
+        ("identity", "concat-of-nothing__not_agrees"),
         ("fuse", "spelled-activation__not_known"),
         ("fuse", "matmul-add-to-gemm__not_one-reader"),
         ("slices", "slices-to-split__not_no-overlap"),

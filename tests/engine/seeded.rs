@@ -21,10 +21,6 @@ const SITES: usize = 4;
 /// a way that no rule shows, such as an entry that a mask covers.
 const WANTED: usize = 95;
 
-/// Why a Loop that is wrongly told how often to run is not found out.
-const NOT_RUN: &str =
-    "no Loop is run here that a condition ends which it was not given: runtimes and the standard differ";
-
 /// Why an operand that ONNX Runtime misreads is not found out.
 const MISREAD: &str = "this program's own evaluator, which --check asks, gives the shape that the standard says";
 
@@ -38,13 +34,7 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("concat-of-nothing__all_hold_nothing", FaultKind::Distorted, 0, "there are no elements"),
     ("concat-of-nothing__not_agrees", FaultKind::Credulous, 0, "the columns are as many wherever the original runs"),
     ("concat-of-nothing__what_a_rotation_leaves", FaultKind::Dropped, 0, "a Concat of one operand is the operand"),
-    ("constant-chain__terms", FaultKind::Swapped, 0, "|x − a| = |a − x|"),
-    ("counted-loop__in_32_bits", FaultKind::Dropped, 0, "a number of 32 bits counts as well"),
-    ("counted-loop__not_no-fewer", FaultKind::Credulous, 0, NOT_RUN),
     ("filled-by-size__a_mask_that_is_stretched_and_true", FaultKind::Distorted, 0, "e is as true as 1"),
-    ("goes-on__not_told", FaultKind::Credulous, 0, NOT_RUN),
-    ("goes-on__told", FaultKind::Distorted, 0, "e is as true as 1"),
-    ("lookup-in-order__gather_of_range", FaultKind::Dropped, 0, "a Reshape to the operand's shape"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 2, "a row of scores plus a number in all places"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 3, "e to the −1001 is 0 as well"),
     ("mask-as-product__by_integers", FaultKind::Raised, 3, "e to the −999 is 0 as well"),
@@ -54,11 +44,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("mask-as-product__of_", FaultKind::Raised, 2, "a row of scores less a number in all places"),
     ("mask-as-product__of_", FaultKind::Raised, 3, "e to the −999 is 0 as well"),
     ("movement__chain_added_in_tokens", FaultKind::Dropped, 0, "rows are looked up with an axis of size 1 or without"),
-    ("part-of-split__each_place", FaultKind::Raised, 1, "a Slice ends where the axis does"),
-    ("part-of-split__from_the_end", FaultKind::Raised, 1, "a Slice ends where the axis does"),
-    ("part-of-split__not_is-there", FaultKind::Credulous, 0, "the part is there wherever the original runs"),
-    ("part-of-split__of_equal_parts", FaultKind::Lowered, 1, "a Slice ends where the axis does"),
-    ("part-of-split__of_equal_parts", FaultKind::Raised, 1, "a Slice ends where the axis does"),
     ("product-in-rows__activation_between", FaultKind::Dropped, 0, "a product of the whole, whose rows come later"),
     ("product-in-rows__before_a_result_of_no_columns", FaultKind::Distorted, 0, "there are no elements"),
     ("product-in-rows__before_a_result_of_no_columns", FaultKind::Dropped, 0, "there are no elements"),
@@ -87,9 +72,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("spread-before-broadcast__sums_of_rows_that_are_alike", FaultKind::Lowered, 1, "0 copies the operand's 1"),
     ("spread-before-product__means_of_rows", FaultKind::Swapped, 0, "the sign of a zero that is added"),
     ("spread-before-product__spread_again", FaultKind::Dropped, 1, "a Relu of what is positive"),
-    ("spread-before-product__spread_again_before_a_normalization", FaultKind::Dropped, 1, "a Relu of what is positive"),
-    ("table-of-positions__counted_down", FaultKind::Dropped, 0, "Sub of a scalar gives one element as well"),
-    ("table-of-positions__counted_down_below_zero", FaultKind::Dropped, 0, "Add of a scalar gives one element as well"),
 ];
 
 /// What became of faults.

@@ -66,14 +66,12 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     let (flat, output) = (place.operand(0)?, place.result()?);
     let (reshape, node) = place.layout(flat).ok_or(Miss::ROOT)?;
     let x = node.input(0).ok_or(Miss::ROOT)?;
-    ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
-    ensure(is_normalized(place, output), miss!("spelled"))?;
+    ensure(!place.opset.has("LayerNormalization") && is_normalized(place, output), miss!("spelled"))?;
     let (from, to) = (place.dims(x)?, place.dims(flat)?);
     let groups = groups(place.scope(), from, to).ok_or(miss!("runs-together"))?;
     let runs_together = groups.iter().all(|group| group.to.len() == 1);
     let several = groups.iter().any(|group| group.from.len() > 1);
-    ensure(runs_together, miss!("runs-together"))?;
-    ensure(several, miss!("runs-together"))?;
+    ensure(runs_together && several, miss!("runs-together"))?;
     ensure(place.model.is_read_only_by(flat, &[place.id]), miss!("one-reader").of(flat))?;
     let turned = place.reading()?.permutation(to.len()).ok_or(Miss::ROOT)?;
     let axes: Vec<usize> =

@@ -76,8 +76,7 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     let found = normalization::read(&mut reader, result).or(Err(miss!("normalization")))?;
     let dims = place.dims(result)?;
     ensure(dtype == DType::Float, miss!("epsilon-read"))?;
-    ensure(!place.opset.has(found.operator), miss!("not-known"))?;
-    ensure(place.opset.arithmetic_broadcasts(), miss!("not-known"))?;
+    ensure(!place.opset.has(found.operator) && place.opset.arithmetic_broadcasts(), miss!("not-known"))?;
     ensure(dims.len() >= 2, miss!("has-rows").of(result))?;
     let is_wide = dims.last().is_some_and(|dim| !matches!(dim.as_const(), None | Some(1)));
     ensure(is_wide, miss!("wide-axis").of(result))?;

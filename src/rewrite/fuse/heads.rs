@@ -140,6 +140,7 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     const PARTS: usize = 3;
     // Of `[batch, length, 3, heads, size]`, without the axis of three.
     const PARTED: [usize; 4] = [0, 3, 1, 4];
+    const RANK: usize = 5;
     let result = place.operand(0)?;
     let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
     let values = operands(node)?;
@@ -147,20 +148,14 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.dims(result)?.len() == 4, miss!("three").of(result))?;
     let gather = |value: ValueId| place.producer(value, "Gather");
     let (_, first) = gather(*values.first().ok_or(Miss::ROOT)?).ok_or(miss!("three"))?;
-    let (stack, axis) = (
-        first.input(0).ok_or(Miss::ROOT)?,
-        place.read(first).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?,
-    );
+    let (stack, axis) = (first.input(0).ok_or(Miss::ROOT)?, place.read(first).axis(RANK).ok_or(Miss::ROOT)?);
     let (turn, transpose) = place.producer(stack, "Transpose").ok_or(Miss::ROOT)?;
-    let mut perm =
-        place.read(transpose).permutation(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?).ok_or(Miss::ROOT)?;
-    ensure(perm.remove(axis) == 2, miss!("parted"))?;
-    ensure(perm == PARTED, miss!("parted"))?;
+    let mut perm = place.read(transpose).permutation(RANK).ok_or(Miss::ROOT)?;
+    ensure(perm.remove(axis) == 2 && perm == PARTED, miss!("parted"))?;
     let (mut remove, mut places) = (vec![place.id, id], Vec::new());
     for value in values {
         let (gather, node) = gather(value).ok_or(miss!("three"))?;
-        let alike = node.input(0) == Some(stack)
-            && place.read(node).axis(PARTED.len().checked_add(1).ok_or(Miss::COMPUTABLE)?) == Some(axis);
+        let alike = node.input(0) == Some(stack) && place.read(node).axis(RANK) == Some(axis);
         let index = node
             .input(1)
             .filter(|_| alike && place.shape(value).is_some_and(|dims| dims.len() == 4))
@@ -232,8 +227,7 @@ impl<'p> Part<'p> {
             return Some(Part { batch, source: parted, sizes: Some(sizes), heads });
         };
         let source = node.input(0)?;
-        let is_joined = place.shape(source)?.len() == sizes.len()
-            && place.shape(source)?.iter().zip(&sizes).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        let is_joined = place.same_dims(place.shape(source)?, &sizes);
         remove.extend((is_own && place.is_internal(parted, &[transpose])).then_some(reshape));
         Some(Part { batch, source, sizes: (!is_joined).then_some(sizes), heads })
     }

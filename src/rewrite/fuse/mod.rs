@@ -4,12 +4,10 @@
 //! | --- | --- |
 //! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
 //! | [`factor`] | a factor, and constants further up or down |
-//! | [`operands`] | factors of both operands of a product |
 //! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
 //! | [`normalized`] | what is normalized, and what a normalization gives |
 //! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
 //! | [`pooled`] | which Pads may come to stand before a pool |
-//! | [`chain`] | two multiplications with constants, two additions of constants |
 //! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
 //! | [`divided`] | a normalization that stays spelled out, as runtimes know it |
 //! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
@@ -26,6 +24,7 @@
 //! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
 //! | [`rotary`] | a rotary embedding spelled out, where the operator set has one |
 //! | [`quick_gelu`] | the activation that CLIP is known by |
+//! | [`zero_term`] | zeros that are added |
 //! | [`token`] | constant rows in front of others, and what is added to all of them |
 //!
 //! All of them answer with fewer nodes and never with more bytes: what is taken away, and what only it reads, is weighed
@@ -35,7 +34,6 @@ pub(super) mod activation;
 mod affine;
 pub(super) mod apart;
 mod attention;
-pub(super) mod chain;
 pub(super) mod divided;
 pub(super) mod embedded;
 pub(super) mod factor;
@@ -47,7 +45,6 @@ mod magnitude;
 pub(super) mod mask;
 pub(super) mod normalization;
 pub(super) mod normalized;
-pub(super) mod operands;
 mod ordinary;
 pub(super) mod pad;
 pub(super) mod parallel;
@@ -64,6 +61,7 @@ pub(super) mod stream;
 pub(super) mod table;
 pub(super) mod token;
 pub(super) mod weights;
+pub(super) mod zero_term;
 
 use super::miss::{Miss, ensure};
 use super::place::Place;
@@ -111,18 +109,12 @@ struct Fusion {
 
 impl Fusion {
     /// The edit, unless it would make the model larger.
-    fn edit(self, place: &Place<'_>) -> Result<Edit, Miss> {
-        self.edit_with(place, 0)
-    }
-
-    /// The same where the new constants may take so many bytes beyond those that go.
-    fn edit_with(mut self, place: &Place<'_>, more: usize) -> Result<Edit, Miss> {
+    fn edit(mut self, place: &Place<'_>) -> Result<Edit, Miss> {
         let reads = self.operands.iter().filter_map(|operand| match operand {
             Operand::Value(value) => Some(*value),
             _ => None,
         });
-        let mut edit =
-            place.fuse(self.remove, &reads.collect::<Vec<_>>(), constant_bytes(&self.operands).saturating_sub(more))?;
+        let mut edit = place.fuse(self.remove, &reads.collect::<Vec<_>>(), constant_bytes(&self.operands))?;
         while matches!(self.operands.last(), Some(Operand::Absent)) {
             self.operands.pop();
         }

@@ -113,8 +113,7 @@ impl<'a> Window<'a> {
         let (id, pad) = place.producer(value, "Pad").ok_or(Miss::ROOT)?;
         let padding = Padding::of(place, pad).ok_or(miss!("pads-known").of(value))?;
         let once = node.times_read(value) == 1;
-        ensure(once, Miss::READ.of(value))?;
-        ensure(place.is_internal(value, &[place.id]), Miss::READ.of(value))?;
+        ensure(once && place.is_internal(value, &[place.id]), Miss::READ.of(value))?;
         let around = padding.spatial().ok_or(miss!("spatial").of(value))?;
         let own = node.ints("pads").ok_or(Miss::ROOT)?;
         let is_valid = match node.text("auto_pad", b"NOTSET").ok_or(Miss::ROOT)? {
@@ -138,8 +137,10 @@ impl<'a> Window<'a> {
         let mut taps = self.pads.iter().zip(kernel);
         let shorter = self.pads.len() == kernel.len() && taps.all(|(&(begin, end), &taps)| begin < taps && end < taps);
         let dilations = self.node.ints("dilations").ok_or(Miss::ROOT)?;
-        ensure(dilations.iter().all(|&dilation| dilation == 1), miss!("plain-pool"))?;
-        ensure(self.node.flag("ceil_mode", false) == Some(false), miss!("plain-pool"))?;
+        ensure(
+            dilations.iter().all(|&dilation| dilation == 1) && self.node.flag("ceil_mode", false) == Some(false),
+            miss!("plain-pool"),
+        )?;
         ensure(shorter, miss!("short-pads"))
     }
 }
@@ -163,8 +164,7 @@ fn pad_into_window(place: &Place<'_>) -> Result<Edit, Miss> {
         "MaxPool" => {
             place.only_output().ok_or(miss!("no-indices"))?;
             let range = range(place, window.padding.input).ok_or(miss!("fill"))?;
-            ensure(range.low != f64::NEG_INFINITY, miss!("fill"))?;
-            ensure(number <= range.low, miss!("fill"))?;
+            ensure(range.low != f64::NEG_INFINITY && number <= range.low, miss!("fill"))?;
             "MaxPool"
         }
         _ => return Err(miss!("fill")),

@@ -350,8 +350,10 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
         && back.start == front.len
         && front.len.checked_add(back.len) == size.as_const()
         && place.read(node).axis(4).ok_or(Miss::ROOT)? == 3;
-    ensure(is_whole, miss!("whole"))?;
-    ensure([0, front.len].contains(&rotary.int("rotary_embedding_dim", 0).ok_or(Miss::ROOT)?), miss!("whole"))?;
+    ensure(
+        is_whole && [0, front.len].contains(&rotary.int("rotary_embedding_dim", 0).ok_or(Miss::ROOT)?),
+        miss!("whole"),
+    )?;
     let mut remove = vec![place.id, id];
     let mut parts = vec![front.id, back.id];
     parts.dedup();
@@ -390,8 +392,7 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let (source, transpose, reshape) = parted(place, x).ok_or(miss!("parted"))?;
     let users = place.model.users(result);
     let [(attention, 0 | 1)] = users[..] else { return Err(miss!("for-attention")) };
-    ensure(!place.model.is_named(result), miss!("for-attention"))?;
-    ensure(joins_heads(place, attention), miss!("for-attention"))?;
+    ensure(!place.model.is_named(result) && joins_heads(place, attention), miss!("for-attention"))?;
     let [_, count, _, _] = place.dims(x)? else { return Err(miss!("parted").of(x)) };
     let mut edit = place.fuse(vec![place.id, transpose, reshape], &[source], 0)?;
     let turned = edit.new_value(result, "joined");

@@ -99,8 +99,7 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
         .collect::<Option<Vec<_>>>()
         .ok_or(miss!("all-numbers").of(whole))?;
     // A Reshape would take a 0 for the size of the operand.
-    ensure(sizes.last() == Some(&columns), miss!("all-numbers"))?;
-    ensure(!sizes.contains(&0), miss!("all-numbers"))?;
+    ensure(sizes.last() == Some(&columns) && !sizes.contains(&0), miss!("all-numbers"))?;
     let reshape = place.build(&mut edit, whole).reshape(flat, sizes);
     Ok(edit.inserting(reshape.output(whole)))
 }

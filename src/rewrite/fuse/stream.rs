@@ -114,8 +114,7 @@ impl<'p, 'a> Stream<'p, 'a> {
     /// Whether a value has rows at the places that the others have them.
     fn has_rows(&self, value: ValueId) -> bool {
         let Some((last, lead)) = self.place.shape(value).and_then(<[Dim]>::split_last) else { return false };
-        let same = lead.len() == self.lead.len()
-            && lead.iter().zip(self.lead).all(|(a, b)| self.place.scope().eq(a, b).is_yes());
+        let same = self.place.same_dims(lead, self.lead);
         same && last.as_const().is_some_and(|size| size > 0)
     }
 

@@ -50,7 +50,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
         .ok_or(miss!("constant-rows"))?;
     ensure(place.model.is_read_only_by(joined, &[place.id]), miss!("one-reader").of(joined))?;
     let addend = if slot == 0 { b } else { a };
-    let rank = place.shape(joined).ok_or(Miss::ROOT)?.len();
+    let rank = place.dims(joined)?.len();
     // One row for all would be stretched over the others as well.
     let has_a_row_for_each = |addend: ValueId| {
         let (own, whole) = (place.shape(addend)?, place.shape(joined)?);

@@ -275,9 +275,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
         let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.dims(weight)?.len() == 2;
         let knows = dtype != DType::Bfloat16 || place.opset.computes_in_bfloat16();
         let is_free = knows && !is_of_normalized_rows(place, inner);
-        ensure(is_flat, miss!("takes-shift"))?;
-        ensure(place.opset.arithmetic_broadcasts(), miss!("takes-shift"))?;
-        ensure(is_free, miss!("takes-shift"))?;
+        ensure(is_flat && place.opset.arithmetic_broadcasts() && is_free, miss!("takes-shift"))?;
         operator = "Gemm";
         operands.push(match given(place, node, slot, &linear, dtype).filter(|_| !scaling) {
             Some(shift) => Operand::Value(shift),

@@ -4,6 +4,7 @@
 //! selection, and a selection broadcasts: with `mᵢ` true at the places of `xᵢ` and `xᵢ` spread from `yᵢ`,
 //! `Concat(x₀, x₁) = Where(m₀, y₀, y₁)` if the `yᵢ` and the masks reach the full size of every axis.
 
+use super::LAST_RULES as RULES;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::rule::miss;
 use smallvec::SmallVec;
@@ -46,15 +47,13 @@ pub(super) fn choose(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let output = node.output(0).ok_or(Miss::ROOT)?;
     // The types every runtime selects from.
-    let movable = matches!(
-        place.dtype(output).ok_or(miss!(super::LAST_RULES, "movable-type").of(output))?,
-        Float | Double | Int32 | Int64 | Uint8
-    );
+    let movable =
+        matches!(place.dtype(output).ok_or(miss!("movable-type").of(output))?, Float | Double | Int32 | Int64 | Uint8);
     let columns: SmallVec<[ValueId; 4]> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
     ensure(place.opset.has("Where"), Miss::EXPRESSIBLE)?;
-    ensure(movable, miss!(super::LAST_RULES, "movable-type"))?;
-    ensure((2..=MAX_COLUMNS).contains(&columns.len()), miss!(super::LAST_RULES, "single-columns"))?;
-    let result = place.shape(output).ok_or(miss!(super::LAST_RULES, "single-columns").of(output))?.to_vec();
+    ensure(movable, miss!("movable-type"))?;
+    ensure((2..=MAX_COLUMNS).contains(&columns.len()), miss!("single-columns"))?;
+    let result = place.dims(output)?.to_vec();
     let axis = place.read(node).axis(result.len()).ok_or(Miss::ROOT)?;
     // That the columns are of one size is a law of the operator; runtimes pass over empty ones.
     let single = |column: &ValueId| {
@@ -64,12 +63,12 @@ pub(super) fn choose(place: &Place<'_>) -> Result<Edit, Miss> {
         let dims = place.shape(*column).filter(|dims| dims.len() == result.len());
         dims.is_some_and(|dims| dims.iter().zip(&result).enumerate().all(agree))
     };
-    ensure(columns.iter().all(single), miss!(super::LAST_RULES, "single-columns"))?;
+    ensure(columns.iter().all(single), miss!("single-columns"))?;
     let stacked = columns.iter().map(|&column| source_of(place, column)).collect::<Vec<_>>();
     if let Ok(edit) = chosen(place, &stacked, &columns, axis, &result, None) {
         return Ok(edit);
     }
-    let (sources, whole) = flattened(place, &columns, axis).ok_or(miss!(super::LAST_RULES, "spread"))?;
+    let (sources, whole) = flattened(place, &columns, axis).ok_or(miss!("spread"))?;
     let last = whole.len().checked_sub(1).ok_or(Miss::COMPUTABLE)?;
     chosen(place, &sources, &columns, last, &whole, Some(&result))
 }
@@ -83,7 +82,7 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
         let inner = node.input(0)?;
         let dims = place.shape(inner)?;
         let known = shape.get_or_insert_with(|| dims.to_vec());
-        let same = known.len() == dims.len() && known.iter().zip(dims).all(|(a, b)| place.scope().eq(a, b).is_yes());
+        let same = place.same_dims(known, dims);
         // The columns' axis must be the innermost, so that those of one place stay together.
         if !same || axis.checked_add(1)? != place.shape(column)?.len() {
             return None;
@@ -183,19 +182,14 @@ fn chosen(
     whole: &[Dim],
     result: Option<&[Dim]>,
 ) -> Result<Edit, Miss> {
-    ensure(sources.iter().any(|source| source.spread), miss!(super::LAST_RULES, "spread"))?;
+    ensure(sources.iter().any(|source| source.spread), miss!("spread"))?;
     let mut choices: Vec<Choice> = Vec::new();
     let mut numbers: Vec<(usize, Tensor)> = Vec::new();
     for (at, source) in sources.iter().enumerate() {
         if let Some(tensor) = place.constant(source.value) {
             let dims: Option<Vec<usize>> =
                 source.dims.iter().map(|dim| dim.as_const().and_then(|dim| usize::try_from(dim).ok())).collect();
-            numbers.push((
-                at,
-                tensor
-                    .reshape(&dims.ok_or(miss!(super::LAST_RULES, "spread"))?)
-                    .or(Err(miss!(super::LAST_RULES, "spread")))?,
-            ));
+            numbers.push((at, tensor.reshape(&dims.ok_or(miss!("spread"))?).or(Err(miss!("spread")))?));
             continue;
         }
         let same = |known: &&mut Choice| known.source.value == source.value && known.source.axes == source.axes;
@@ -205,20 +199,19 @@ fn chosen(
         }
     }
     let constant = constant_columns(place, &numbers, axis, columns.len());
-    ensure(constant.is_some() || numbers.is_empty(), miss!(super::LAST_RULES, "spread"))?;
+    ensure(constant.is_some() || numbers.is_empty(), miss!("spread"))?;
     let selections = choices.len().checked_sub(usize::from(constant.is_none())).ok_or(Miss::COMPUTABLE)?;
-    ensure((1..=MAX_CHOICES).contains(&selections), miss!(super::LAST_RULES, "spread"))?;
+    ensure((1..=MAX_CHOICES).contains(&selections), miss!("spread"))?;
     let fixed = constant.as_ref().map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
     if !reaches(place.scope(), &choices, &fixed, axis, whole) {
         // One column is spread as it was; the others follow it.
-        ensure(result.is_none(), miss!(super::LAST_RULES, "spread"))?;
-        let choice = choices.first_mut().ok_or(miss!(super::LAST_RULES, "spread"))?;
-        let column =
-            *columns.get(*choice.places.first().ok_or(Miss::ROOT)?).ok_or(miss!(super::LAST_RULES, "spread"))?;
-        let dims = place.shape(column).ok_or(miss!(super::LAST_RULES, "spread").of(column))?.to_vec();
+        ensure(result.is_none(), miss!("spread"))?;
+        let choice = choices.first_mut().ok_or(miss!("spread"))?;
+        let column = *columns.get(*choice.places.first().ok_or(Miss::ROOT)?).ok_or(miss!("spread"))?;
+        let dims = place.dims(column)?.to_vec();
         let axes = (0..dims.len()).map(Some).collect();
         choice.source = ColumnSource { value: column, axes, dims, passed: Vec::new(), spread: false };
-        ensure(reaches(place.scope(), &choices, &fixed, axis, whole), miss!(super::LAST_RULES, "spread"))?;
+        ensure(reaches(place.scope(), &choices, &fixed, axis, whole), miss!("spread"))?;
     }
     let output = place.result()?;
     let mut edit = place.begin()?.removing(place.id);
@@ -226,12 +219,12 @@ fn chosen(
     let last = if result.is_some() { edit.new_value(output, "grid") } else { output };
     let mut below = rest;
     while let Some(Choice { source, places }) = choices.pop() {
-        let value = laid_out(place, &mut edit, &source).ok_or(miss!(super::LAST_RULES, "spread"))?;
+        let value = laid_out(place, &mut edit, &source).ok_or(miss!("spread"))?;
         let Some(other) = below else {
             below = Some(value);
             continue;
         };
-        let mask = mask(&places, columns.len(), axis, whole).ok_or(miss!(super::LAST_RULES, "spread"))?;
+        let mask = mask(&places, columns.len(), axis, whole).ok_or(miss!("spread"))?;
         let flags = edit.constant(output, "mask", mask);
         let selected = if choices.is_empty() { last } else { edit.new_value(output, "columns") };
         edit.insert.push(NewNode::new("Where", [Some(flags), Some(value), Some(other)]).output(selected));
@@ -243,7 +236,7 @@ fn chosen(
         edit.insert.push(node.output(output));
     }
     edit.insert.last_mut().ok_or(Miss::EXPRESSIBLE)?.name = place.root()?.name.clone();
-    ensure(edit.insert.len() <= freed(place, sources), miss!(super::LAST_RULES, "spread"))?;
+    ensure(edit.insert.len() <= freed(place, sources), miss!("spread"))?;
     Ok(edit)
 }
 

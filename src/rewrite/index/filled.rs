@@ -36,10 +36,7 @@ pub(super) fn fill(place: &Place<'_>) -> Result<Edit, Miss> {
         .filter(|number| Some(number.dtype()) == place.dtype(output))
         .ok_or(miss!("one-number").of(output))?;
     ensure(place.opset.has("ConstantOfShape"), Miss::EXPRESSIBLE)?;
-    ensure(
-        !place.shape(output).ok_or(miss!("one-number").of(output))?.iter().all(|dim| dim.as_const().is_some()),
-        miss!("one-number").of(output),
-    )?;
+    ensure(!place.dims(output)?.iter().all(|dim| dim.as_const().is_some()), miss!("one-number").of(output))?;
     let sizes = sizes(place, *above.last().ok_or(Miss::ROOT)?).ok_or(miss!("sizes-there"))?;
     let added = if matches!(sizes, Sizes::There(_)) { 1 } else { 2 };
     ensure(added <= freed(place, &above), miss!("pays"))?;

@@ -78,7 +78,7 @@ fn padded(place: &Place<'_>, number: Tensor, block: &[AxisRange]) -> Result<Edit
     ensure(place.opset.pad_and_clip_have_operands(), Miss::EXPRESSIBLE)?;
     let lens: Vec<Dim> = block.iter().map(|range| range.len.clone()).collect();
     ensure(block.iter().all(|range| range.step == 1) && place.same_dims(place.dims(updates)?, &lens), miss!("block"))?;
-    let margins = block.iter().zip(place.shape(into).ok_or(Miss::ROOT)?);
+    let margins = block.iter().zip(place.dims(into)?);
     let margins: Option<Vec<_>> =
         margins.map(|(range, dim)| margins_of(place, &range.len, &range.start, dim)).collect();
     let margins = margins.ok_or(miss!("known-places").of(into))?;

@@ -75,15 +75,9 @@ pub(super) fn part(place: &Place<'_>) -> Result<Edit, Miss> {
         let node = place.model.node(reader).filter(|node| Some(node.graph()) == place.graph());
         slot == 0 && node.is_some_and(|node| node.is("Slice"))
     });
-    ensure(only_cut, miss!("only-parts"))?;
-    ensure(!place.model.is_named(value), miss!("only-parts"))?;
+    ensure(only_cut && !place.model.is_named(value), miss!("only-parts"))?;
     let tensor = place.constant(found.constant).ok_or(miss!("repeats").of(found.constant))?.clone();
-    let missing = place
-        .shape(value)
-        .ok_or(miss!("repeats").of(value))?
-        .len()
-        .checked_sub(tensor.rank())
-        .ok_or(Miss::COMPUTABLE)?;
+    let missing = place.dims(value)?.len().checked_sub(tensor.rank()).ok_or(Miss::COMPUTABLE)?;
     let mut view = StridedView::of(&tensor);
     for cut in cuts {
         let axis = cut.axis.checked_sub(missing).ok_or(Miss::COMPUTABLE)?;
@@ -117,8 +111,7 @@ pub(super) fn join(place: &Place<'_>) -> Result<Edit, Miss> {
         let tensor = place.constant(found.constant).ok_or(miss!("repeats").of(found.constant))?;
         // What broadcasts in one part must in all: the constants are of one shape.
         let same = tensors.first().is_none_or(|first: &Tensor| first.shape() == tensor.shape());
-        ensure(alike, miss!("alike"))?;
-        ensure(same, miss!("alike"))?;
+        ensure(alike && same, miss!("alike"))?;
         ensure(place.model.is_read_only_by(part, &[place.id]), miss!("one-reader"))?;
         tensors.push(tensor.clone());
     }

@@ -4,6 +4,7 @@
 //! `⌊j/g⌋`; if it is spread to `[p, g, n, q]`, it is place `j mod n`. So decoders repeat the heads of keys and values that several
 //! heads of queries share.
 
+use super::LAST_RULES as RULES;
 use super::spread::spread_from;
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
@@ -23,21 +24,18 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     let (wide, output) = (place.operand(0)?, place.result()?);
     let (id, spread) = place.producer_with(wide, |traits| traits.moves == Some(Movement::Spread)).ok_or(Miss::ROOT)?;
     let narrow = spread_from(place, spread).ok_or(Miss::ROOT)?;
-    ensure(place.has_one_reader(wide), miss!(super::LAST_RULES, "one-reader").of(wide))?;
-    ensure(
-        place.dtype(output).ok_or(miss!(super::LAST_RULES, "of-floats").of(output))?.is_float(),
-        miss!(super::LAST_RULES, "of-floats").of(output),
-    )?;
-    let (before, times) = repeated(place, narrow, wide).ok_or(miss!(super::LAST_RULES, "one-axis"))?;
+    ensure(place.has_one_reader(wide), miss!("one-reader").of(wide))?;
+    ensure(place.dtype(output).ok_or(miss!("of-floats").of(output))?.is_float(), miss!("of-floats").of(output))?;
+    let (before, times) = repeated(place, narrow, wide).ok_or(miss!("one-axis"))?;
     let laid_out = place.layout(narrow).and_then(|(_, layout)| layout.input(0));
     let (data, axis, indices) = laid_out
         .into_iter()
         .chain([narrow])
         .find_map(|data| places(place, data, &before, times))
-        .ok_or(miss!(super::LAST_RULES, "known-places"))?;
+        .ok_or(miss!("known-places"))?;
     let is_cached = place.producer(data, "Concat").is_some();
-    ensure(!is_cached, miss!(super::LAST_RULES, "no-cache"))?;
-    ensure(!is_turned_again(place) || !is_turned(place, data), miss!(super::LAST_RULES, "not-between-turns"))?;
+    ensure(!is_cached, miss!("no-cache"))?;
+    ensure(!is_turned_again(place) || !is_turned(place, data), miss!("not-between-turns"))?;
     let mut edit = place.begin()?.removing(id);
     let gather = place.build(&mut edit, output).gather_at(data, Tensor::vector(indices), axis);
     place.instead(edit, gather)

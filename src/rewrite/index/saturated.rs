@@ -11,6 +11,7 @@ use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::rule::miss;
 use rustc_hash::FxHashMap;
 
+use super::LATE_RULES as RULES;
 use super::counting::counting;
 use crate::dim::Dim;
 use crate::ir::{Data, Edit, NodeId, ValueId};
@@ -63,39 +64,36 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     let (data, index) = (node.input(0).ok_or(Miss::ROOT)?, node.input(1).ok_or(Miss::ROOT)?);
     let clips =
         operator("", "Clip").ok_or(Miss::ROOT)?.traits.pointwise.ok_or(Miss::ROOT)?.takes(place.opset, DType::Int64);
-    let table = place.constant(data).ok_or(miss!(super::LATE_RULES, "known-rows").of(data))?;
-    ensure(clips, miss!(super::LATE_RULES, "clips-integers"))?;
-    ensure(
-        place.dtype(index).ok_or(miss!(super::LATE_RULES, "of-one").of(index))? == DType::Int64,
-        miss!(super::LATE_RULES, "of-one").of(index),
-    )?;
-    ensure(place.constant(index).is_none(), miss!(super::LATE_RULES, "of-one").of(index))?;
-    let function = function(place, index).ok_or(miss!(super::LATE_RULES, "of-one"))?;
-    let count = counting(place, function.argument).ok_or(miss!(super::LATE_RULES, "of-one"))?;
-    ensure(std::iter::once(&count.offset).chain(&count.steps).all(is_near), miss!(super::LATE_RULES, "saturates"))?;
+    let table = place.constant(data).ok_or(miss!("known-rows").of(data))?;
+    ensure(clips, miss!("clips-integers"))?;
+    ensure(place.dtype(index).ok_or(miss!("of-one").of(index))? == DType::Int64, miss!("of-one").of(index))?;
+    ensure(place.constant(index).is_none(), miss!("of-one").of(index))?;
+    let function = function(place, index).ok_or(miss!("of-one"))?;
+    let count = counting(place, function.argument).ok_or(miss!("of-one"))?;
+    ensure(std::iter::once(&count.offset).chain(&count.steps).all(is_near), miss!("saturates"))?;
     let bounds = count.bounds(place.scope());
     let least = bounds.as_ref().and_then(|(low, _)| place.scope().lower_bound(low));
     let most = bounds.as_ref().and_then(|(_, high)| place.scope().upper_bound(high));
-    let low = side(place, &function, least, -1).ok_or(miss!(super::LATE_RULES, "saturates"))?;
-    let high = side(place, &function, most, 1).ok_or(miss!(super::LATE_RULES, "saturates"))?;
+    let low = side(place, &function, least, -1).ok_or(miss!("saturates"))?;
+    let high = side(place, &function, most, 1).ok_or(miss!("saturates"))?;
     let mut rows: Vec<i64> = Vec::new();
     for number in low..=high {
         rows.push(
             at(place, &function, number)
                 .and_then(|values| values.get(&index)?.to_i64s()?.first().copied())
-                .ok_or(miss!(super::LATE_RULES, "saturates"))?,
+                .ok_or(miss!("saturates"))?,
         );
     }
-    let (low, high, rows) = trimmed(low, high, &rows).ok_or(miss!(super::LATE_RULES, "saturates"))?;
+    let (low, high, rows) = trimmed(low, high, &rows).ok_or(miss!("saturates"))?;
     let is_inside = least.is_some_and(|bound| bound >= low) && most.is_some_and(|bound| bound <= high);
     let clip = Some((low, high)).filter(|_| !is_inside);
-    ensure(freed(place, &function) > usize::from(clip.is_some()), miss!(super::LATE_RULES, "pays"))?;
+    ensure(freed(place, &function) > usize::from(clip.is_some()), miss!("pays"))?;
     let environment = Environment::of(place.model);
     let operands = vec![Some(Data::Tensor(table.clone())), Some(Data::Tensor(Tensor::vector(rows)))];
     let results = evaluate_node(&environment, place.id, node, operands, place.budget, SliceRule::Agree, 0)
-        .or(Err(miss!(super::LATE_RULES, "known-rows")))?;
-    let rows = results.first().and_then(Data::tensor).ok_or(miss!(super::LATE_RULES, "known-rows"))?.clone();
-    ensure(rows.byte_len() <= table.byte_len().saturating_add(ADDED_FOR_LITTLE), miss!(super::LATE_RULES, "small"))?;
+        .or(Err(miss!("known-rows")))?;
+    let rows = results.first().and_then(Data::tensor).ok_or(miss!("known-rows"))?.clone();
+    ensure(rows.byte_len() <= table.byte_len().saturating_add(ADDED_FOR_LITTLE), miss!("small"))?;
     look_up(place, function.argument, rows, clip)
 }
 
@@ -152,19 +150,6 @@ fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
         if nodes.len() > NODES {
             return None;
         }
-    }
-    // Of several, all but one may be computed of the others.
-    for _ in 0..4 {
-        let [_, _, ..] = arguments.as_slice() else { break };
-        let of_others = |&value: &ValueId| {
-            let id = plain_producer(place, value)?;
-            let inputs = place.model.node(id)?.inputs().iter().flatten();
-            let all = inputs.into_iter().all(|input| place.constant(*input).is_some() || arguments.contains(input));
-            all.then_some((value, id))
-        };
-        let (value, id) = arguments.iter().find_map(of_others)?;
-        arguments.retain(|other| *other != value);
-        nodes.push(id);
     }
     let &[argument] = arguments.as_slice() else { return None };
     if place.dtype(argument)? != DType::Int64 {

@@ -27,9 +27,6 @@ const MAX_LOOKS: usize = 4;
 /// The most elements of a tensor of one number that is kept. A longer one is spread from one element, and takes no bytes.
 const MAX_SPLAT: i64 = 1024;
 
-/// The most nodes in a row that are kept, with their operands spread again. Each costs an Expand, and the rest must save more.
-const MAX_STOPS: usize = 8;
-
 /// A value and what it is spread from, once that is made.
 #[derive(Clone)]
 struct Narrow {
@@ -51,8 +48,7 @@ pub(super) fn spread_before_product(place: &Place<'_>) -> Result<Edit, Miss> {
 fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     let node = place.root()?;
     let [Some(wide)] = *node.outputs() else { return Err(miss!("alike")) };
-    ensure(place.opset.everything_broadcasts(), miss!("alike"))?;
-    ensure(is_free(place, wide), miss!("alike"))?;
+    ensure(place.opset.everything_broadcasts() && is_free(place, wide), miss!("alike"))?;
     if node.is("ConstantOfShape") {
         let number = uniform(place, wide).ok_or(miss!("alike"))?;
         let scalar = region(place, exact, Narrow { wide, narrow: None, shape: Vec::new() }, Some(number.clone()));
@@ -62,7 +58,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         // Some operators need the axes: those of a known size are kept.
         let one = Dim::constant(1);
         let keep = |dim: &Dim| if dim.as_const().is_some() { dim.clone() } else { one.clone() };
-        let shape: Vec<Dim> = place.shape(wide).ok_or(miss!("alike").of(wide))?.iter().map(keep).collect();
+        let shape: Vec<Dim> = place.dims(wide)?.iter().map(keep).collect();
         let number = splat(&number, &shape).ok_or(miss!("alike"))?;
         return region(place, exact, Narrow { wide, narrow: None, shape }, Some(number))
             .ok_or(miss!("reaches").of(wide));
@@ -84,7 +80,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         _ => unchanged(place, node, exact).ok_or(miss!("alike"))?,
     };
     ensure(place.constant(narrow).is_none() || !is_quantized(place, wide), Miss::ROOT)?;
-    let shape = place.shape(narrow).ok_or(miss!("alike").of(narrow))?.to_vec();
+    let shape = place.dims(narrow)?.to_vec();
     // Reading an outer value or a graph output in place of this one is no different; types must agree.
     region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None).ok_or(miss!("reaches").of(wide))
 }
@@ -113,11 +109,7 @@ pub(in crate::rewrite) fn spread_from(place: &Place<'_>, node: &Node) -> Option<
 /// The operand of a layout that only puts axes of size 1 before its own.
 fn led_by_ones(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let input = node.input(0)?;
-    let (from, to) = (place.shape(input)?, place.shape(node.output(0)?)?);
-    let added = to.len().checked_sub(from.len()).filter(|added| *added > 0)?;
-    let (front, rest) = to.split_at_checked(added)?;
-    let same = || from.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
-    (front.iter().all(|dim| dim.is_const(1)) && same()).then_some(input)
+    place.is_led_by_ones(place.shape(input)?, place.shape(node.output(0)?)?).then_some(input)
 }
 
 /// Another layout of the same operand that only lacks axes of size 1 before its own.
@@ -131,11 +123,7 @@ fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
         let is_layout = traits_of(place.model, other).moves == Some(Movement::Layout);
         let mut sizes = other.inputs().iter().skip(1).flatten();
         let value = other.output(0).filter(|_| is_layout && sizes.all(|&size| place.constant(size).is_some()))?;
-        let own = place.shape(value)?;
-        let added = to.len().checked_sub(own.len()).filter(|added| *added > 0)?;
-        let (front, rest) = to.split_at_checked(added)?;
-        let same = || own.iter().zip(rest).all(|(a, b)| place.scope().eq(a, b).is_yes());
-        (front.iter().all(|dim| dim.is_const(1)) && same()).then_some(value)
+        place.is_led_by_ones(place.shape(value)?, to).then_some(value)
     })
 }
 
@@ -161,25 +149,9 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
 fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
     let is_constant = number.is_some() || root.narrow.is_some_and(|narrow| place.constant(narrow).is_some());
     let may_spread = is_constant && spreads(place, place.id);
-    let mut stops: Vec<NodeId> = Vec::new();
-    let mut region = loop {
-        let mut region = Region {
-            known: vec![root.clone()],
-            seen: Vec::new(),
-            exact,
-            is_constant,
-            is_measured: false,
-            may_spread,
-            last: None,
-            stops: stops.clone(),
-            stuck: None,
-        };
-        if region.grow(place).is_some() {
-            break region;
-        }
-        let earlier = region.earlier(place).filter(|_| may_spread && stops.len() < MAX_STOPS)?;
-        stops.extend(earlier);
-    };
+    let mut region =
+        Region { known: vec![root], seen: Vec::new(), exact, is_constant, is_measured: false, may_spread, last: None };
+    region.grow(place)?;
     let mut edit = place.edit()?;
     if !region.is_measured {
         edit.remove.push(place.id);
@@ -273,10 +245,6 @@ struct Region {
     last: Option<ValueId>,
     /// Whether the size of the root is read as well: it stays for that, until the sizes are planned.
     is_measured: bool,
-    /// Nodes that are left as they are, though they could be computed on smaller operands.
-    stops: Vec<NodeId>,
-    /// A node that tells places apart, and whose operand cannot be spread again as the root was.
-    stuck: Option<NodeId>,
 }
 
 impl Shapes for Region {
@@ -307,7 +275,7 @@ impl Region {
                     continue;
                 }
                 None => {
-                    self.spread_or_stick(place, id)?;
+                    self.spread_again(place, id)?;
                     continue;
                 }
                 Some(form) => form,
@@ -330,37 +298,9 @@ impl Region {
             self.meet_readers(place, output, &mut waiting)?;
         }
         for id in refused {
-            self.spread_or_stick(place, id)?;
+            self.spread_again(place, id)?;
         }
         (!self.seen.is_empty()).then_some(())
-    }
-
-    /// Lets a node read what it reads as it is, or notes that it cannot.
-    fn spread_or_stick(&mut self, place: &Place<'_>, id: NodeId) -> Option<()> {
-        let spread = self.spread_again(place, id);
-        if spread.is_none() {
-            self.stuck = Some(id);
-        }
-        spread
-    }
-
-    /// Nodes to leave as they are next, where it came to nothing: normalizations, so that runtimes find them where sums follow, or what
-    /// computes the operand that cannot be spread again.
-    fn earlier(&self, place: &Place<'_>) -> Option<Vec<NodeId>> {
-        let root = self.known.first()?.wide;
-        let is_normalization = |id: &NodeId| {
-            place.model.node(*id).is_some_and(|node| node.is("LayerNormalization")) && !self.stops.contains(id)
-        };
-        let normalizations: Vec<NodeId> = self.seen.iter().map(|reader| reader.id).filter(is_normalization).collect();
-        if !normalizations.is_empty() {
-            let reads_root = |id: &NodeId| place.model.node(*id).is_some_and(|node| node.input(0) == Some(root));
-            return Some(normalizations).filter(|found| !found.iter().any(reads_root));
-        }
-        let inputs = place.model.node(self.stuck?)?.inputs().iter().flatten();
-        let mut known = inputs.filter(|&&input| self.find(input).is_some() && input != root);
-        let (&value, None) = (known.next()?, known.next()) else { return None };
-        let producer = place.model.value(value).producer()?;
-        (!self.stops.contains(&producer)).then(|| vec![producer])
     }
 
     /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
@@ -369,7 +309,7 @@ impl Region {
     fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
         let is_kept =
             self.is_constant && is_mean_of_normalization(place, id) || self.flattens_normalized_sum(place, id);
-        if self.stops.contains(&id) || is_kept {
+        if is_kept {
             return None;
         }
         on_narrow(place, id, self, self.exact)

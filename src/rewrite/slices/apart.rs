@@ -35,7 +35,7 @@ fn together(place: &Place<'_>) -> Result<Edit, Miss> {
     let (middle, output) = (place.operand(0)?, place.result()?);
     let (first, inner) = place.producer(middle, "Slice").ok_or(Miss::ROOT)?;
     let (data, node) = (inner.input(0).ok_or(Miss::ROOT)?, place.root()?);
-    let rank = place.shape(data).ok_or(miss!("different-axes").of(data))?.len();
+    let rank = place.dims(data)?.len();
     ensure(place.opset.slice_has_operands(), Miss::EXPRESSIBLE)?;
     ensure(place.has_one_reader(middle), miss!("one-reader").of(middle))?;
     let along = |node: &Node| {
@@ -43,9 +43,10 @@ fn together(place: &Place<'_>) -> Result<Edit, Miss> {
         own.iter().map(|&axis| axis_in(axis, rank).ok()).collect::<Option<Vec<usize>>>()
     };
     let (mut axes, rest) = (along(inner).ok_or(miss!("different-axes"))?, along(node).ok_or(miss!("different-axes"))?);
-    ensure(!axes.is_empty(), miss!("different-axes"))?;
-    ensure(!rest.is_empty(), miss!("different-axes"))?;
-    ensure(!axes.iter().any(|axis| rest.contains(axis)), miss!("different-axes"))?;
+    ensure(
+        !axes.is_empty() && !rest.is_empty() && !axes.iter().any(|axis| rest.contains(axis)),
+        miss!("different-axes"),
+    )?;
     let counts = [axes.len(), rest.len()];
     axes.extend(rest);
     let mut steps = place.read(inner).slice_steps().ok_or(miss!("known-steps"))?;

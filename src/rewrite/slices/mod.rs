@@ -7,7 +7,6 @@ pub(super) mod apart;
 pub(super) mod cuts;
 pub(super) mod elementwise;
 pub(super) mod places;
-pub(super) mod select;
 pub(super) mod split;
 
 use super::place::Place;

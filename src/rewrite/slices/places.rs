@@ -11,7 +11,7 @@ use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
 
-pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "places-to-parts",
     law: "Gather(Reshape(x, (…, n, m, …)), i) = part i of Split(Reshape(x, (…, n·m, …))), also with a Transpose between",
     sentence: "Replaces Gathers of single positions of an axis that a Reshape separated by one Split of the unseparated axis.",
@@ -36,9 +36,9 @@ pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
 /// Runtimes make a Split and a Squeeze for each place of such lookups, and then move the Transpose behind each of them.
 fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     let data = place.operand(0)?;
-    let dims = place.shape(data).ok_or(miss!(LATE_RULES, "all-places").of(data))?;
+    let dims = place.dims(data)?;
     let axis = place.reading()?.axis(dims.len()).ok_or(Miss::ROOT)?;
-    let lookups = all_places(place, axis).ok_or(miss!(LATE_RULES, "all-places"))?;
+    let lookups = all_places(place, axis).ok_or(miss!("all-places"))?;
     let mut edit = place.begin()?;
     edit.remove.extend(lookups.iter().map(|&(id, _)| id));
 
@@ -51,20 +51,14 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
         edit.remove.push(id);
     }
     let (layout, node) = place.layout(held).ok_or(Miss::ROOT)?;
-    ensure(transpose.is_none() || place.has_one_reader(held), miss!(LATE_RULES, "one-reader").of(held))?;
+    ensure(transpose.is_none() || place.has_one_reader(held), miss!("one-reader").of(held))?;
     edit.remove.push(layout);
 
     // Both axes as one.
-    let (source, made, own) = (
-        node.input(0).ok_or(Miss::ROOT)?,
-        place.shape(held).ok_or(miss!(LATE_RULES, "all-places").of(held))?,
-        *perm.get(axis).ok_or(miss!(LATE_RULES, "all-places"))?,
-    );
+    let (source, made, own) =
+        (node.input(0).ok_or(Miss::ROOT)?, place.dims(held)?, *perm.get(axis).ok_or(miss!("all-places"))?);
     let behind = own.checked_add(1).ok_or(Miss::COMPUTABLE)?;
-    let (count, part) = (
-        made.get(own).ok_or(miss!(LATE_RULES, "axis-behind"))?,
-        made.get(behind).ok_or(miss!(LATE_RULES, "axis-behind"))?,
-    );
+    let (count, part) = (made.get(own).ok_or(miss!("axis-behind"))?, made.get(behind).ok_or(miss!("axis-behind"))?);
     let joined = |(at, dim): (usize, &Dim)| {
         let dim = if at == behind { place.scope().product([count, dim]) } else { dim.clone() };
         (at != own).then_some(dim)
@@ -75,17 +69,11 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     i32::try_from(numbers.fold(1i64, i64::saturating_mul)).or(Err(Miss::COMPUTABLE))?;
     let turned: Vec<usize> =
         perm.iter().filter(|&&at| at != own).map(|&at| if at > own { at.saturating_sub(1) } else { at }).collect();
-    let along = turned.iter().position(|&at| at == own).ok_or(miss!(LATE_RULES, "all-places"))?;
+    let along = turned.iter().position(|&at| at == own).ok_or(miss!("all-places"))?;
 
     let mut build = place.build(&mut edit, data);
-    let reshape = build
-        .reshape_to(
-            place.scope(),
-            source,
-            place.shape(source).ok_or(miss!(LATE_RULES, "sizes-said").of(source))?,
-            &joined,
-        )
-        .ok_or(miss!(LATE_RULES, "sizes-said").of(source))?;
+    let reshape =
+        build.reshape_to(place.scope(), source, place.dims(source)?, &joined).ok_or(miss!("sizes-said").of(source))?;
     let whole = edit.new_value(held, "joined");
     let mut whole_turned = whole;
     edit = edit.inserting(reshape.output(whole));
@@ -96,12 +84,10 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     let split = match part.as_const() {
         Some(part) if part >= 1 => {
             let sizes = vec![part; lookups.len()];
-            place.build(&mut edit, data).split(whole_turned, along, sizes).ok_or(miss!(LATE_RULES, "known-parts"))?
+            place.build(&mut edit, data).split(whole_turned, along, sizes).ok_or(miss!("known-parts"))?
         }
-        None => {
-            place.build(&mut edit, data).split_evenly(whole_turned, along).ok_or(miss!(LATE_RULES, "known-parts"))?
-        }
-        Some(_) => return Err(miss!(LATE_RULES, "known-parts")),
+        None => place.build(&mut edit, data).split_evenly(whole_turned, along).ok_or(miss!("known-parts"))?,
+        Some(_) => return Err(miss!("known-parts")),
     };
     let results = lookups.iter().filter_map(|&(id, _)| place.model.node(id)?.output(0));
     Ok(edit.inserting(results.fold(split, NewNode::output)))

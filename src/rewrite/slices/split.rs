@@ -62,8 +62,7 @@ fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {
     let data = place.operand(0)?;
     let (axis, ..) = only_cut(place, place.id).ok_or(miss!("one-axis"))?;
     let dim = place
-        .shape(data)
-        .ok_or(miss!("known-places").of(data))?
+        .dims(data)?
         .get(axis)
         .ok_or(miss!("known-places").of(data))?
         .as_const()
