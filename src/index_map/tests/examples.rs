@@ -338,3 +338,19 @@ fn a_table_of_rows_is_a_step_and_a_table() {
     assert!(table.equals(&scope, &map));
     assert_eq!(map.write(&scope, &Allowed::all(2)).unwrap().nodes(), 1);
 }
+
+#[test]
+fn a_roll_of_a_tile_is_one_table() {
+    let scope = Scope::new();
+    let n = symbol(&scope, "n", 0);
+    let tile = chain(&scope, &[n.clone(), number(6)], &[Movement::Tile(shape(&[&number(1), &number(3)]))]);
+    let roll = IndexMap::roll(&scope, tile.result(), 1, &number(2)).unwrap();
+    let program = tile.then(&scope, &roll).unwrap().write(&scope, &Allowed::all(1)).unwrap();
+    let indices = (0..18).map(|at| (at + 2) % 6).collect();
+    assert_eq!(movements(&program), [Movement::Gather { axis: 1, shape: vec![18], indices }]);
+    // The number of rows of each copy is open, so that no table has the positions.
+    let open = chain(&scope, &[n.clone(), number(6)], &[Movement::Tile(shape(&[&number(3), &number(1)]))]);
+    let roll = IndexMap::roll(&scope, open.result(), 0, &number(2)).ok();
+    let program = roll.and_then(|roll| open.then(&scope, &roll).ok()?.write(&scope, &Allowed::all(1)));
+    assert_eq!(program, None);
+}
