@@ -130,7 +130,7 @@ impl Along {
         Some(Along { source: read.source, units, digits: refined.digits, digit, before: *first, axes: refined.axes })
     }
 
-    /// A piece whose positions are a repeated range of one digit: the digits along the piece are one digit, and the positions a table.
+    /// A piece whose positions are those of one term, repeated: the digits along the piece become one digit, and the positions a table.
     fn repeated(scope: &Scope, before: &Dim, after: &Dim, piece: &Piece, read: &Read) -> Option<Along> {
         let mut refined = Refined::new(scope, &piece.core.digits, &read.axes);
         let counts = refined.align_digits(&[before.clone(), piece.len.clone(), after.clone()]).ok()?;
@@ -146,27 +146,21 @@ impl Along {
         let by: SmallVec<[Index; 6]> = (0..refined.digits.len()).map(|digit| Index::digit(moved(digit))).collect();
         let mut axes = Axes::new();
         for axis in &refined.axes {
-            let is_along = |term: &&Term| matches!(term.atom, Atom::Digit(digit) if along.contains(&digit));
-            let mut own = axis.at.terms.iter().filter(is_along);
-            let Some(term) = own.next() else {
-                axes.push(Axis {
-                    size: axis.size.clone(),
-                    at: axis.at.substitute(scope, &refined.digits, &by, &digits).ok()?,
-                });
-                continue;
+            let index = |offset: Dim, terms: SmallVec<[Term; 2]>| Index { offset, terms };
+            let is_along = |term: &Term| {
+                let used = index(zero(), std::iter::once(term.clone()).collect()).digits();
+                used.iter().all(|digit| along.contains(digit))
             };
-            if own.next().is_some() {
+            let (own, others): (SmallVec<[Term; 2]>, _) = axis.at.terms.iter().cloned().partition(is_along);
+            let rest = index(axis.at.offset.clone(), others);
+            if own.len() > 1 || rest.digits().iter().any(|digit| along.contains(digit)) {
                 return None;
             }
-            let mut at = axis.at.clone();
-            at.terms.retain(|other| other != term);
-            let mut at = at.substitute(scope, &refined.digits, &by, &digits).ok()?;
-            let position = Index {
-                offset: zero(),
-                terms: std::iter::once(Term { coefficient: super::form::one(), atom: term.atom.clone() }).collect(),
-            };
-            let values = position.values_over(&along, &refined.digits)?;
-            at.add(scope, &Index::of_values(scope, &[first], &digits, &values).ok()?, &term.coefficient);
+            let mut at = rest.substitute(scope, &refined.digits, &by, &digits).ok()?;
+            if let [Term { coefficient, atom }] = own.as_slice() {
+                let values = Index::of_atom(atom.clone()).values_over(&along, &refined.digits)?;
+                at.add(scope, &Index::of_values(scope, &[first], &digits, &values).ok()?, coefficient);
+            }
             axes.push(Axis { size: axis.size.clone(), at });
         }
         Some(Along { source: read.source, units: piece.len.clone(), digits, digit: Some(first), before: first, axes })

@@ -346,11 +346,12 @@ fn a_roll_of_a_tile_is_one_table() {
     let tile = chain(&scope, &[n.clone(), number(6)], &[Movement::Tile(shape(&[&number(1), &number(3)]))]);
     let roll = IndexMap::roll(&scope, tile.result(), 1, &number(2)).unwrap();
     let program = tile.then(&scope, &roll).unwrap().write(&scope, &Allowed::all(1)).unwrap();
-    let indices = (0..18).map(|at| (at + 2) % 6).collect();
+    let indices = [4, 5, 0, 1, 2, 3].repeat(3);
     assert_eq!(movements(&program), [Movement::Gather { axis: 1, shape: vec![18], indices }]);
-    // The number of rows of each copy is open, so that no table has the positions.
-    let open = chain(&scope, &[n.clone(), number(6)], &[Movement::Tile(shape(&[&number(3), &number(1)]))]);
-    let roll = IndexMap::roll(&scope, open.result(), 0, &number(2)).ok();
-    let program = roll.and_then(|roll| open.then(&scope, &roll).ok()?.write(&scope, &Allowed::all(1)));
-    assert_eq!(program, None);
+    // Permuted before it is repeated.
+    let order = Movement::Gather { axis: 1, shape: vec![6], indices: vec![3, 0, 4, 5, 1, 2] };
+    let tile = chain(&scope, &[n.clone(), number(6)], &[order, Movement::Tile(shape(&[&number(1), &number(3)]))]);
+    let program = tile.then(&scope, &roll).unwrap().write(&scope, &Allowed::all(1)).unwrap();
+    let indices = [1, 2, 3, 0, 4, 5].repeat(3);
+    assert_eq!(movements(&program), [Movement::Gather { axis: 1, shape: vec![18], indices }]);
 }
