@@ -84,6 +84,13 @@ impl Scope {
         self.try_sub(&Dim::symbol(pieces.symbol), &Dim::constant(i64::try_from(first).ok()?))
     }
 
+    /// For a piecewise linear expression in one symbol: the linear expression that it equals from its last breakpoint on.
+    pub fn asymptote(&self, a: &Dim) -> Option<Dim> {
+        let Pieces { symbol, ray, .. } = self.pieces(a)?;
+        let number = |value: i128| i64::try_from(value).ok().map(Dim::constant);
+        self.try_add(&self.try_mul(&number(ray.slope)?, &Dim::symbol(symbol))?, &number(ray.offset)?)
+    }
+
     fn pieces<'d>(&self, a: &'d Dim) -> Option<Pieces<'d>> {
         let mut symbols = a.symbols().into_iter();
         let symbol = symbols.next().filter(|_| symbols.next().is_none())?;

@@ -63,9 +63,9 @@ pub(super) fn of_pieces(scope: &Scope, before: &Dim, after: &Dim, parts: Vec<Pie
 }
 
 /// One piece for two neighbours, if the second continues the first.
-fn join(scope: &Scope, before: &Dim, after: &Dim, first: &Piece, second: &Piece) -> Option<Piece> {
-    let len = plus(scope, &first.len, &second.len);
-    match (&first.core.form, &second.core.form) {
+fn join(scope: &Scope, before: &Dim, after: &Dim, first_piece: &Piece, second: &Piece) -> Option<Piece> {
+    let len = plus(scope, &first_piece.len, &second.len);
+    match (&first_piece.core.form, &second.core.form) {
         (Form::Fill(one), Form::Fill(other)) if one == other => {
             let core = of_fill(scope, &[before.clone(), len.clone(), after.clone()], *one);
             Some(Piece { len, core })
@@ -73,15 +73,21 @@ fn join(scope: &Scope, before: &Dim, after: &Dim, first: &Piece, second: &Piece)
         (Form::Read(one), Form::Read(other)) if one.source == other.source => {
             let inner = [
                 super::form::one(),
-                inner_of(scope, before, after, first, one),
+                inner_of(scope, before, after, first_piece, one),
                 inner_of(scope, before, after, second, other),
             ];
             let joined = |inner: &Dim| {
-                let one = Along::of(scope, before, inner, after, first, one)?;
+                let one = Along::of(scope, before, inner, after, first_piece, one)?;
                 one.continued_by(scope, &Along::of(scope, before, inner, after, second, other)?)
             };
             let (first, rest) = inner.split_first()?;
-            let core = joined(first).or_else(|| rest.iter().filter(|inner| !inner.is_const(1)).find_map(joined))?;
+            let repeated = || {
+                let one = Along::repeated(scope, before, after, first_piece, one)?;
+                one.continued_by(scope, &Along::repeated(scope, before, after, second, other)?)
+            };
+            let core = joined(first)
+                .or_else(|| rest.iter().filter(|inner| !inner.is_const(1)).find_map(joined))
+                .or_else(repeated)?;
             Some(Piece { len, core })
         }
         _ => None,
@@ -122,6 +128,42 @@ impl Along {
             _ => return None,
         };
         Some(Along { source: read.source, units, digits: refined.digits, digit, before: *first, axes: refined.axes })
+    }
+
+    /// A piece whose positions are those of one term, repeated: the digits along the piece become one digit, and the positions a table.
+    fn repeated(scope: &Scope, before: &Dim, after: &Dim, piece: &Piece, read: &Read) -> Option<Along> {
+        let mut refined = Refined::new(scope, &piece.core.digits, &read.axes);
+        let counts = refined.align_digits(&[before.clone(), piece.len.clone(), after.clone()]).ok()?;
+        let &[first, middle, _] = counts.as_slice() else { return None };
+        if middle < 2 {
+            return Along::of(scope, before, &super::form::one(), after, piece, read);
+        }
+        let along: SmallVec<[usize; 4]> = (first..first.checked_add(middle)?).collect();
+        let mut digits: SmallVec<[Dim; 6]> = refined.digits.iter().take(first).cloned().collect();
+        digits.push(piece.len.clone());
+        digits.extend(refined.digits.iter().skip(first.saturating_add(middle)).cloned());
+        let moved = |digit: usize| if digit < first { digit } else { digit.saturating_sub(middle.saturating_sub(1)) };
+        let by: SmallVec<[Index; 6]> = (0..refined.digits.len()).map(|digit| Index::digit(moved(digit))).collect();
+        let mut axes = Axes::new();
+        for axis in &refined.axes {
+            let index = |offset: Dim, terms: SmallVec<[Term; 2]>| Index { offset, terms };
+            let is_along = |term: &Term| {
+                let used = index(zero(), std::iter::once(term.clone()).collect()).digits();
+                used.iter().all(|digit| along.contains(digit))
+            };
+            let (own, others): (SmallVec<[Term; 2]>, _) = axis.at.terms.iter().cloned().partition(is_along);
+            let rest = index(axis.at.offset.clone(), others);
+            if own.len() > 1 || rest.digits().iter().any(|digit| along.contains(digit)) {
+                return None;
+            }
+            let mut at = rest.substitute(scope, &refined.digits, &by, &digits).ok()?;
+            if let [Term { coefficient, atom }] = own.as_slice() {
+                let values = Index::of_atom(atom.clone()).values_over(&along, &refined.digits)?;
+                at.add(scope, &Index::of_values(scope, &[first], &digits, &values).ok()?, coefficient);
+            }
+            axes.push(Axis { size: axis.size.clone(), at });
+        }
+        Some(Along { source: read.source, units: piece.len.clone(), digits, digit: Some(first), before: first, axes })
     }
 
     fn digits_around(&self) -> impl Iterator<Item = &Dim> {

@@ -300,7 +300,7 @@ pub(super) fn holds(scope: &Scope, digits: &[Dim], pairs: &[(&Dim, &Dim)]) -> bo
 }
 
 /// Whether both dims are equal wherever every digit has at least one.
-pub(super) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bool {
+pub(crate) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bool {
     is_equal(scope, a, b)
         || (a.as_const().is_none() || b.as_const().is_none())
             && where_present(scope, digits, || {

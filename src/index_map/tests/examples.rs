@@ -338,3 +338,20 @@ fn a_table_of_rows_is_a_step_and_a_table() {
     assert!(table.equals(&scope, &map));
     assert_eq!(map.write(&scope, &Allowed::all(2)).unwrap().nodes(), 1);
 }
+
+#[test]
+fn a_roll_of_a_tile_is_one_table() {
+    let scope = Scope::new();
+    let n = symbol(&scope, "n", 0);
+    let tile = chain(&scope, &[n.clone(), number(6)], &[Movement::Tile(shape(&[&number(1), &number(3)]))]);
+    let roll = IndexMap::roll(&scope, tile.result(), 1, &number(2)).unwrap();
+    let program = tile.then(&scope, &roll).unwrap().write(&scope, &Allowed::all(1)).unwrap();
+    let indices = [4, 5, 0, 1, 2, 3].repeat(3);
+    assert_eq!(movements(&program), [Movement::Gather { axis: 1, shape: vec![18], indices }]);
+    // Permuted before it is repeated.
+    let order = Movement::Gather { axis: 1, shape: vec![6], indices: vec![3, 0, 4, 5, 1, 2] };
+    let tile = chain(&scope, &[n.clone(), number(6)], &[order, Movement::Tile(shape(&[&number(1), &number(3)]))]);
+    let program = tile.then(&scope, &roll).unwrap().write(&scope, &Allowed::all(1)).unwrap();
+    let indices = [1, 2, 3, 0, 4, 5].repeat(3);
+    assert_eq!(movements(&program), [Movement::Gather { axis: 1, shape: vec![18], indices }]);
+}

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
 use self::failures::{look_up, positions_looked_up, positions_written};
-use self::spell::{Spelling, shapes_of};
+use self::spell::{Spelling, shapes_of, transpose_ones};
 use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
 use super::index::uniform;
 use super::introduced::steps_backwards;
@@ -321,6 +321,7 @@ impl Forms {
             programs = apart_from_sum(place, tree, allowed).ok_or(miss!("no-embedding"))?;
             keep_failures(&mut programs);
         }
+        programs.iter_mut().for_each(|program| transpose_ones(place, tree, program));
         let fails_alike = self.open_positions == 0 || positions_written(place, tree, &programs) >= self.open_positions;
         ensure(fails_alike, miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::Programs;
 use super::tree::Tree;
 use crate::dim::{Dim, Operation, Scope};
-use crate::index_map::{AxisRange, BlockMode, Fill, Movement, Operand, Program, Shape, Step};
+use crate::index_map::{AxisRange, BlockMode, Fill, Movement, Operand, Program, Shape, Step, holds_equal};
 use crate::ir::{Attribute, Edit, NewNode, NodeId, ValueId};
 use crate::ops::size_operand;
 use crate::rewrite::build::{Build, axes, rebuilt};
@@ -315,6 +315,36 @@ pub(super) fn shapes_of(place: &Place<'_>, tree: &Tree, program: &Program) -> Ve
     shapes
 }
 
+/// Replaces each Reshape that only moves axes of size 1 by a Transpose, if constants cannot state its sizes.
+pub(super) fn transpose_ones(place: &Place<'_>, tree: &Tree, program: &mut Program) {
+    let shapes = shapes_of(place, tree, program);
+    let scope = place.scope();
+    for step in &mut program.steps {
+        let Step::Movement(movement @ Movement::Reshape(_), operands) = step else { continue };
+        let from: Option<&[Dim]> = match operands.first() {
+            Some(Operand::Source(source)) => tree.leaves.get(*source).and_then(|&leaf| place.shape(leaf)),
+            Some(Operand::Step(at)) => shapes.get(*at).and_then(Option::as_deref),
+            _ => None,
+        };
+        let Movement::Reshape(to) = &*movement else { continue };
+        let Some(from) = from.filter(|from| size_operand::reshape_codes(scope, from, to).is_none()) else { continue };
+        if let Some(perm) = moves_ones(place, from, to) {
+            *movement = Movement::Transpose(perm);
+        }
+    }
+}
+
+/// The permutation from one shape to another that keeps the order of all axes but those of size 1.
+fn moves_ones(place: &Place<'_>, from: &[Dim], to: &[Dim]) -> Option<Vec<usize>> {
+    let (ones, others): (Vec<usize>, Vec<usize>) =
+        (0..from.len()).partition(|&axis| from.get(axis).is_some_and(|size| size.is_const(1)));
+    let (mut ones, mut others) = (ones.into_iter(), others.into_iter());
+    let perm = to.iter().map(|size| if size.is_const(1) { ones.next() } else { others.next() });
+    let perm = perm.collect::<Option<Vec<usize>>>().filter(|_| from.len() == to.len())?;
+    let moved = perm.iter().map(|&axis| from.get(axis).cloned()).collect::<Option<Vec<Dim>>>()?;
+    place.same_dims(&moved, to).then_some(perm)
+}
+
 /// How the written slices are read: none of them is one that readings of the operator differ about.
 const READING: Reading = onnx::reading(SliceRule::Agree);
 
@@ -322,18 +352,11 @@ const READING: Reading = onnx::reading(SliceRule::Agree);
 const MOST_ENDS: usize = 8;
 
 /// A range by numbers that selects these positions of an axis, which lie on the axis wherever there are any. The range is a guess until it is
-/// proved to select `len` positions: then it begins at `start` wherever there is a position, for no bound is clamped there.
+/// proved to select `len` positions from `start` on. Bounds of Slices of Slices are clamped: they are numbers, or distances from the end, for all
+/// large axes, so that the guess is that number.
 fn range_by_numbers(scope: &Scope, dim: &Dim, wanted: &AxisRange) -> Option<Range> {
     let AxisRange { start, step, len } = wanted;
-    // Where there is a position, max(0, e) is e, or clamped to 0 as e is.
-    let begin = number_of(scope, dim, start).or_else(|| {
-        let mut parts = scope.parts(start).into_iter().filter(|(operation, ..)| *operation == Operation::Max);
-        parts.find_map(|(_, left, right)| match (left.is_const(0), right.is_const(0)) {
-            (true, _) => number_of(scope, dim, &right),
-            (_, true) => number_of(scope, dim, &left),
-            _ => None,
-        })
-    })?;
+    let number_at_last = |position: &Dim| number_of(scope, dim, &scope.asymptote(position)?);
     let mut lens = vec![len.clone()];
     lens.extend(scope.upper_bound(len).map(Dim::constant));
     let mut at = 0;
@@ -349,20 +372,37 @@ fn range_by_numbers(scope: &Scope, dim: &Dim, wanted: &AxisRange) -> Option<Rang
         }
         at += 1;
     }
+    let end_of = |len: &Dim| scope.add(start, &scope.mul(len, &Dim::constant(*step)));
     let ends = lens.iter().filter_map(|len| {
-        let end = scope.add(start, &scope.mul(len, &Dim::constant(*step)));
+        let end = end_of(len);
         match end.as_const() {
             Some(end) if end < 0 => Some(Bound::Open),
             _ if *step > 0 && scope.ge(&end, dim).is_yes() => Some(Bound::Open),
             _ => number_of(scope, dim, &end),
         }
     });
-    let ends = ends.chain([Bound::Open]);
-    let mut ranges = ends.filter_map(|end| Range::new(begin.clone(), end, Some(*step)).ok());
-    ranges.find(|range| {
-        let found = slicing::resolve_exactly(scope, dim, range, READING);
-        found.is_some_and(|(selection, found)| selection.step == *step && scope.eq(&found, len).is_yes())
-    })
+    let ends: Vec<Bound> = ends.chain(number_at_last(&end_of(len))).chain([Bound::Open]).collect();
+    let find = |begin: &Bound, is_start: &dyn Fn(&Dim) -> bool| {
+        let mut ranges = ends.iter().filter_map(|end| Range::new(begin.clone(), end.clone(), Some(*step)).ok());
+        ranges.find(|range| {
+            let found = slicing::resolve_exactly(scope, dim, range, READING);
+            found.is_some_and(|(selection, found)| {
+                selection.step == *step && scope.eq(&found, len).is_yes() && is_start(&selection.start)
+            })
+        })
+    };
+    // Where there is a position, max(0, e) is e, or clamped to 0 as e is. No bound is clamped there.
+    let begin = number_of(scope, dim, start).or_else(|| {
+        let mut parts = scope.parts(start).into_iter().filter(|(operation, ..)| *operation == Operation::Max);
+        parts.find_map(|(_, left, right)| match (left.is_const(0), right.is_const(0)) {
+            (true, _) => number_of(scope, dim, &right),
+            (_, true) => number_of(scope, dim, &left),
+            _ => None,
+        })
+    });
+    begin
+        .and_then(|begin| find(&begin, &|_| true))
+        .or_else(|| find(&number_at_last(start)?, &|found| holds_equal(scope, std::slice::from_ref(len), start, found)))
 }
 
 /// The number for a position: the position itself, or its distance from the end of the axis.

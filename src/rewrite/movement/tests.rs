@@ -85,11 +85,22 @@ fn slices_of_slices_become_one() {
         [(&[-1], &[i64::MIN], &[0], &[-1]), (&[0], &[3], &[0], &[1])],
         [(&[1], &[i64::MAX], &[0], &[1]), (&[-1], &[i64::MIN], &[0], &[-1])],
         [(&[5], &[0], &[1], &[-2]), (&[1], &[3], &[1], &[1])],
+        [(&[-5], &[-1], &[0], &[1]), (&[-2], &[i64::MAX], &[0], &[1])],
+        [(&[-5], &[-2], &[0], &[1]), (&[0], &[-1], &[0], &[1])],
+        [(&[0], &[-1], &[0], &[1]), (&[-3], &[i64::MAX], &[0], &[1])],
+        [(&[0], &[3], &[0], &[1]), (&[-1], &[i64::MIN], &[0], &[-1])],
+        [(&[-1], &[i64::MIN], &[0], &[-1]), (&[-3], &[i64::MAX], &[0], &[1])],
     ];
     for pair in stepped {
         assert_eq!(folded(pair, 13), ["Slice"], "{pair:?}");
     }
     assert_eq!(folded(&[(&[-1], &[i64::MIN], &[0], &[-1]), (&[-1], &[i64::MIN], &[0], &[-1])], 13), ["Identity"]);
+    // Selections between two reversals are selections from the other end.
+    let reversed: Slice<'_> = (&[-1], &[i64::MIN], &[0], &[-1]);
+    assert_eq!(folded(&[reversed, (&[2], &[-1], &[0], &[1]), reversed], 13), ["Slice"]);
+    assert_eq!(folded(&[reversed, (&[-5], &[-1], &[0], &[1]), reversed], 13), ["Slice"]);
+    // Without its first row: for one row, NumPy and ONNX Runtime read a start of −2 differently.
+    assert_eq!(folded(&[reversed, (&[1], &[i64::MAX], &[0], &[1])], 13), ["Slice", "Slice"]);
     // The number of rows decides which of the last two rows the second Slice selects.
     assert_eq!(folded(&[(&[0], &[4], &[0], &[1]), (&[-2], &[9], &[0], &[1])], 13), ["Slice", "Slice"]);
 }
