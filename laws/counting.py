@@ -79,6 +79,31 @@ def _(s, x, y):
     s.claim(imin(x, 0) == 0, imax(x, 1) == 1, Implies(x == y, And(imin(x, y) == x, imax(x, y) == x)), 1 - x == If(x == 0, 1, 0))
 
 
+@law("lookup-in-order", "Gather(x, [0, 1, …, d − 1]) = x: place k of the result is place k of x", at="src/rewrite/index/lookup.rs: gather")
+def _(s, d, m, n, i, j, offset, step, inner):
+    # The indices are laid out in two axes.
+    s.give(0 <= i, i < m, 0 <= j, j < n)
+    s.need(starts_at_the_first=offset == 0, inner_step_is_one=inner == 1, outer_goes_on=step == n, as_many_as_there_are=m * n == d)
+    index = offset + step * i + inner * j
+    s.claim(index == i * n + j, 0 <= index, index < d)
+
+
+@law(
+    "lookup-of-part",
+    "GatherND(x, o + position) = x[o : o + n] where that part is there, or something is looked up at every position",
+    at="src/rewrite/index/lookup.rs: gather_nd",
+)
+def _(s, d, o, n, others):
+    from slicing import taken
+
+    s.give(d >= 0, n >= 0, others >= 0)
+    # A run that gives a result has looked up no index beyond the data; where another axis of the indices is empty it looks up none.
+    s.give(Implies(And(n >= 1, others >= 1), o + n <= d))
+    s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
+    start, size = taken(s, d, o, o + n, 1, 1)
+    s.claim(size == n, Implies(n > 0, start == o))
+
+
 @law(
     "lookup-in-rows",
     "places p·i + k of rows one behind the other are the places k < n of each row, where there is a row or n is at most its length",
@@ -108,6 +133,31 @@ def _(s, first, step, n, m, k):
     s.need(no_longer=n <= m)
     start, size = taken(s, m, 0, n, 1, 1)
     s.claim(size == n, first + step * (start + k) == first + step * k)
+
+
+@law(
+    "range-counts-down-from-most",
+    "Range(p, p − n, −1) = Range(P, P − m, −1)[P − p : P − p + n] for p ≤ P and P − p + n ≤ m",
+    at="src/rewrite/index/front.rs: begin",
+)
+def _(s, most, p, n, m, k):
+    from slicing import taken
+
+    s.give(n >= 0, m >= 0, 0 <= k, k < n)
+    s.need(begins_no_higher=p <= most, is_within=most - p + n <= m)
+    start, size = taken(s, m, most - p, most - p + n, 1, 1)
+    s.claim(size == n, most - (start + k) == p - k)
+
+
+@law(
+    "rows-bound-positions",
+    "where Gather looks up the rows o, o + 1, …, o + n − 1 of N rows, n is at most N − o",
+    at="src/rewrite/index/front.rs: implied",
+)
+def _(s, rows, o, n):
+    s.give(n >= 0, rows >= 0)
+    s.need(every_row_is_there=Implies(n >= 1, o + n - 1 < rows), some_row_is_left=rows - o >= 1)
+    s.claim(n <= rows - o)
 
 
 @law(
@@ -342,6 +392,26 @@ def through(mutant):
 
 
 through.mutants = ("some may repeat",)
+
+
+@exhaustive(
+    "part-looked-up-by-sizes",
+    "a grid in order of [b, s] looks up x[: b] of x of [c, s], laid out as [b, s]; with c < b it fails, unless s = 0",
+    at="src/rewrite/index/lookup.rs: by_sizes",
+    bound="sizes of 0 to 3",
+)
+def part_looked_up(mutant):
+    for b, c, s in itertools.product(range(4), repeat=3):
+        fails = b > c and s > 0
+        if fails:
+            continue
+        x = numbered((c, s))
+        wanted = numpy.array([[x[i, j] for j in range(s)] for i in range(b)], dtype=x.dtype).reshape(b, s)
+        part = x[:b]
+        yield f"[{c}, {s}] by [{b}, {s}]", same(wanted, part if mutant == "not laid out" else part.reshape(b, s))
+
+
+part_looked_up.mutants = ("not laid out",)
 
 
 @law(

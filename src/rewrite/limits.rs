@@ -19,6 +19,9 @@ pub(super) const READERS: usize = 128;
 /// than reading the file, and a list of indices takes 8 bytes an element where a Slice or a Range takes none.
 pub(super) const LISTED: usize = crate::ir::MAX_ELEMENTS;
 
-/// The most bytes that new tables may take beyond the constants they replace, where runtimes compute the replaced nodes nearly for free. Without
-/// it, a table for each length of a sequence makes a model of 1 MB one of 100 MB.
+/// The most bytes that new tables may take beyond the constants they replace, where a node less is all that is gained for them. Without it, a
+/// table for each length of a sequence makes a model of 1 MB one of 100 MB.
+pub(super) const ADDED: usize = 256 << 10;
+
+/// The same where a computation is replaced that runtimes do nearly for free.
 pub(super) const ADDED_FOR_LITTLE: usize = 64 << 10;

@@ -41,6 +41,7 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         &["epsilon-read_of_several"],
         "an epsilon of several elements is not read as a normalization",
     ),
+    ("range-and-sum", &["open-length"], "a Range of known length is a constant"),
     ("repeats-to-lookup", &["beside", "few-places"], "the sizes are looked at first"),
     ("saturated-lookup", &["pays"], "the rule looks for a longer chain of functions of positions"),
     (
@@ -68,6 +69,11 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
         "stream-in-rows",
         &["row-by-row"],
         "a node that is not computed by rows ends the stream, and a shorter stream saves nothing",
+    ),
+    (
+        "table-of-positions",
+        &["by-place", "no-circle", "no-output", "pays"],
+        "the function of positions ends before the node that breaks the premise",
     ),
 ];
 

@@ -35,6 +35,7 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("concat-of-nothing__not_agrees", FaultKind::Credulous, 0, "the columns are as many wherever the original runs"),
     ("concat-of-nothing__what_a_rotation_leaves", FaultKind::Dropped, 0, "a Concat of one operand is the operand"),
     ("filled-by-size__a_mask_that_is_stretched_and_true", FaultKind::Distorted, 0, "e is as true as 1"),
+    ("lookup-in-order__gather_of_range", FaultKind::Dropped, 0, "a Reshape to the operand's shape"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 2, "a row of scores plus a number in all places"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 3, "e to the −1001 is 0 as well"),
     ("mask-as-product__by_integers", FaultKind::Raised, 3, "e to the −999 is 0 as well"),
@@ -72,6 +73,8 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("spread-before-broadcast__sums_of_rows_that_are_alike", FaultKind::Lowered, 1, "0 copies the operand's 1"),
     ("spread-before-product__means_of_rows", FaultKind::Swapped, 0, "the sign of a zero that is added"),
     ("spread-before-product__spread_again", FaultKind::Dropped, 1, "a Relu of what is positive"),
+    ("table-of-positions__counted_down", FaultKind::Dropped, 0, "Sub of a scalar gives one element as well"),
+    ("table-of-positions__counted_down_below_zero", FaultKind::Dropped, 0, "Add of a scalar gives one element as well"),
 ];
 
 /// What became of faults.

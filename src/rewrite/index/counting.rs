@@ -1,6 +1,7 @@
-//! Tensors that count.
+//! Tensors that count, alone and as the columns of an index tensor.
 
 use crate::ir::ValueId;
+use crate::ops::columns_of;
 use crate::rewrite::place::Place;
 
 pub(super) use crate::ops::traits::Counting;
@@ -8,4 +9,10 @@ pub(super) use crate::ops::traits::Counting;
 /// A value as a counting tensor, if it is proved to be one.
 pub(super) fn counting(place: &Place<'_>, value: ValueId) -> Option<Counting> {
     Counting::of(place.model, place.facts, place.opset.version(), value)
+}
+
+/// The columns of an index tensor `[…, k]`, constant or a Concat of `k` along the last axis, each as a counting tensor over the
+/// other axes.
+pub(super) fn columns(place: &Place<'_>) -> Option<Vec<(Counting, ValueId)>> {
+    columns_of(&place.view(place.id)?, 1)
 }

@@ -19,6 +19,7 @@ mod positional;
 mod positions;
 mod repeated;
 mod saturated;
+mod shifted;
 mod spread;
 mod uniform;
 
@@ -29,6 +30,29 @@ pub use positions::{Positions, positions};
 pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "lookup-in-order",
+        law: "Gather(x, [0, 1, …, n − 1]) = Reshape(x), GatherND(x, grid in order) = Reshape(x[…])",
+        sentence: "Replaces a Gather or GatherND of consecutive elements by a Reshape of the data or of a Slice of the data.",
+        premises: &[
+            (
+                "in-order",
+                "the indices are proved to be consecutive: the indices of each data axis count along a separate axis of the indices, in the order of the data axes",
+            ),
+            (
+                "whole",
+                "the indices select all positions of every axis; for a GatherND, one axis may be selected from some position on",
+            ),
+            (
+                "looked-up",
+                "for a selected part of an axis, this part is proved to be in range of the data, or no other axis of the indices has size 0",
+            ),
+            ("sizes-said", "a constant can express the shape of the result"),
+        ],
+        exact: true,
+        operators: &["Gather", "GatherND"],
+        apply: lookup::in_order,
+    },
     Rule {
         name: "lookup-of-batch",
         law: "GatherND(x, [0 … b − 1, i]) = GatherND(x, i) with batch_dims = 1; GatherND(x, [0, i]) = Gather(x, i) with axis = 1 if x has a first axis of size 1",
@@ -170,25 +194,65 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Of several assignments the last may show that what the first writes to need not be filled. Ranges that are equal are one before one
 /// of them is moved.
-pub(super) const LATE_RULES: &[Rule] = &[Rule {
-    name: "saturated-lookup",
-    law: "Gather(x, f(d)) = Gather(x′, min(max(d, a), b)) with x′ₖ = x[f(k)], where f is constant below a and above b",
-    sentence: "Replaces a Gather whose index is computed by a function that is constant for small and for large positions by a Gather with the clipped position.",
-    premises: &[
-        ("of-one", "each index is computed from one element of an integer tensor d, and from constants"),
-        (
-            "saturates",
-            "f is proved to be constant below a number a and above a number b, or the elements of d are bounded",
-        ),
-        ("known-rows", "the data x is constant"),
-        ("small", "the new constant x′ takes at most 64 KiB more than x"),
-        ("clips-integers", "the operator Clip accepts integers in the model's operator set"),
-        ("pays", "the rewrite adds no more nodes than it removes"),
-    ],
-    exact: false,
-    operators: &["Gather"],
-    apply: saturated::lookup,
-}];
+pub(super) const LATE_RULES: &[Rule] = &[
+    Rule {
+        name: "part-in-order",
+        law: "GatherND(x, grid in order of [n, …]) = Reshape(x[: n], [n, …])",
+        sentence: "Replaces a GatherND of the first elements, in order, by a Slice and a Reshape with explicit dims.",
+        premises: &[
+            (
+                "in-order",
+                "the indices are proved to be consecutive from 0: the indices of each data axis count along a separate axis, in the order of the data axes",
+            ),
+            (
+                "one-part",
+                "the indices have a component for every data axis, and select all positions of all axes but one",
+            ),
+            (
+                "says-zero",
+                "the operator set is 14 or newer, in which a Reshape to a dim of 0 is possible (allowzero); the result may be empty",
+            ),
+        ],
+        exact: true,
+        operators: &["GatherND"],
+        apply: lookup::by_sizes,
+    },
+    Rule {
+        name: "saturated-lookup",
+        law: "Gather(x, f(d)) = Gather(x′, min(max(d, a), b)) with x′ₖ = x[f(k)], where f is constant below a and above b",
+        sentence: "Replaces a Gather whose index is computed by a function that is constant for small and for large positions by a Gather with the clipped position.",
+        premises: &[
+            ("of-one", "each index is computed from one element of an integer tensor d, and from constants"),
+            (
+                "saturates",
+                "f is proved to be constant below a number a and above a number b, or the elements of d are bounded",
+            ),
+            ("known-rows", "the data x is constant"),
+            ("small", "the new constant x′ takes at most 64 KiB more than x"),
+            ("clips-integers", "the operator Clip accepts integers in the model's operator set"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
+        ],
+        exact: false,
+        operators: &["Gather"],
+        apply: saturated::lookup,
+    },
+    Rule {
+        name: "range-and-sum",
+        law: "Range(a, b, d) + c = Range(a + c, a + c + len · d, d)",
+        sentence: "Merges the addition of a number to a Range into start and limit of the Range.",
+        premises: &[
+            ("read-once", "the Range has no other consumer"),
+            ("open-length", "the length of the Range depends on a dynamic dim"),
+            ("64-bits", "the numbers have 64 bits"),
+            ("known-step", "the delta of the Range is a constant other than 0"),
+            ("ends-known", "the new start and the new limit are constants, or an existing value holds them"),
+            ("no-circle", "this existing value is not computed from the sum"),
+        ],
+        exact: true,
+        operators: &["Add", "Sub"],
+        apply: shifted::shift,
+    },
+];
 
 /// A Concat of columns is what lookups and assignments are recognised by, and a spread axis what attentions that share heads are.
 pub(super) const LAST_RULES: &[Rule] = &[REPEATS, CHOICE];
@@ -236,23 +300,50 @@ const CHOICE: Rule = Rule {
 };
 
 /// What is computed of positions is looked at as a whole, when nothing makes it smaller any more.
-pub(super) const FRONT_RULES: &[Rule] = &[Rule {
-    name: "front-of-longer",
-    law: "f(Range(0, n, 1)) = f(Range(0, m, 1))[: n] where n ≤ m",
-    sentence: "Replaces a function of a Range by the first elements of the same function of a longer Range, which the model also computes.",
-    premises: &[
-        ("no-longer", "n is proved to be at most m, along every axis of the result"),
-        (
-            "alike",
-            "both functions consist of the same operators with the same constants, and both Ranges have the same start and step",
-        ),
-        ("by-place", "each element of the result depends only on the positions at the same index, and on constants"),
-        ("no-rounding", "no kernel in f rounds differently by position"),
-        ("pays", "the rewrite adds no more nodes than it removes"),
-        ("no-circle", "the longer result is not computed from the shorter one"),
-        ("no-output", "none of the replaced values is a graph output"),
-    ],
-    exact: true,
-    operators: &["Range"],
-    apply: front::of_longer,
-}];
+pub(super) const FRONT_RULES: &[Rule] = &[
+    Rule {
+        name: "table-of-positions",
+        law: "f(Range(0, n, 1)) = f([0, 1, …, N − 1])[: n] and f(Range(n, n − k, −1)) = f([N, N − 1, …])[N − n : N − n + k] where n ≤ N",
+        sentence: "Replaces a function of a bounded Range by the first elements of a constant.",
+        premises: &[
+            (
+                "bounded",
+                "the number of positions n has an upper bound N: given by the user (`--dim`), or as the number of rows of a table that is indexed by each position",
+            ),
+            (
+                "by-place",
+                "each element of the result depends only on the positions at the same index, and on constants",
+            ),
+            ("small", "the new constants take at most 256 KiB more than the removed ones"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
+            ("no-circle", "the number of positions n is not computed from the result of f"),
+            ("no-output", "none of the replaced values is a graph output"),
+        ],
+        exact: false,
+        operators: &["Range"],
+        apply: front::of_table,
+    },
+    Rule {
+        name: "front-of-longer",
+        law: "f(Range(0, n, 1)) = f(Range(0, m, 1))[: n] where n ≤ m",
+        sentence: "Replaces a function of a Range by the first elements of the same function of a longer Range, which the model also computes.",
+        premises: &[
+            ("no-longer", "n is proved to be at most m, along every axis of the result"),
+            (
+                "alike",
+                "both functions consist of the same operators with the same constants, and both Ranges have the same start and step",
+            ),
+            (
+                "by-place",
+                "each element of the result depends only on the positions at the same index, and on constants",
+            ),
+            ("no-rounding", "no kernel in f rounds differently by position"),
+            ("pays", "the rewrite adds no more nodes than it removes"),
+            ("no-circle", "the longer result is not computed from the shorter one"),
+            ("no-output", "none of the replaced values is a graph output"),
+        ],
+        exact: true,
+        operators: &["Range"],
+        apply: front::of_longer,
+    },
+];

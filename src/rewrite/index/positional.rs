@@ -1,16 +1,21 @@
 //! Tensors whose elements depend on where they stand, and not on how many there are.
 //!
-//! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is. Each element of a function computed place by
-//! place of such ranges depends on its place alone. So the shorter of two tensors computed by the same operators is the front of the longer.
+//! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is; one that counts from a size `p` holds what
+//! one that counts from 0 holds at place `p + i`; one that counts down from a size `p ≤ P` what one that counts down from `P` holds at
+//! place `P − p + i`. What is computed of such place by place depends at each place on the place alone. So the shorter of two tensors
+//! computed alike is the front of the longer.
 
 use rustc_hash::FxHashMap;
 
 use crate::dim::Dim;
-use crate::ir::{Node, NodeId, ValueId};
+use crate::ir::{Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, Operands, Variation, traits_of};
 use crate::rewrite::limits::{DEPTH, NODES};
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
+
+/// Ranges count down from less than this: whole numbers up to twice as much are exact in floats, larger ones are rounded and the table would differ.
+const MAX_EXACT: i64 = 1 << 23;
 
 /// What lies between a Range and the tensors computed of it place by place.
 #[derive(Default)]
@@ -27,16 +32,70 @@ pub(super) struct Cone {
 /// output, or where there is too much of it.
 pub(super) fn cone(place: &Place<'_>) -> Option<Cone> {
     let mut cone = Cone::default();
-    let first = place.node().filter(|node| is_open_range(place, node))?.output(0)?;
-    cone.follow(place, first)?;
+    if !is_open_range(place, place.node()?) {
+        return None;
+    }
+    cone.follow(place, place.output(0)?)?;
     (!cone.roots.is_empty()).then_some(cone)
 }
 
-/// Returns `true` if a node is a Range of integers of open length with constant start and step.
+/// The same with all that is computed of the other ranges that it is computed of.
+pub(super) fn wide_cone(place: &Place<'_>) -> Option<Cone> {
+    let mut cone = cone(place)?;
+    let mut at = 0;
+    while let Some(&id) = cone.nodes.get(at) {
+        at += 1;
+        let node = place.model.node(id)?;
+        if node.is("Range") && id != place.id {
+            cone.follow(place, node.output(0)?)?;
+        }
+    }
+    Some(cone)
+}
+
+/// Whether a node is a Range of open length that goes by a number and begins at one, or that counts from a size on or down.
 fn is_open_range(place: &Place<'_>, node: &Node) -> bool {
-    let is_number = |slot| node.input(slot).is_some_and(|input| place.constant(input).is_some());
+    if descent(place, node).is_some() {
+        return true;
+    }
+    let number = |slot| node.input(slot).is_some_and(|input| place.constant(input).is_some());
+    let begins = number(0) || origin(place, node).is_some();
+    let is_open = node.input(1).is_some_and(|limit| place.constant(limit).is_none());
     let counts = node.output(0).and_then(|output| place.dtype(output)).is_some_and(DType::is_integer);
-    node.is("Range") && counts && is_number(0) && !is_number(1) && is_number(2)
+    node.is("Range") && is_open && counts && begins && number(2)
+}
+
+/// The size that a Range counts from, one by one; `None` where it begins at a number.
+pub(super) fn origin(place: &Place<'_>, node: &Node) -> Option<Dim> {
+    let [start] = <[Dim; 1]>::try_from(place.fact(node.input(0)?)?.ints()?).ok()?;
+    let by_one = place.constant(node.input(2)?)?.to_i64s()? == [1];
+    let is_size = start.as_const().is_none() && place.scope().ge(&start, &Dim::constant(0)).is_yes();
+    (by_one && is_size).then_some(start)
+}
+
+/// How a Range counts down.
+pub(super) struct Descent {
+    /// The size it counts down from, one by one.
+    pub from: Dim,
+    /// A number that is at least that.
+    pub most: i64,
+}
+
+/// How a Range counts down from a size of which it is known how large it is at most. Floats are as exact as integers up to
+/// [`MAX_EXACT`].
+pub(super) fn descent(place: &Place<'_>, node: &Node) -> Option<Descent> {
+    if !node.is("Range") || place.constant(node.input(2)?)?.to_f64s()? != [-1.0] {
+        return None;
+    }
+    let dtype = place.dtype(node.output(0)?)?;
+    let [start] = <[Scalar; 1]>::try_from(place.fact(node.input(0)?)?.elements()?).ok()?;
+    let from = match start {
+        Scalar::Int(from) if matches!(dtype, DType::Int64 | DType::Int32) => from,
+        Scalar::Real { num, den: 1 } if dtype == DType::Float => num,
+        _ => return None,
+    };
+    let most = place.scope().upper_bound(&from).filter(|most| (0..MAX_EXACT).contains(most))?;
+    from.as_const().is_none().then_some(Descent { from, most })
 }
 
 impl Cone {
@@ -128,7 +187,7 @@ fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
     }
     let from = view.shape(0)?;
     Some(match traits.moves {
-        Some(Movement::Layout) => numbers_from(1) && place.same_but_ones(from, to),
+        Some(Movement::Layout) => numbers_from(1) && keeps_axes(place, from, to),
         // What stands behind parts of open length stands elsewhere if they are longer.
         Some(Movement::Join) => {
             let axis = view.axis(0)?;
@@ -139,6 +198,13 @@ fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
         Some(Movement::Selection) if node.is("Gather") => place.constant(node.input(0)?).is_some(),
         _ => false,
     })
+}
+
+/// Whether two shapes differ in axes of size 1 alone: each place stays a place.
+fn keeps_axes(place: &Place<'_>, from: &[Dim], to: &[Dim]) -> bool {
+    let long = |dims: &'_ [Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
+    let (from, to) = (long(from), long(to));
+    from.len() == to.len() && from.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes())
 }
 
 /// Whether no kernel rounds what the nodes compute by where it stands.
@@ -181,7 +247,11 @@ pub(super) fn alike(place: &Place<'_>, a: ValueId, b: ValueId, depth: usize) -> 
         _ => false,
     };
     if is_open_range(place, one) {
-        return is_open_range(place, other) && both(one.input(0), other.input(0)) && both(one.input(2), other.input(2));
+        let from_number = |node: &Node| node.input(0).is_some_and(|start| place.constant(start).is_some());
+        return is_open_range(place, other)
+            && from_number(one)
+            && both(one.input(0), other.input(0))
+            && both(one.input(2), other.input(2));
     }
     let ones = |id: NodeId| {
         let shape = place.view(id)?.result_shape()?.to_vec();
