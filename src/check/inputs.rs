@@ -15,6 +15,7 @@ use crate::dim::{Scope, is_word};
 use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
 use crate::ops::{input_labels, label_relations};
 use crate::passes::{Assumption, Options, is_possible};
+use crate::sort;
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
 /// Elements all inputs may have together.
@@ -369,7 +370,7 @@ fn constants(model: &Model) -> Vec<f64> {
         }
     }
     found.retain(|number| number.abs() <= LARGEST);
-    found.sort_by(f64::total_cmp);
+    sort::by(&mut found, f64::total_cmp);
     found.dedup();
     found.truncate(MOST_CONSTANTS);
     found

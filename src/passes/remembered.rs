@@ -17,6 +17,7 @@ use super::outcome::RunError;
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, ValueId};
 use crate::ops::{Budget, Walk};
+use crate::sort;
 
 /// More inequalities, or longer ones, are not kept and not read.
 const MOST: usize = 32;
@@ -113,7 +114,7 @@ pub(super) fn to_remember(
 fn equation(scope: &Scope, zero: &Dim) -> String {
     let text = scope.inequality(zero).replacen(">=", "<=", 1);
     let mut sides: Vec<&str> = text.splitn(2, " <= ").collect();
-    sides.sort_unstable();
+    sort::sort(&mut sides);
     sides.join(" == ")
 }
 

@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{GraphId, Model, NodeId};
+use crate::sort;
 
 /// The nodes of a graph, which are given in an order to compute in, in another one: each comes as late as possible, when the first
 /// of its readers needs it, and of the operands of a reader those come first that take the longest chain of nodes. So what is
@@ -23,7 +24,7 @@ pub(super) fn as_late_as_possible(model: &Model, graph: GraphId, order: &[NodeId
         let enter = |id: NodeId, open: &mut Vec<(NodeId, Vec<NodeId>)>| {
             let mut operands = reads(model, id, &within);
             operands.reverse();
-            operands.sort_by_key(|read| depth.get(read).copied());
+            sort::by_key(&mut operands, |read| depth.get(read).copied());
             open.push((id, operands));
         };
         if seen.insert(end) {

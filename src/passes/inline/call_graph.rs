@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ir::{FunctionId, GraphId, Model, NodeId, ValueId};
 use crate::passes::dead::{self, graphs_below};
 use crate::passes::edits::EditCounter;
+use crate::sort;
 
 /// Who calls whom.
 pub(in crate::passes) struct Calls {
@@ -67,7 +68,7 @@ impl Calls {
             let below = callees.get(&id).into_iter().flatten().filter_map(|callee| depth.get(callee)).max();
             depth.insert(id, below.map_or(0, |below| below + 1));
         }
-        self.order.sort_by_key(|id| (depth.get(id).copied().unwrap_or_default(), *id));
+        sort::by_key(&mut self.order, |id| (depth.get(id).copied().unwrap_or_default(), *id));
     }
 
     /// Notes the calls in a graph and those inside it; returns the functions called, once for each call.

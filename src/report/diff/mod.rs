@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ir::text::{node_text, tensor_text};
 use crate::ir::{Definition, Function, GraphId, Model, Node, NodeId, ValueId};
+use crate::sort;
 use numbers::{Classes, Numbered, operator_key, parameters};
 
 /// Returns the differences of `b` from `a`, one line each; empty if there is none.
@@ -149,7 +150,7 @@ fn constants(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
     for (sign, mine, other) in [('-', &old, &new), ('+', &new, &old)] {
         let mut gone: Vec<&String> =
             mine.iter().filter(|(number, _)| !other.contains_key(number)).map(|(_, told)| told).collect();
-        gone.sort();
+        sort::sort(&mut gone);
         for told in gone {
             let _ = writeln!(text, "{sign} constant {told}");
         }

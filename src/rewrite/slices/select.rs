@@ -5,6 +5,7 @@ use crate::ir::{Edit, NewNode, NodeId};
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "gathers-to-split",
@@ -57,7 +58,7 @@ fn gathers(place: &Place<'_>) -> Result<Edit, Miss> {
     let few = if fewest > 2 { miss!(LATE_RULES, "three-of-sizes") } else { miss!(LATE_RULES, "two-or-more") };
     ensure(parts.len() >= fewest, few.of(data))?;
     ensure(parts.first().ok_or(Miss::ROOT)?.1 == place.id, Miss::ROOT)?;
-    parts.sort_unstable();
+    sort::sort(&mut parts);
     let (mut sizes, mut outputs) = (Vec::new(), Vec::new());
     let (mut next, mut unread) = (0i64, 0i64);
     let mut edit = place.begin()?;
