@@ -1,4 +1,4 @@
-//! Stable sorts of short lists whose code exists once.
+//! Stable sorts of short lists, and maps of few entries, whose sort exists once.
 //!
 //! The standard library's sorts are compiled for each element type and each comparison, 3 to 9 kB at a time, and in a module for
 //! browsers their size matters more than the time to sort. These sort the positions of a list, through one compiled function for all
@@ -6,6 +6,7 @@
 //! every fold, use the methods of slices.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// Sorts a list by the order of its elements.
 pub fn sort<T: Ord>(list: &mut [T]) {
@@ -24,6 +25,13 @@ pub fn by<T>(list: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
         _ => Ordering::Equal,
     });
     permute(&mut order, &mut |a, b| list.swap(a, b));
+}
+
+/// Collects entries into a map one by one: `collect` would compile a sort for each type of entries. Of equal keys, the last counts.
+pub fn map<K: Ord, V>(entries: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut map = BTreeMap::new();
+    map.extend(entries);
+    map
 }
 
 /// Returns the positions 0 to `len - 1` in the order of the elements at these positions.

@@ -192,7 +192,7 @@ impl<'a> Draw<'a> {
     /// Whether what is assumed allows the sizes of a case.
     pub fn allows(&self, case: &Case) -> bool {
         let names = case.sizes.iter().filter(|(name, _)| is_word(name) || self.symbols.contains_key(*name));
-        self.fits(&names.map(|(name, &size)| (name.clone(), size)).collect())
+        self.fits(&sort::map(names.map(|(name, &size)| (name.clone(), size))))
     }
 
     /// Whether what is assumed allows these sizes.
@@ -285,7 +285,7 @@ impl<'a> Draw<'a> {
                 let sizes = if ends.is_empty() || numbers.below(2) == 0 { sizes } else { ends };
                 sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1)
             };
-            self.symbols.iter().map(|(name, sizes)| (name.clone(), one(sizes))).collect()
+            sort::map(self.symbols.iter().map(|(name, sizes)| (name.clone(), one(sizes))))
         };
         let is_even = attempt > 0 || number < 4;
         for _ in 0..DRAWS {
@@ -325,7 +325,7 @@ impl<'a> Draw<'a> {
             let above = [0, 0, 1, size / 2].get(numbers.below(4)).copied().unwrap_or(0);
             size + if is_varied { above } else { 0 }
         };
-        self.symbols.iter().map(|(name, sizes)| (name.clone(), one(name, sizes))).collect()
+        sort::map(self.symbols.iter().map(|(name, sizes)| (name.clone(), one(name, sizes))))
     }
 }
 

@@ -35,7 +35,7 @@ impl Calls {
             }
         }
         // How many calls of each function are of one that has a place already.
-        let mut waiting: BTreeMap<FunctionId, usize> = callees.iter().map(|(&id, inner)| (id, inner.len())).collect();
+        let mut waiting: BTreeMap<FunctionId, usize> = sort::map(callees.iter().map(|(&id, inner)| (id, inner.len())));
         let mut callers: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
         for (&caller, inner) in &callees {
             inner.iter().for_each(|&callee| callers.entry(callee).or_default().push(caller));

@@ -116,7 +116,7 @@ pub(super) fn interface(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>, c
     }
     let mut defaults = |of: &Numbered<'_>| -> BTreeMap<String, Option<u32>> {
         let inputs = of.model.graph(of.model.main()).inputs().iter();
-        inputs.map(|&value| (of.model.value(value).name.to_string(), of.of_constant(value, classes))).collect()
+        sort::map(inputs.map(|&value| (of.model.value(value).name.to_string(), of.of_constant(value, classes))))
     };
     let (before, after) = (defaults(a), defaults(b));
     for (name, default) in before {

@@ -140,7 +140,7 @@ pub(super) fn opsets(imports: &[OpsetImport]) -> BTreeMap<String, i64> {
         "" => "ai.onnx".to_string(),
         domain => domain.to_string(),
     };
-    imports.iter().map(|import| (domain(import), import.version)).collect()
+    sort::map(imports.iter().map(|import| (domain(import), import.version)))
 }
 
 /// Lists the functions, those with most nodes first.
