@@ -135,6 +135,7 @@ pub mod rewrite;
 pub mod sizes;
 #[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
 pub mod slicing;
+mod sort;
 mod stated;
 #[cfg_attr(not(internals), doc(hidden))]
 pub mod tensor;

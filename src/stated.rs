@@ -21,6 +21,7 @@ use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, Node, N
 use crate::onnx;
 use crate::ops::{Opset, traits};
 use crate::passes::{Fused, Options, Shapes, fused_by_shapes};
+use crate::sort;
 use crate::tensor::DType;
 
 /// What a model says before it is folded.
@@ -139,7 +140,7 @@ impl Said {
             Some(Entry { what: What::Text(id), bytes: node.extra.len() })
         };
         let mut entries: Vec<Entry> = nodes(model).into_iter().filter_map(entry).collect();
-        entries.sort_by_key(|entry| Reverse(entry.bytes));
+        sort::by_key(&mut entries, |entry| Reverse(entry.bytes));
         entries
     }
 
@@ -148,7 +149,7 @@ impl Said {
         let is_new = |value: &ValueId| !self.declared.contains_key(value) && !model.is_output(*value);
         let mut entries: Vec<(Worth, Entry)> =
             results(model).into_iter().filter(is_new).filter_map(|value| type_of(model, facts, value)).collect();
-        entries.sort_by_key(|(worth, entry)| (*worth, Reverse(entry.bytes)));
+        sort::by_key(&mut entries, |(worth, entry)| (*worth, Reverse(entry.bytes)));
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
 }

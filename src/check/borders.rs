@@ -8,6 +8,7 @@ use std::rc::Rc;
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::Model;
 use crate::passes::{Options, run};
+use crate::sort;
 
 /// The most border sizes that are tried.
 const MOST: usize = 8;
@@ -30,7 +31,7 @@ pub fn borders(original: &Model, options: &Options) -> Vec<(String, i64)> {
             found.extend([last, last + 1].map(|size| (name.clone(), size)));
         }
     }
-    found.sort();
+    sort::sort(&mut found);
     found.dedup();
     found.truncate(MOST);
     found

@@ -15,6 +15,7 @@ use crate::dim::{Scope, is_word};
 use crate::ir::{Attribute, Data, DeclaredType, DimClaim, Model};
 use crate::ops::{input_labels, label_relations};
 use crate::passes::{Assumption, Options, is_possible};
+use crate::sort;
 use crate::tensor::{DType, Tensor, nearest_bf16, nearest_f16};
 
 /// The most elements of all inputs together.
@@ -194,7 +195,7 @@ impl<'a> Draw<'a> {
     /// Returns `true` if the assumptions allow the sizes of a case.
     pub fn allows(&self, case: &Case) -> bool {
         let names = case.sizes.iter().filter(|(name, _)| is_word(name) || self.symbols.contains_key(*name));
-        self.fits(&names.map(|(name, &size)| (name.clone(), size)).collect())
+        self.fits(&sort::map(names.map(|(name, &size)| (name.clone(), size))))
     }
 
     /// Returns `true` if the assumptions allow these sizes.
@@ -287,7 +288,7 @@ impl<'a> Draw<'a> {
                 let sizes = if ends.is_empty() || numbers.below(2) == 0 { sizes } else { ends };
                 sizes.get(numbers.below(sizes.len())).copied().unwrap_or(1)
             };
-            self.symbols.iter().map(|(name, sizes)| (name.clone(), one(sizes))).collect()
+            sort::map(self.symbols.iter().map(|(name, sizes)| (name.clone(), one(sizes))))
         };
         let is_even = attempt > 0 || number < 4;
         for _ in 0..DRAWS {
@@ -327,7 +328,7 @@ impl<'a> Draw<'a> {
             let above = [0, 0, 1, size / 2].get(numbers.below(4)).copied().unwrap_or(0);
             size + if is_varied { above } else { 0 }
         };
-        self.symbols.iter().map(|(name, sizes)| (name.clone(), one(name, sizes))).collect()
+        sort::map(self.symbols.iter().map(|(name, sizes)| (name.clone(), one(name, sizes))))
     }
 }
 
@@ -372,7 +373,7 @@ fn constants(model: &Model) -> Vec<f64> {
         }
     }
     found.retain(|number| number.abs() <= LARGEST);
-    found.sort_by(f64::total_cmp);
+    sort::by(&mut found, f64::total_cmp);
     found.dedup();
     found.truncate(MOST_CONSTANTS);
     found

@@ -12,6 +12,7 @@ use super::{Folded, folded_under};
 use crate::dim::{Meter, Symbol};
 use crate::ir::{Fact, Facts, Model, Type};
 use crate::passes::{Assumption, Options, is_always_empty};
+use crate::sort;
 
 /// Trials end at this multiple of the work of folding. Work is counted, not timed, so that every machine gives the same answer.
 const MOST_TIMES: u64 = 7;
@@ -144,7 +145,7 @@ impl<'f> Search<'f> {
         self.found.retain(|found| {
             !found.is_number || ranges.iter().all(|(nodes, open)| *nodes > found.nodes || *open > found.open)
         });
-        self.found.sort_by_key(|found| (found.is_number, found.nodes, found.open, found.assumptions.len()));
+        sort::by_key(&mut self.found, |found| (found.is_number, found.nodes, found.open, found.assumptions.len()));
         self.found
     }
 
@@ -336,7 +337,7 @@ fn by_questions(suppositions: &[Supposition], candidates: &Candidates) -> Vec<Su
         _ => 0,
     };
     let mut suppositions = suppositions.to_vec();
-    suppositions.sort_by_key(|supposition| std::cmp::Reverse(asked(supposition)));
+    sort::by_key(&mut suppositions, |supposition| std::cmp::Reverse(asked(supposition)));
     suppositions
 }
 

@@ -6,6 +6,7 @@ use super::cause::View;
 use super::reach::{Kind, Reaches, integers, is_unknown};
 use crate::dim::{Dim, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, NodeId, Type, ValueId};
+use crate::sort;
 use crate::tensor::DType;
 
 /// A size that the input sizes do not determine, or a tensor of unknown rank.
@@ -51,7 +52,7 @@ pub(super) fn open_sizes(model: &Model, facts: &Facts, reaches: &Reaches) -> Vec
     let mut found: Vec<OpenSize> =
         symbols.into_iter().map(|(symbol, tensors)| view.open_size(symbol, tensors)).collect();
     found.extend(shapeless.into_iter().map(|(value, tensors)| view.rank(value, tensors)));
-    found.sort_by(|a, b| (b.tensors, &a.tensor, &a.name).cmp(&(a.tensors, &b.tensor, &b.name)));
+    sort::by(&mut found, |a, b| (b.tensors, &a.tensor, &a.name).cmp(&(a.tensors, &b.tensor, &b.name)));
     found
 }
 

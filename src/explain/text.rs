@@ -5,6 +5,8 @@ use std::fmt;
 
 use super::{Cause, CauseKind, Explanation, OpenSize, Suggestion};
 
+use crate::sort;
+
 /// The most nodes that are shown of each kind.
 const SHOWN: usize = 4;
 
@@ -81,7 +83,7 @@ impl Explanation {
                 *operators.entry(&cause.operator).or_default() += 1;
             }
             let mut operators: Vec<(&str, usize)> = operators.into_iter().collect();
-            operators.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+            sort::by_key(&mut operators, |&(name, count)| (std::cmp::Reverse(count), name));
             let more = operators.len().saturating_sub(8);
             let mut list: Vec<String> =
                 operators.iter().take(8).map(|(name, count)| format!("{count} {name}")).collect();

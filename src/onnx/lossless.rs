@@ -18,6 +18,7 @@ use super::proto::{
 use super::schema::{self, Kind, MODEL};
 use super::wire::{Descent, Limits, UnknownFields};
 use super::{Source, decode, export, import, to_bytes};
+use crate::sort;
 use crate::{OnnxModel, Options};
 
 /// A field number that no version of the schema has.
@@ -116,7 +117,7 @@ fn models() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os("MODELS") {
         models_of(Path::new(&folder), &mut found);
     }
-    found.sort();
+    sort::sort(&mut found);
     assert!(!found.is_empty());
     found
 }
@@ -160,7 +161,7 @@ fn canonical(bytes: &[u8], place: u16) -> Vec<u8> {
             fields.push((tag >> 3, whole.unwrap_or_else(|| bytes[begin..at].to_vec())));
         }
     }
-    fields.sort_by_key(|(number, _)| *number);
+    sort::by_key(&mut fields, |(number, _)| *number);
     fields.into_iter().flat_map(|(_, bytes)| bytes).collect()
 }
 

@@ -6,6 +6,7 @@ use super::dead;
 use super::edits::EditCounter;
 use crate::ir::{Broken, DeclaredType, Definition, GraphId, Model, ValueId};
 use crate::rewrite::meant;
+use crate::sort;
 
 /// The reason why a part cannot be extracted.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +106,7 @@ fn keep_annotated(part: &mut Model, at_first: bool) {
         pins.extend(annotation.parameters.iter().map(|&(value, _)| (value, is_there)));
     }
     // A parameter of several annotations is kept for any of them.
-    pins.sort_unstable();
+    sort::sort(&mut pins);
     for (value, is_kept) in pins {
         part.value_mut(value).pinned = is_kept;
     }

@@ -16,6 +16,7 @@ use super::outcome::RunError;
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Definition, Fact, Facts, Model, Node, ValueId};
 use crate::ops::{Budget, Walk};
+use crate::sort;
 
 /// The most inequalities that are recorded and read, and the most characters of one.
 const MOST: usize = 32;
@@ -112,7 +113,7 @@ pub(super) fn to_remember(
 fn equation(scope: &Scope, zero: &Dim) -> String {
     let text = scope.inequality(zero).replacen(">=", "<=", 1);
     let mut sides: Vec<&str> = text.splitn(2, " <= ").collect();
-    sides.sort_unstable();
+    sort::sort(&mut sides);
     sides.join(" == ")
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::ops::{Operator, newest_opset, operators};
+use crate::sort;
 
 /// What is before the tables.
 const HEAD: &str = "\
@@ -24,7 +25,7 @@ fn by_domain() -> BTreeMap<&'static str, Vec<&'static Operator>> {
         domains.entry(operator.domain).or_default().push(operator);
     }
     for operators in domains.values_mut() {
-        operators.sort_by_key(|operator| operator.name);
+        sort::by_key(operators, |operator| operator.name);
     }
     domains
 }

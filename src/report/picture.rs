@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use super::markup::escaped;
 use super::table::cut;
 use crate::explain::{MappedAxis, MappedRange, MappedTensor, MovementMap, RangeDensity};
+use crate::sort;
 
 /// The largest number of operands that are drawn.
 const MOST_SOURCES: usize = 4;
@@ -101,7 +102,7 @@ impl MovementMap {
         let source = |range: &MappedRange| own.or(self.pieces.get(range.piece)?.source);
         let mut ranges: Vec<(Option<usize>, &MappedRange)> =
             axis.ranges.iter().map(|range| (source(range), range)).collect();
-        ranges.sort_by_key(|(source, range)| (*source, range.start));
+        sort::by_key(&mut ranges, |(source, range)| (*source, range.start));
         ranges.dedup_by_key(|(source, range)| (*source, range.start, range.len, range.density == RangeDensity::All));
         let mut lanes: Vec<usize> = ranges.iter().filter_map(|(source, _)| *source).collect();
         lanes.dedup();

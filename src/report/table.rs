@@ -6,6 +6,8 @@ use std::fmt;
 
 use super::{Port, Report};
 
+use crate::sort;
+
 /// The largest number of operators in the table.
 const LISTED: usize = 12;
 
@@ -16,7 +18,7 @@ impl fmt::Display for Report {
         let count = |of: &super::Census, name: &str| of.operators.get(name).copied().unwrap_or(0);
         let mut rows: Vec<(&String, usize, usize)> =
             names.into_iter().map(|name| (name, count(before, name), count(after, name))).collect();
-        rows.sort_by_key(|&(name, was, is)| (std::cmp::Reverse(was.abs_diff(is)), std::cmp::Reverse(was), name));
+        sort::by_key(&mut rows, |&(name, was, is)| (std::cmp::Reverse(was.abs_diff(is)), std::cmp::Reverse(was), name));
         let changed = rows.iter().filter(|(_, was, is)| was != is).count();
         let width = rows.iter().take(LISTED).map(|(name, ..)| name.chars().count()).max().unwrap_or(0).max(20);
         if let Some((from, to)) = self.opset {

@@ -18,6 +18,7 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{LAYOUTS, Movement, Operands, traits_of};
 use crate::rewrite::limits::NODES;
+use crate::sort;
 use crate::tensor::Tensor;
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -354,7 +355,7 @@ impl Region<'_, '_> {
             let results = member.leaves.iter().filter_map(|&leaf| place.model.node(leaf)?.output(0));
             let mut results: Vec<ValueId> = results.collect();
             // A result keeps its name.
-            results.sort_by_key(|&result| !place.model.is_named(result));
+            sort::by_key(&mut results, |&result| !place.model.is_named(result));
             let new = results.first().copied().unwrap_or_else(|| edit.new_value(member.value, "column"));
             for &other in results.iter().skip(1) {
                 ensure(!place.model.is_named(other), miss!("same-axes"))?;

@@ -18,6 +18,7 @@ use crate::ir::{Edit, NewNode, ValueId};
 use crate::ops;
 use crate::rewrite::limits::LISTED;
 use crate::slicing::{self, Bound, Entry, Floor, Range, Reading, SliceSpec};
+use crate::sort;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -333,7 +334,7 @@ impl Lowering<'_, '_> {
         if cuts.is_empty() {
             return Some(());
         }
-        cuts.sort_by_key(|cut| cut.axis);
+        sort::by_key(&mut cuts, |cut| cut.axis);
         if !self.place.opset.slice_has_operands() {
             return self.slice_by_attributes(cuts);
         }
@@ -377,8 +378,8 @@ impl Lowering<'_, '_> {
     /// One Gather an index. Those that leave the axes of the others where they are come first.
     fn gather_indices(&mut self, indices: Vec<(i64, Number)>) -> Option<()> {
         let (mut front, mut back): (Vec<_>, Vec<_>) = indices.into_iter().partition(|(axis, _)| *axis >= 0);
-        front.sort_by_key(|(axis, _)| std::cmp::Reverse(*axis));
-        back.sort_by_key(|(axis, _)| *axis);
+        sort::by_key(&mut front, |(axis, _)| std::cmp::Reverse(*axis));
+        sort::by_key(&mut back, |(axis, _)| *axis);
         for (axis, index) in front.into_iter().chain(back) {
             let index = match index {
                 Number::Constant(index) => self.constant(Tensor::scalar(index), "index"),

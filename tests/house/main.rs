@@ -15,16 +15,16 @@ use imports::{Code, module_of, test_modules};
 const LAYERS: &[(&str, &[&str])] = &[
     ("dim", &[]),
     ("tensor", &[]),
-    ("index_map", &["dim", "tensor"]),
+    ("index_map", &["dim", "tensor", "sort"]),
     ("slicing", &["dim", "tensor", "index_map"]),
     ("ir", &["dim", "tensor"]),
-    ("onnx", &["dim", "tensor", "slicing", "ir"]),
-    ("ops", &["dim", "tensor", "index_map", "slicing", "ir"]),
-    ("rewrite", &["dim", "tensor", "index_map", "slicing", "ir", "ops"]),
-    ("passes", &["clock", "dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite"]),
-    ("check", &["clock", "dim", "tensor", "slicing", "ir", "ops", "passes"]),
-    ("explain", &["dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "passes"]),
-    ("report", &["dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain"]),
+    ("onnx", &["dim", "tensor", "slicing", "ir", "sort"]),
+    ("ops", &["dim", "tensor", "index_map", "slicing", "ir", "sort"]),
+    ("rewrite", &["dim", "tensor", "index_map", "slicing", "ir", "ops", "sort"]),
+    ("passes", &["clock", "dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "sort"]),
+    ("check", &["clock", "dim", "tensor", "slicing", "ir", "ops", "passes", "sort"]),
+    ("explain", &["dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "passes", "sort"]),
+    ("report", &["dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain", "sort"]),
 ];
 
 /// Crates that have one home.

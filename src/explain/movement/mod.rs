@@ -11,6 +11,7 @@ use crate::dim::{Dim, Scope};
 use crate::index_map::{IndexMap, Position, Region, RegionOrigin, Undecided, Variable};
 use crate::ir::{Fact, Facts, Model, Node, NodeId, ValueId};
 use crate::ops::{Opset, index_map_of};
+use crate::sort;
 use crate::tensor::{DType, Tensor};
 
 /// The largest number of maps of a model.
@@ -347,7 +348,7 @@ impl<'a> Mapped<'a> {
             most = most.checked_add(ends.0.max(ends.1))?;
             weights.push((weight.checked_abs()?, high.checked_sub(low)?));
         }
-        weights.sort_unstable();
+        sort::sort(&mut weights);
         let mut reach = 1i64;
         for (weight, steps) in weights.into_iter().filter(|(_, steps)| *steps > 0) {
             is_dense &= weight <= reach;

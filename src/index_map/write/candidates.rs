@@ -11,6 +11,7 @@ use crate::index_map::form::{
     Atom, Axis, Form, Index, IndexMap, Read, Shape, Term, is_equal, minus, number, one, over, plus, times, zero,
 };
 use crate::index_map::refine::{Refined, sizes_by_digit};
+use crate::sort;
 
 /// The largest factor that a dim is split by.
 const MOST_FACTOR: i64 = 24;
@@ -194,7 +195,7 @@ impl Writer<'_> {
                 };
                 keys.push((first(axis).or(near).unwrap_or(if placing == 2 { usize::MAX } else { 0 }), axis));
             }
-            keys.sort_unstable();
+            sort::sort(&mut keys);
             let perm: Vec<usize> = match placing {
                 0 => self.guided(map, aligned),
                 _ => keys.into_iter().map(|(_, axis)| axis).collect(),

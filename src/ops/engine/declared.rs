@@ -7,6 +7,7 @@
 
 use crate::dim::{Dim, Scope, is_word};
 use crate::ir::{DeclaredType, DimClaim, Fact, GraphId, Model, TensorType, Type, ValueId};
+use crate::sort;
 use crate::tensor::{DType, Tensor};
 
 /// Returns the distinct labels of the dims of a graph's inputs.
@@ -14,7 +15,7 @@ pub fn input_labels(model: &Model, graph: GraphId) -> Vec<String> {
     let declared = model.graph(graph).inputs().iter().filter_map(|&value| model.value(value).declared.as_ref());
     let dims = declared.filter_map(DeclaredType::shape).flatten();
     let mut names: Vec<String> = dims.filter_map(|dim| dim.claim.name()).map(str::to_string).collect();
-    names.sort_unstable();
+    sort::sort(&mut names);
     names.dedup();
     names
 }

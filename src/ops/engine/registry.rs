@@ -9,6 +9,7 @@ use super::signature;
 use crate::ir::{GraphId, Model, Node, NodeId};
 use crate::ops::traits::Traits;
 use crate::ops::{EvalCx, EvalResult, InferCx, InferResult};
+use crate::sort;
 
 /// Infers the facts of a node's outputs.
 pub type Infer = fn(&mut InferCx<'_>) -> InferResult;
@@ -217,7 +218,7 @@ impl Table {
         let number = |place: usize| u16::try_from(place).unwrap_or(NO_OPERATOR);
         let mut keyed: Vec<(usize, &'static Operator)> =
             operators().map(|known| (Self::key(known.name), known)).collect();
-        keyed.sort_by_key(|&(key, _)| key);
+        sort::by_key(&mut keyed, |&(key, _)| key);
         let mut begins = Vec::with_capacity(KEYS + 1);
         for (place, &(key, _)) in keyed.iter().enumerate() {
             begins.resize((key + 1).max(begins.len()), number(place));

@@ -18,6 +18,7 @@ use crate::ops::lane::{Lane, in_lane, read};
 use crate::ops::movement::maps::{MapResult, layout};
 use crate::ops::traits::{NodeFacts, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, Operator, Refusal, Site};
+use crate::sort;
 use crate::tensor::{DType, Indices, Number, Tensor, dispatch_numeric};
 
 pub(super) const RESIZE: Operator = Operator::new("Resize", &[10, 11, 13, 18, 19], sizes::infer, eval).with(RESIZING);
@@ -450,7 +451,7 @@ fn weighted_sums<T: Lane>(
         let dims = data.shape().get(axis).zip(shape.get(axis));
         dims.map_or(1.0, |(&input, &output)| output as f64 / input as f64)
     };
-    order.sort_by(|&a, &b| growth(a).total_cmp(&growth(b)));
+    sort::by(&mut order, |&a, &b| growth(a).total_cmp(&growth(b)));
     for axis in order {
         let (Some(Some(filter)), Some(&output)) = (filters.get(axis), shape.get(axis)) else { continue };
         if current.get(axis).is_none_or(|&dim| filter.is_identity(dim)) {

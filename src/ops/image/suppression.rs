@@ -12,6 +12,7 @@
 use crate::dim::Dim;
 use crate::ir::Fact;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal};
+use crate::sort;
 use crate::tensor::{DType, Tensor};
 
 pub(super) const NON_MAX_SUPPRESSION: Operator = Operator::new("NonMaxSuppression", &[10, 11], infer, eval);
@@ -148,7 +149,9 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             candidates.clear();
             let above = scores.iter().copied().enumerate().filter(|&(_, own)| score.is_none_or(|least| own > least));
             candidates.extend(above.map(|(at, own)| (own, at)));
-            candidates.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(std::cmp::Ordering::Equal).then(a.1.cmp(&b.1)));
+            sort::by(&mut candidates, |a, b| {
+                b.0.partial_cmp(&a.0).unwrap_or(std::cmp::Ordering::Equal).then(a.1.cmp(&b.1))
+            });
             taken.clear();
             for &(_, at) in &candidates {
                 if taken.len() >= limit {

@@ -1,6 +1,7 @@
 //! What scores become, and which class has the best.
 
 use crate::ops::{Decline, Refusal, Site};
+use crate::sort;
 
 /// `post_transform`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +77,7 @@ pub(super) fn best(scores: &[f64]) -> Result<usize, Decline> {
     let close = || Decline::unsupported("two scores are so close that rounding determines the best class");
     let mut order: Vec<usize> = (0..scores.len()).collect();
     let score = |class: usize| scores.get(class).copied().unwrap_or(f64::NAN);
-    order.sort_by(|&a, &b| score(b).total_cmp(&score(a)));
+    sort::by(&mut order, |&a, &b| score(b).total_cmp(&score(a)));
     let &first = order.first().ok_or_else(|| Decline::invalid("the list of classes is empty"))?;
     let most = score(first);
     let margin = 1e-4 * most.abs().max(1e-3);

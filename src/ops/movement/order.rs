@@ -1,6 +1,7 @@
 //! Elements as keys that compare like them.
 
 use crate::ops::Decline;
+use crate::sort;
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
 /// A key for each element, row-major: keys compare as the elements do. Both zeros are one.
@@ -11,7 +12,7 @@ pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
     let unordered = || Decline::unsupported(format!("the element type {} has no order", tensor.dtype()));
     if let Some(strings) = tensor.strings() {
         let mut sorted: Vec<&bytes::Bytes> = strings.iter().collect();
-        sorted.sort_unstable();
+        sort::sort(&mut sorted);
         sorted.dedup();
         return Ok(strings.iter().map(|string| sorted.partition_point(|&other| other < string) as u64).collect());
     }

@@ -23,6 +23,7 @@ use crate::dim::Dim;
 use crate::ir::{Attribute, Data, Fact};
 use crate::ops::traits::{Failure, Movement, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::sort;
 use crate::tensor::{Complex64, Complex128, DType, Indices, Number, Tensor, dispatch_numeric};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
@@ -257,7 +258,7 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
         pairs.into_iter().map(|(_, slice)| slice).collect()
     } else {
         let mut order: Vec<usize> = (0..dim).collect();
-        order.sort_by(|&a, &b| key(a).cmp(key(b)));
+        sort::by(&mut order, |&a, &b| key(a).cmp(key(b)));
         order
     };
     // The first of each group of equal slices, and the group of every slice.
@@ -273,7 +274,7 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     if !ascending {
         let mut appearance: Vec<usize> = (0..firsts.len()).collect();
-        appearance.sort_unstable_by_key(|&group| firsts.get(group));
+        sort::by_key(&mut appearance, |&group| firsts.get(group));
         let mut renamed = vec![0usize; firsts.len()];
         for (new, &old) in appearance.iter().enumerate() {
             if let Some(place) = renamed.get_mut(old) {

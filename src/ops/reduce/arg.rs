@@ -98,11 +98,9 @@ impl Search {
                 let is_unordered = |bytes| u32::from(T::of_bytes(bytes).partial_cmp(&T::of_bytes(bytes)).is_none());
                 // Counted block by block, for a count of them all would need larger numbers.
                 let is_ordered = |block: &[T::Bytes]| block.iter().map(|&bytes| is_unordered(bytes)).sum::<u32>() == 0;
-                elements.chunks(TASK).all(is_ordered).then(|| match (self.largest, self.last) {
-                    (true, false) => self.winners::<T>(elements, |x, best| x > best),
-                    (true, true) => self.winners::<T>(elements, |x, best| x >= best),
-                    (false, false) => self.winners::<T>(elements, |x, best| x < best),
-                    (false, true) => self.winners::<T>(elements, |x, best| x <= best),
+                elements.chunks(TASK).all(is_ordered).then(|| match self.largest {
+                    true => self.winners::<T>(elements, |x, best| x > best),
+                    false => self.winners::<T>(elements, |x, best| x < best),
                 })
             },
         )
@@ -121,11 +119,15 @@ impl Search {
         let mut winners = vec![0u32; self.inner];
         let mut best = vec![T::zero(); self.inner];
         for block in blocks {
-            winners.fill(0);
-            let mut rows = block.chunks_exact(self.inner);
-            let first = rows.next().unwrap_or_default();
+            // From the end that wins ties, so that a later element has to be better.
+            let row = |step: usize| {
+                let index = if self.last { self.dim - 1 - step } else { step };
+                (index as u32, block.get(index * self.inner..(index + 1) * self.inner).unwrap_or_default())
+            };
+            let (index, first) = row(0);
+            winners.fill(index);
             best.iter_mut().zip(first).for_each(|(best, &bytes)| *best = T::of_bytes(bytes));
-            for (index, row) in (1..).zip(rows) {
+            for (index, row) in (1..self.dim).map(row) {
                 // Nothing branches, so that several places are compared at once.
                 for ((best, winner), &bytes) in best.iter_mut().zip(winners.iter_mut()).zip(row) {
                     let element = T::of_bytes(bytes);

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::dim::{Answer, Dim, Scope};
 use crate::ops::Refusal;
+use crate::sort;
 use crate::tensor::product;
 
 /// The shape that multidirectional broadcasting gives. No shapes give rank 0.
@@ -39,7 +40,7 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
             distinct.push(dim);
         }
     }
-    distinct.sort_by_key(|dim| dim.as_const().is_none());
+    sort::by_key(&mut distinct, |dim| dim.as_const().is_none());
     let mut dims = distinct.into_iter();
     let first = dims.next().cloned().unwrap_or_else(|| Dim::constant(1));
     dims.try_fold(first, |sum, dim| broadcast_dims(scope, &sum, dim))

@@ -12,6 +12,7 @@ use super::survey::{MAX_LEN, Survey};
 use super::terms::Terms;
 use crate::dim::Dim;
 use crate::ir::{Facts, GraphId, Model, Node, NodeId, ValueId};
+use crate::sort;
 use crate::tensor::{DType, Tensor};
 
 /// All demands on a group of size nodes.
@@ -57,7 +58,7 @@ impl Demands {
                 }
             }
         }
-        demands.list.sort_by_key(|demand| (demand.position, demand.slot, demand.value));
+        sort::by_key(&mut demands.list, |demand| (demand.position, demand.slot, demand.value));
         for (at, row) in shared_rests(survey, model, facts, &demands.list) {
             if let Some(demand) = demands.list.get_mut(at) {
                 // Of rows with equal cost, the first is used: this row serves two demands.

@@ -95,6 +95,7 @@ mod tests;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use crate::ir::{Broken, Facts, Model, ValueId};
+use crate::sort;
 use demands::Demands;
 pub(super) use demands::holder_in;
 use search::{Joint, Search, SearchLimits};
@@ -181,7 +182,7 @@ fn cheapest(
 fn searches(survey: &Survey, demands: &Demands) -> Vec<SearchLimits> {
     let mut by_score: Vec<_> =
         demands.score.iter().map(|(&tensor, &score)| (std::cmp::Reverse(score), tensor)).collect();
-    by_score.sort_unstable();
+    sort::sort(&mut by_score);
     let by_score = by_score.into_iter().map(|(_, tensor)| tensor);
     let mut first_shapes: Vec<ValueId> = by_score.take(MAX_FIRST_SHAPES).collect();
     let whole = demands.whole.iter().take(MAX_FIRST_SHAPES).filter(|tensor| !first_shapes.contains(tensor));

@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{GraphId, Model, NodeId};
+use crate::sort;
 
 /// Reorders the nodes of a graph from one topological order to another: each node is as late as possible, when its first reader needs it. Of a
 /// reader's operands, those with the longest chain of nodes come first. So nodes that compute only from sizes, such as positions and masks, follow
@@ -23,7 +24,7 @@ pub(super) fn as_late_as_possible(model: &Model, graph: GraphId, order: &[NodeId
         let enter = |id: NodeId, open: &mut Vec<(NodeId, Vec<NodeId>)>| {
             let mut operands = reads(model, id, &within);
             operands.reverse();
-            operands.sort_by_key(|read| depth.get(read).copied());
+            sort::by_key(&mut operands, |read| depth.get(read).copied());
             open.push((id, operands));
         };
         if seen.insert(end) {

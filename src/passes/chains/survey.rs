@@ -13,6 +13,7 @@ use crate::ir::{Broken, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, Value
 use crate::ops::traits::{Movement, traits_of};
 use crate::ops::{self, Opset, is_strided};
 use crate::rewrite::is_quantization;
+use crate::sort;
 
 /// Size nodes that are planned together.
 #[derive(Default)]
@@ -164,7 +165,7 @@ impl Survey {
         };
         let position = |&id: &NodeId| Some((self.position(id)?, id));
         let mut placed: Vec<(usize, NodeId)> = group.nodes.iter().filter_map(position).collect();
-        placed.sort_unstable();
+        sort::sort(&mut placed);
         for (position, id) in placed {
             if let Some(node) = model.node(id) {
                 part.observe(model, facts, node, position);

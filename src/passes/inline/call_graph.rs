@@ -7,6 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ir::{FunctionId, GraphId, Model, NodeId, ValueId};
 use crate::passes::dead::{self, graphs_below};
 use crate::passes::edits::EditCounter;
+use crate::sort;
 
 /// The call graph.
 pub(in crate::passes) struct Calls {
@@ -33,7 +34,7 @@ impl Calls {
             }
         }
         // The number of calls in each function whose callee has no place yet.
-        let mut waiting: BTreeMap<FunctionId, usize> = callees.iter().map(|(&id, inner)| (id, inner.len())).collect();
+        let mut waiting: BTreeMap<FunctionId, usize> = sort::map(callees.iter().map(|(&id, inner)| (id, inner.len())));
         let mut callers: FxHashMap<FunctionId, Vec<FunctionId>> = FxHashMap::default();
         for (&caller, inner) in &callees {
             inner.iter().for_each(|&callee| callers.entry(callee).or_default().push(caller));
@@ -66,7 +67,7 @@ impl Calls {
             let below = callees.get(&id).into_iter().flatten().filter_map(|callee| depth.get(callee)).max();
             depth.insert(id, below.map_or(0, |below| below + 1));
         }
-        self.order.sort_by_key(|id| (depth.get(id).copied().unwrap_or_default(), *id));
+        sort::by_key(&mut self.order, |id| (depth.get(id).copied().unwrap_or_default(), *id));
     }
 
     /// Records the calls in a graph and its subgraphs; returns the callees, once for each call.

@@ -7,6 +7,7 @@ use super::numbers::{Classes, Numbered};
 use crate::ir::text::type_text;
 use crate::ir::{Extra, Model, Node, OpsetImport, ValueId, fields};
 use crate::report::census::Interface;
+use crate::sort;
 
 /// The fields of a `ModelProto` that are kept as they are in the file, by number.
 const OF_MODEL: &[(u64, &str)] = &[
@@ -79,7 +80,7 @@ fn kept(text: &mut String, names: &[(u64, &str)], a: &Extra, b: &Extra) {
             let (number, bytes) = field.map_or((0, &extra[..]), |field| (field.number, field.whole));
             all.entry(number).or_default().push(bytes.to_vec());
         }
-        all.values_mut().for_each(|held| held.sort());
+        all.values_mut().for_each(|held| sort::sort(held));
         all
     };
     let (a, b) = (all(a), all(b));
@@ -115,7 +116,7 @@ pub(super) fn interface(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>, c
     }
     let mut defaults = |of: &Numbered<'_>| -> BTreeMap<String, Option<u32>> {
         let inputs = of.model.graph(of.model.main()).inputs().iter();
-        inputs.map(|&value| (of.model.value(value).name.to_string(), of.of_constant(value, classes))).collect()
+        sort::map(inputs.map(|&value| (of.model.value(value).name.to_string(), of.of_constant(value, classes))))
     };
     let (before, after) = (defaults(a), defaults(b));
     for (name, default) in before {

@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ir::text::{node_text, tensor_text};
 use crate::ir::{Definition, Function, GraphId, Model, Node, NodeId, ValueId};
+use crate::sort;
 use numbers::{Classes, Numbered, operator_key, parameters};
 
 /// Returns the differences of `b` from `a`, one line each; empty if there is none.
@@ -64,7 +65,7 @@ fn section(text: &mut String, title: &str, lines: &str) {
 /// Lists added and removed functions, and the differences inside the others.
 fn functions(a: &Numbered<'_>, b: &Numbered<'_>) -> String {
     let all = |model: &Model| -> BTreeMap<String, Function> {
-        model.functions().map(|(_, function)| (function_name(function), function.clone())).collect()
+        sort::map(model.functions().map(|(_, function)| (function_name(function), function.clone())))
     };
     let (old, new) = (all(a.model), all(b.model));
     let mut text = String::new();
@@ -103,7 +104,7 @@ fn function((a, old): (&Numbered<'_>, &Function), (b, new): (&Numbered<'_>, &Fun
     }
     let named = |of: &Numbered<'_>, function: &Function| -> BTreeMap<String, String> {
         let parameters = parameters(of.model, function);
-        parameters.into_iter().map(|(name, value)| (format!("attribute {name}"), value)).collect()
+        sort::map(parameters.into_iter().map(|(name, value)| (format!("attribute {name}"), value)))
     };
     heading::entries(&mut text, &named(a, old), &named(b, new));
     let bodies = ((a, old.body), (b, new.body));
@@ -124,7 +125,7 @@ fn results<'m>((of, graph): Root<'_, 'm>) -> &'m [ValueId] {
 fn outputs(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
     let values = |root: Root<'_, '_>| -> BTreeMap<String, u32> {
         let named = |&value: &ValueId| (root.0.model.value(value).name.to_string(), root.0.of(value));
-        results(root).iter().map(named).collect()
+        sort::map(results(root).iter().map(named))
     };
     let after = values(b);
     for (name, number) in values(a) {
@@ -143,13 +144,13 @@ fn constants(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
             let tensor = place.tensor().map_or_else(String::new, tensor_text);
             (of.of(value), format!("{tensor} {}", place.name))
         };
-        values.map(told).collect()
+        sort::map(values.map(told))
     };
     let (old, new) = (held(a), held(b));
     for (sign, mine, other) in [('-', &old, &new), ('+', &new, &old)] {
         let mut gone: Vec<&String> =
             mine.iter().filter(|(number, _)| !other.contains_key(number)).map(|(_, told)| told).collect();
-        gone.sort();
+        sort::sort(&mut gone);
         for told in gone {
             let _ = writeln!(text, "{sign} constant {told}");
         }
@@ -178,7 +179,7 @@ fn nodes(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
         let value = model.node(id)?.outputs().iter().flatten().next()?;
         Some(model.value(*value).name.to_string())
     };
-    let by_name: BTreeMap<String, NodeId> = new.iter().filter_map(|&id| Some((first(after, id)?, id))).collect();
+    let by_name: BTreeMap<String, NodeId> = sort::map(new.iter().filter_map(|&id| Some((first(after, id)?, id))));
     let mut matched: BTreeSet<NodeId> = BTreeSet::new();
     let mut follows = 0usize;
     for &id in &gone {

@@ -10,6 +10,7 @@ use crate::ir::{
     Attribute, Constant, Definition, Function, FunctionId, GraphId, Model, NamedAttribute, Node, NodeId, SparseTensor,
     ValueId,
 };
+use crate::sort;
 use crate::tensor::Tensor;
 
 /// The numbers given so far, by the key of the value.
@@ -210,7 +211,7 @@ pub(super) fn operator_key(model: &Model, node: &Node) -> String {
 /// The attributes that are no graphs, by name: they may come in any order.
 fn attributes<'n>(model: &Model, held: &'n [NamedAttribute]) -> BTreeMap<&'n str, String> {
     let plain = held.iter().filter(|held| held.value.graphs().is_empty());
-    plain.map(|held| (held.name.as_str(), attribute_key(model, &held.value))).collect()
+    sort::map(plain.map(|held| (held.name.as_str(), attribute_key(model, &held.value))))
 }
 
 /// The attributes that calls of a function give, each with its default.

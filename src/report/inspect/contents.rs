@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use super::{DataFile, DynamicDim, FunctionInfo, LargeTensor, Parameters};
 use crate::ir::text::type_text;
 use crate::ir::{Attribute, Constant, DeclaredType, DimClaim, Facts, Model, OpsetImport, Value};
+use crate::sort;
 use crate::tensor::{DType, Tensor};
 
 /// The number of listed tensors.
@@ -139,7 +140,7 @@ pub(super) fn opsets(imports: &[OpsetImport]) -> BTreeMap<String, i64> {
         "" => "ai.onnx".to_string(),
         domain => domain.to_string(),
     };
-    imports.iter().map(|import| (domain(import), import.version)).collect()
+    sort::map(imports.iter().map(|import| (domain(import), import.version)))
 }
 
 /// Lists the functions, those with most nodes first.
@@ -160,7 +161,7 @@ pub(super) fn functions(model: &Model) -> Vec<FunctionInfo> {
             opsets: opsets(&function.opsets),
         })
         .collect();
-    functions.sort_by_key(|function| Reverse(function.nodes));
+    sort::by_key(&mut functions, |function| Reverse(function.nodes));
     functions
 }
 

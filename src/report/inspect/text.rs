@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::{Figure, Inspection, Parameters};
 use crate::report::table::cut;
+use crate::sort;
 
 /// The largest number of listed operators, inputs, outputs, functions or files each.
 const LISTED: usize = 12;
@@ -222,7 +223,7 @@ fn top_operators(inspected: &[(String, Inspection)]) -> Vec<String> {
     let most = |name: &String| inspected.iter().filter_map(|(_, own)| own.census.operators.get(name)).max().copied();
     let mut names: Vec<(std::cmp::Reverse<Option<usize>>, &String)> =
         names.into_iter().map(|name| (std::cmp::Reverse(most(name)), name)).collect();
-    names.sort();
+    sort::sort(&mut names);
     names.into_iter().take(LISTED).map(|(_, name)| name.clone()).collect()
 }
 

@@ -8,6 +8,7 @@ use super::super::{Census, Detail, Report};
 use super::{TABLE_END, collapsed, name, section, table};
 use crate::explain::CauseKind;
 use crate::passes::record;
+use crate::sort;
 
 /// The number of operators, rules and notes that are shown at once.
 const SHOWN: usize = 12;
@@ -21,7 +22,7 @@ impl Report {
         let count = |of: &Census, name: &str| of.operators.get(name).copied().unwrap_or(0);
         let mut rows: Vec<(&String, usize, usize)> =
             names.into_iter().map(|name| (name, count(&self.before, name), count(&self.after, name))).collect();
-        rows.sort_by_key(|&(name, was, is)| (std::cmp::Reverse(was.max(is)), name));
+        sort::by_key(&mut rows, |&(name, was, is)| (std::cmp::Reverse(was.max(is)), name));
         let most = rows.iter().map(|row| row.1.max(row.2)).max().unwrap_or(1).max(1);
         section(page, "operators");
         page.push_str("<p><span class=\"key before\"></span> before folding, <span class=\"key after\"></span> after folding</p>\n");
@@ -55,7 +56,7 @@ impl Report {
         }
         let mut fired: Vec<(&str, usize)> =
             self.fired.iter().filter(|(_, count)| **count > 0).map(|(name, count)| (*name, *count)).collect();
-        fired.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+        sort::by_key(&mut fired, |&(name, count)| (std::cmp::Reverse(count), name));
         if fired.is_empty() {
             page.push_str("<p>No rule or pass changed the model.</p>\n");
         }

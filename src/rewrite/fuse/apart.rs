@@ -17,6 +17,7 @@ use crate::rewrite::groups::groups;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
     Rule {
@@ -112,7 +113,7 @@ fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
         Some(place.scope().product(sizes))
     };
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    order.sort_by_key(|&at| runs.get(at).and_then(|run| run.first().copied()));
+    sort::by_key(&mut order, |&at| runs.get(at).and_then(|run| run.first().copied()));
     let flat: Vec<Dim> =
         order.iter().map(|&at| whole(runs.get(at)?)).collect::<Option<_>>().ok_or(miss!("side-by-side"))?;
     let perm: Vec<usize> = (0..runs.len())

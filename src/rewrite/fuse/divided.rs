@@ -15,6 +15,7 @@ use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::rewrite::miss::{Miss, ensure, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 use crate::tensor::DType;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -83,7 +84,7 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     prove(place.compare_shapes(found.x, result), miss!("same-shape").of(found.x))?;
     ensure(has_single_epsilon(place, &reader.nodes), miss!("epsilon-read"))?;
     let mut nodes = reader.nodes;
-    nodes.sort_by_key(|&id| place.model.order_of(id));
+    sort::by_key(&mut nodes, |&id| place.model.order_of(id));
     nodes.dedup();
     let spelled = nodes
         .iter()

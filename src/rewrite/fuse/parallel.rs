@@ -17,6 +17,7 @@ use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::parts::Parts;
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 use crate::tensor::Tensor;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
@@ -110,7 +111,7 @@ fn have_fused_kernels(place: &Place<'_>, x: ValueId, group: &[&Product]) -> bool
         }
         let users = place.model.users(value);
         let mut readers: Vec<&Node> = users.iter().filter_map(|&(id, _)| place.model.node(id)).collect();
-        readers.sort_unstable_by(|a, b| a.op_type.cmp(&b.op_type));
+        sort::by(&mut readers, |a, b| a.op_type.cmp(&b.op_type));
         readers
     };
     let (a, b) = (behind(a), behind(b));
@@ -171,7 +172,7 @@ fn product(place: &Place<'_>, id: NodeId) -> Result<Product, Miss> {
     let users = place.model.users(result);
     let mut readers: Vec<Name> =
         users.iter().filter_map(|&(user, _)| Some(place.model.node(user)?.op_type.clone())).collect();
-    readers.sort_unstable();
+    sort::sort(&mut readers);
     Ok(Product { node: id, weight, result, readers })
 }
 

@@ -21,6 +21,7 @@ use crate::rewrite::build::Build;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "product-in-rows",
@@ -170,7 +171,7 @@ impl Between {
                 return None;
             }
         }
-        nodes.sort_by_key(|&id| place.model.order_of(id));
+        sort::by_key(&mut nodes, |&id| place.model.order_of(id));
         let between = Between { nodes, result: result.filter(|&result| result != value)? };
         let is_alone = place.model.users(between.result).len() == 1;
         (is_alone && between.reads_itself(place, value)).then_some(between)

@@ -17,6 +17,7 @@ use crate::rewrite::build::Build;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "stream-in-rows",
@@ -104,7 +105,7 @@ impl<'p, 'a> Stream<'p, 'a> {
                 open.extend(values.get(before..).unwrap_or_default());
             }
         }
-        stream.nodes.sort_by_key(|&id| place.model.order_of(id));
+        sort::by_key(&mut stream.nodes, |&id| place.model.order_of(id));
         let is_computed =
             |&value: &ValueId| place.model.value(value).producer().is_some_and(|id| stream.members.contains(&id));
         stream.given = values.into_iter().filter(|value| !is_computed(value)).collect();

@@ -7,6 +7,7 @@ use crate::dim::Dim;
 use crate::index_map::{Movement, Program, Step};
 use crate::ir::{Edit, Node, NodeId};
 use crate::rewrite::place::Place;
+use crate::sort;
 
 /// The number of axes that a root without other nodes names, if a Slice may name fewer. A Split with one result that is read names all.
 pub(super) fn named_axes(place: &Place<'_>, tree: &Tree) -> Option<usize> {
@@ -35,8 +36,8 @@ pub(super) fn copying_nodes(programs: &Programs) -> usize {
 pub(super) fn has_equal_operators(place: &Place<'_>, removed: &[NodeId], edit: &Edit) -> bool {
     let mut before: Vec<&str> = removed.iter().filter_map(|&id| Some(place.model.node(id)?.op_type.as_str())).collect();
     let mut after: Vec<&str> = edit.insert.iter().map(|node| node.op_type.as_str()).collect();
-    before.sort_unstable();
-    after.sort_unstable();
+    sort::sort(&mut before);
+    sort::sort(&mut after);
     before == after
 }
 

@@ -10,6 +10,7 @@ use crate::rewrite::limits::READERS;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "places-to-parts",
@@ -108,7 +109,7 @@ fn all_places(place: &Place<'_>, axis: usize) -> Option<Vec<(NodeId, i64)>> {
         Some((id, index(place, node, size)?)).filter(|_| slot == 0 && along == axis)
     };
     let mut lookups = readers.iter().map(lookup).collect::<Option<Vec<_>>>()?;
-    lookups.sort_unstable_by_key(|&(_, index)| index);
+    sort::by_key(&mut lookups, |&(_, index)| index);
     let each_once = lookups.iter().zip(0i64..).all(|(&(_, index), at)| index == at);
     let is_first = lookups.iter().map(|&(id, _)| id).min() == Some(place.id);
     (each_once && is_first).then_some(lookups)

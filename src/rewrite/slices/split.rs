@@ -7,6 +7,7 @@ use crate::rewrite::build::Build;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
+use crate::sort;
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slices-to-split",
@@ -84,7 +85,7 @@ fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {
             None => pieces.push(Piece { start, len, slices: vec![entry] }),
         }
     }
-    pieces.sort_by_key(|piece| piece.start);
+    sort::by_key(&mut pieces, |piece| piece.start);
     let overlap = |pair: &[Piece]| matches!(pair, [a, b] if a.start.checked_add(a.len).is_none_or(|end| end > b.start));
     let fewest = fewest_parts(place, data);
     let few = if fewest > 2 { miss!("three-of-sizes") } else { miss!("two-or-more") };
