@@ -2,8 +2,8 @@
 
 use super::rule::Rule;
 use super::{
-    axes, batches, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral, sizes, slices, split,
-    stacked, strided_slice,
+    axes, batches, containers, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral, sizes,
+    slices, split, stacked, strided_slice,
 };
 
 /// Every rule, in the order they are tried at a node.
@@ -11,6 +11,7 @@ use super::{
 pub const RULES: &[&[Rule]] = &[
     identity::RULES,
     neutral::RULES,
+    containers::RULES,
     index::RULES,
     sizes::RULES,
     slices::apart::RULES,
@@ -40,7 +41,7 @@ pub const RULES: &[&[Rule]] = &[
 /// what those before them look for.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
-    &[fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
+    &[slices::elementwise::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
     &[split::RULES, stacked::RULES, lanes::RULES, fuse::parallel::RULES, slices::places::RULES, index::LAST_RULES, fuse::apart::RULES, fuse::mask::RULES,
       fuse::rows::RULES],
     &[index::FRONT_RULES, fuse::stream::RULES],

@@ -18,6 +18,7 @@ mod axes;
 mod batches;
 pub mod build;
 mod cache;
+mod containers;
 mod dequantized;
 mod divisors;
 mod fuse;

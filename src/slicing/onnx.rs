@@ -53,7 +53,7 @@
 //! let data = Tensor::from_vec(&[2, 4], (0..8i64).collect())?;
 //! assert_eq!(slicing::slice(&data, &spec)?.to_i64s(), Some(vec![7, 5]));
 //!
-//! Rejected and disputed slices.
+//! // Rejected and disputed slices.
 //! let axes = [0, 0];
 //! let twice = onnx::slice_1(&[0, 1], &[2, 3], Some(&axes), SliceRule::Agree)?;
 //! assert_eq!(slicing::slice(&data, &twice).err(), Some(SliceError::RepeatedAxis { axis: 0 }));

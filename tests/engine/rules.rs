@@ -239,7 +239,7 @@ macro_rules! folders {
 }
 
 folders! {
-    axes, batches, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral, passes, sizes, slices, split, stacked, strided_slice, together,
+    axes, batches, containers, dequantized, fuse, identity, index, inserted, lanes, lift, movement, neutral, passes, sizes, slices, split, stacked, strided_slice, together,
 }
 
 #[test]

@@ -7,51 +7,78 @@ use crate::ops::traits::{Operands, Variation, traits_of};
 use crate::rewrite::limits::NODES;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
-use crate::rewrite::rule::{Rule, miss};
+use crate::rewrite::rule::{Premise, Rule, miss};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     name: "slice-of-elementwise",
     law: "f(x, y)[r] = f(x[r], y)",
     sentence: "Moves a Slice before exact element-wise operators, so that less is computed.",
     premises: &[
-        ("pointwise", "each node in f computes an element from the elements at the same position of its operands"),
+        POINTWISE,
         ("same-bits", "f computes the same bits at every position and for every shape"),
-        ("one-operand", "one operand has the sliced axes, and the other operands are broadcast along them"),
-        ("one-reader", "the values between have no other consumer"),
-        (
-            "not-fused",
-            "x is not the result of a matrix product or normalization, because runtimes fuse such a node with f",
-        ),
-        ("movable-type", "every runtime supports Slice for the element type"),
+        ONE_OPERAND,
+        ONE_READER,
+        NOT_FUSED,
+        MOVABLE_TYPE,
     ],
     exact: true,
     operators: &["Slice"],
-    apply: before,
+    apply: |place| before(place, Variation::None),
 }];
+
+/// Tried after compositions of movements, of which the Slice may be part.
+pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
+    name: "slice-of-function",
+    law: "f(x, y)[r] = f(x[r], y), up to rounding",
+    sentence: "Moves a Slice before element-wise functions that runtimes approximate, so that less is computed.",
+    premises: &[
+        POINTWISE,
+        ("approximated", "at least one operator in f may round differently by position"),
+        ONE_OPERAND,
+        ONE_READER,
+        NOT_FUSED,
+        MOVABLE_TYPE,
+    ],
+    exact: false,
+    operators: &["Slice"],
+    apply: |place| before(place, Variation::Rounding),
+}];
+
+const POINTWISE: Premise =
+    ("pointwise", "each node in f computes an element from the elements at the same position of its operands");
+const ONE_OPERAND: Premise =
+    ("one-operand", "one operand has the sliced axes, and the other operands are broadcast along them");
+const ONE_READER: Premise = ("one-reader", "the values between have no other consumer");
+const NOT_FUSED: Premise =
+    ("not-fused", "x is not the result of a matrix product or normalization, because runtimes fuse such a node with f");
+const MOVABLE_TYPE: Premise = ("movable-type", "every runtime supports Slice for the element type");
 
 /// A link of a chain: the node, and which operands are the chain's data.
 struct Link {
     id: NodeId,
     node: NewNode,
     slots: Vec<usize>,
+    /// `true` if results may be rounded differently by position.
+    varies: bool,
 }
 
 /// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
 /// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
 /// such an `f` is left alone; and so is what a runtime does together with the product before it.
-fn before(place: &Place<'_>) -> Result<Edit, Miss> {
+fn before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     let output = place.result()?;
     let mut value = place.operand(0)?;
     let mut chain: Vec<Link> = Vec::new();
     let cuts = cuts_of(place, place.id).ok_or(miss!("pointwise"))?;
     let axes: Vec<usize> = cuts.cut().map(|(axis, _)| axis).collect();
     // An axis that is named and stays whole may be shorter in an operand.
-    ensure(!axes.is_empty() && axes.len() == cuts.named, miss!("pointwise"))?;
+    ensure(!axes.is_empty(), miss!("pointwise"))?;
+    ensure(axes.len() == cuts.named, miss!("pointwise"))?;
     let rank = cuts.dims.len();
     // The slice itself may read what it cuts as a bound, too.
     ensure(place.has_one_reader(value), miss!("one-reader").of(value))?;
     while chain.len() < NODES && place.has_one_reader_node(value) {
-        match link(place, value, rank, &axes) {
+        match link(place, value, (rank, &axes), most) {
             Ok((link, data)) => {
                 chain.push(link);
                 value = data;
@@ -61,6 +88,8 @@ fn before(place: &Place<'_>) -> Result<Edit, Miss> {
         }
     }
     ensure(!chain.is_empty(), miss!("pointwise"))?;
+    let varies = chain.iter().any(|link| link.varies);
+    ensure(varies == (most == Variation::Rounding), miss!(LATE_RULES, "approximated"))?;
     ensure(place.producer_with(value, |own| own.fused_with_next).is_none(), miss!("not-fused").of(value))?;
     let mut edit = place.begin()?.removing(place.id);
     let slice = NewNode::like(place.root()?).reading(0, value);
@@ -78,10 +107,16 @@ fn before(place: &Place<'_>) -> Result<Edit, Miss> {
 }
 
 /// The elementwise node that computes a value, and the one operand that has its axes.
-fn link(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Result<(Link, ValueId), Miss> {
+fn link(
+    place: &Place<'_>,
+    value: ValueId,
+    (rank, axes): (usize, &[usize]),
+    most: Variation,
+) -> Result<(Link, ValueId), Miss> {
     let id = place.model.value(value).producer().ok_or(Miss::ROOT)?;
     let node = place.model.node(id).ok_or(Miss::ROOT)?;
-    ensure(node.graph() == place.root()?.graph() && node.outputs().len() == 1, Miss::ROOT)?;
+    ensure(node.graph() == place.root()?.graph(), Miss::ROOT)?;
+    ensure(node.outputs().len() == 1, Miss::ROOT)?;
     ensure(node.canonical_domain().is_empty(), miss!("pointwise"))?;
     let traits = traits_of(place.model, node);
     let pointwise = traits.pointwise.ok_or(miss!("pointwise"))?;
@@ -96,16 +131,17 @@ fn link(place: &Place<'_>, value: ValueId, rank: usize, axes: &[usize]) -> Resul
         // Quantized groups are recognised by runtimes as they stand.
         _ => return Err(miss!("pointwise")),
     };
-    ensure(variation == Variation::None, miss!("same-bits").of(value))?;
+    let unequal = if most == Variation::None { miss!("same-bits") } else { miss!("pointwise") };
+    ensure(variation <= most, unequal.of(value))?;
     let is_constant = matches!(place.model.value(data).definition(), Definition::Initializer(_));
     // Not every runtime slices every type.
     let is_common = place.dtype(data).is_some_and(is_common);
     ensure(!is_constant, miss!("movable-type"))?;
     ensure(is_common, miss!("movable-type").of(data))?;
-    ensure(place.dims(data)?.len() == rank, miss!("pointwise").of(data))?;
+    ensure(place.shape(data).ok_or(miss!("one-operand").of(data))?.len() == rank, miss!("pointwise").of(data))?;
     let inputs = node.inputs().iter().enumerate();
     let slots = inputs.filter(|(_, input)| **input == Some(data)).map(|(slot, _)| slot).collect();
-    Ok((Link { id, node: NewNode::like(node), slots }, data))
+    Ok((Link { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
 }
 
 /// The operand that the result has all of these axes from; every other one is broadcast along them.
