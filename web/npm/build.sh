@@ -7,8 +7,8 @@ cd "$(dirname "$0")"
 profile=${PROFILE:-release}
 target=$(cd ../.. && pwd)/target
 # Fewer calls are inlined than opt-level "s" inlines: the compressed module is 1 % smaller, and folding takes 4 % longer.
-export RUSTFLAGS="${RUSTFLAGS:-} -C llvm-args=-inline-threshold=25"
-cargo build --manifest-path ../wasm/Cargo.toml --locked --target wasm32-unknown-unknown --target-dir "$target" --profile "$profile"
+RUSTFLAGS="${RUSTFLAGS:-} -C llvm-args=-inline-threshold=25" \
+    cargo build --manifest-path ../wasm/Cargo.toml --locked --target wasm32-unknown-unknown --target-dir "$target" --profile "$profile"
 folder=$([ "$profile" = dev ] && echo debug || echo "$profile")
 cp ../../LICENSE-* .
 cp "$target/wasm32-unknown-unknown/$folder/onnx_slice_fold_wasm.wasm" onnx-slice-fold.wasm
