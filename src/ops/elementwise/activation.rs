@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | Relu | 14 adds integers |
 //! | LeakyRelu, Elu, HardSigmoid, HardSwish, Softplus, Softsign, ThresholdedRelu, Mish, Celu | later versions add types |
-//! | Selu | 1: defaults of fewer digits |
-//! | PRelu | before 7: one slope, or one a channel (axis 1); afterwards the slopes broadcast to the operand |
+//! | Selu | 1: default attributes with fewer digits |
+//! | PRelu | before 7: one slope, or one per channel (axis 1); from 7 on the slope broadcasts to the operand |
 //! | Sigmoid, Gelu, Swish | one definition |
-//! | Shrink | any number; results of integers are truncated |
+//! | Shrink | all numeric types; integer results are truncated |
 //! | SwiGLU | two operands of one shape |
 //!
-//! All are computed in binary64 and rounded once. Not evaluated: Celu with `alpha = 0`, whose formula divides by it, and Shrink
-//! of integers where the result leaves the type.
+//! All functions are computed in binary64 and rounded once. Not evaluated: Celu with `alpha = 0`, which would divide by zero, and
+//! integer Shrink with a result out of range.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,12 +80,12 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::function().attributes(&["bias", "lambd"])),
 ];
 
-/// A FLOAT attribute, in the precision it is stored in.
+/// Returns a FLOAT attribute at its stored precision.
 fn parameter(site: &Site<'_>, name: &str, default: f32) -> Result<f64, Refusal> {
     Ok(f64::from(site.attr_float(name)?.unwrap_or(default)))
 }
 
-/// `1 / (1 + e⁻ˣ)`, written so that nothing overflows.
+/// Computes `1 / (1 + e⁻ˣ)` without overflow.
 fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 {
         1.0 / (1.0 + libm::exp(-x))
@@ -95,7 +95,7 @@ fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// `ln(1 + eˣ)`, written so that nothing overflows. `max` passes NaN by; the second term does not.
+/// Computes `ln(1 + eˣ)` without overflow. `max` drops NaN; the second term propagates it.
 fn softplus(x: f64) -> f64 {
     x.max(0.0) + libm::log1p(libm::exp(-x.abs()))
 }
@@ -127,7 +127,7 @@ fn evaluate_relu(cx: &mut EvalCx<'_>) -> EvalResult {
 fn evaluate_selu(cx: &mut EvalCx<'_>) -> EvalResult {
     let (alpha, gamma) = if cx.version < 6 { (1.6732, 1.0507) } else { (1.673_263_2, 1.050_701) };
     let (alpha, gamma) = (parameter(cx, "alpha", alpha)?, parameter(cx, "gamma", gamma)?);
-    // `e⁻⁰ − 1` is +0 in the formula.
+    // In the formula, `e⁻⁰ − 1` is +0.
     floats(cx, move |x| if x > 0.0 { gamma * x } else { gamma * (alpha * libm::expm1(x) + 0.0) })
 }
 
@@ -136,7 +136,7 @@ fn evaluate_celu(cx: &mut EvalCx<'_>) -> EvalResult {
     if alpha == 0.0 || alpha.is_nan() {
         return Err(Decline::unsupported("attribute 'alpha' is 0 or NaN, for which Celu is not defined"));
     }
-    // Of `max(0, x) + min(0, α·(e^(x/α) − 1))` one term is 0, whatever the sign of α.
+    // One term of `max(0, x) + min(0, α·(e^(x/α) − 1))` is 0, for either sign of α.
     floats(cx, move |x| if x >= 0.0 { x } else { alpha * libm::expm1(x / alpha) })
 }
 
@@ -160,14 +160,14 @@ fn evaluate_gelu(cx: &mut EvalCx<'_>) -> EvalResult {
         let scale = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
         return floats(cx, move |x| 0.5 * x * (1.0 + libm::tanh(scale * (x + 0.044_715 * x * x * x))));
     }
-    // `1 + erf(y)` is `erfc(−y)`, which keeps its digits for large negative operands.
+    // `erfc(−y)` equals `1 + erf(y)` and stays precise for large negative operands.
     floats(cx, |x| 0.5 * x * libm::erfc(-x * FRAC_1_SQRT_2))
 }
 
 fn infer_prelu(cx: &mut InferCx<'_>) -> InferResult {
     let (x, slope) = (cx.required(0)?, cx.required(1)?);
     let shape = match cx.version {
-        // The slopes should stretch to the operand, but ONNX Runtime stretches both.
+        // The standard broadcasts the slope to the operand only; ONNX Runtime broadcasts both.
         7.. => Meeting::Broadcast.shape(cx.scope(), x.shape(), slope.shape())?,
         _ => x.shape().map(<[_]>::to_vec),
     };
@@ -182,7 +182,7 @@ fn evaluate_prelu(cx: &mut EvalCx<'_>) -> EvalResult {
     let placed = match slope.len() {
         1 => Vec::new(),
         _ if cx.version >= 7 => slope.shape().to_vec(),
-        // A slope a channel.
+        // One slope per channel.
         _ => placed_shape(x.rank(), slope.shape(), Some(i64::from(x.rank() > 1)), 1)?,
     };
     let way = Broadcast::new([x.shape(), &placed]);

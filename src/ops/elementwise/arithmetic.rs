@@ -2,15 +2,15 @@
 //!
 //! | operator | versions that differ |
 //! | --- | --- |
-//! | Add, Sub, Mul, Div | before 7: no broadcasting, or with `broadcast=1` that of the second operand from `axis` on; 6, 13, 14 add types |
+//! | Add, Sub, Mul, Div | before 7: no broadcasting, or with `broadcast=1` the second operand from `axis` on; 6, 13, 14 add types |
 //! | Mod | 10, 13: floats need `fmod=1`; 28: `fmod=0` on floats is the floored remainder |
-//! | Pow | before 7 as Add; from 12 on the exponent has a type of its own |
-//! | Min, Max, Sum, Mean | before 8: equal shapes, afterwards broadcast; 12, 13 add types |
+//! | Pow | before 7 as Add; from 12 on the exponent may have another type |
+//! | Min, Max, Sum, Mean | before 8: equal shapes; from 8 on broadcast; 12, 13 add types |
 //!
-//! Integers wrap; quotients of integers truncate. Not evaluated: division by an integer zero, division of the smallest integer by −1,
-//! whose quotient is none (it ends processes), powers of integers that overflow
-//! or have a negative exponent (runtimes disagree), and the remainder of −0 by a positive number from version 28 on, which the
-//! standard leaves open.
+//! Integers wrap; integer quotients truncate. Not evaluated:
+//! - integer division by 0, and of the smallest integer by −1, which overflows and crashes processes;
+//! - integer powers that overflow or have a negative exponent: runtimes disagree;
+//! - the remainder of −0 by a positive number from version 28 on: the standard leaves it open.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,7 +76,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Mean", &[1, 6, 8, 13], |cx| infer_variadic(cx, None), |cx| fold::<Add>(cx, true)).with(AVERAGE),
 ];
 
-/// Which of two zeros, and of a number and NaN, kernels give depends on the order of the operands.
+/// For two zeros, or a number and NaN, the result of kernels depends on the order of operands.
 const EXTREME: Traits = Traits::broadcast(8)
     .integers_since(12)
     .by_scalar(Variation::Rounding, Variation::None)
@@ -97,7 +97,7 @@ fn difference(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Op
     a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1))).unless_wrapped(view)
 }
 
-/// Positions times one number. The product of two sizes need not fit a narrower type.
+/// Returns the product of positions and one number. In narrow types, a product of two sizes may overflow.
 fn product(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let is_wide = view.result()?.dtype()? == DType::Int64;
     let (a, b) = pair(view, shape, operand)?;
@@ -109,8 +109,8 @@ fn product(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Optio
     (is_wide || factor.as_const().is_some()).then(|| positions.scaled(view.scope(), &factor).unless_wrapped(view))?
 }
 
-/// Whether floats are divided, or no divisor may be 0 or −1, which the smallest integer is not divided by. Of no divisor nothing is
-/// proved.
+/// Returns `true` for float division, or if the divisor is proved to be neither 0 nor −1: the smallest integer divided by −1
+/// overflows. Nothing is proved without a divisor.
 fn divides(view: &NodeFacts<'_>) -> bool {
     let is_apart = |dim: &Dim| view.at_least(dim, 1) || view.scope().le(dim, &Dim::constant(-2)).is_yes();
     match view.dtype(1) {
@@ -123,9 +123,9 @@ fn divides(view: &NodeFacts<'_>) -> bool {
     }
 }
 
-/// No integer is divided by 0, so what divides one and is not negative is at least 1.
+/// An integer divisor is not 0, so a nonnegative divisor is at least 1.
 fn divisor_needs(view: &NodeFacts<'_>) -> Vec<(Dim, i64)> {
-    // Of nothing nothing is divided.
+    // An empty result divides nothing.
     let divides =
         |all: &Fact| all.dtype().is_some_and(DType::is_integer) && all.static_len().is_some_and(|len| len > 0);
     if !view.result().is_some_and(divides) {
@@ -140,14 +140,14 @@ fn is_number_of(one: &Tensor, number: f64) -> bool {
     (one.dtype().is_float() || one.dtype().is_integer()) && one.to_f64s().is_some_and(|held| held == [number])
 }
 
-/// `x + 0 = x` of integers, `x + −0 = x` of floats: `−0 + 0` is `0`.
+/// Returns `true` for integer 0 (`x + 0 = x`) and float −0 (`x + −0 = x`): `−0 + 0` is `0`.
 fn is_zero_of_sum(_: DType, one: &Tensor) -> bool {
     is_number_of(one, 0.0)
         && (one.dtype().is_integer()
             || one.to_f64s().is_some_and(|held| held.iter().all(|zero| zero.is_sign_negative())))
 }
 
-/// `x − 0 = x`, of floats with the positive zero.
+/// Returns `true` for integer 0 and float +0, as `x − 0 = x`.
 fn is_zero_taken(_: DType, one: &Tensor) -> bool {
     is_number_of(one, 0.0)
         && (one.dtype().is_integer()
@@ -158,17 +158,17 @@ fn is_one(_: DType, one: &Tensor) -> bool {
     is_number_of(one, 1.0)
 }
 
-/// Powers of integers go through doubles in ONNX Runtime, which do not hold all of them.
+/// ONNX Runtime computes integer powers in doubles, which do not represent all integers.
 fn is_exponent_one(base: DType, one: &Tensor) -> bool {
     base.is_float() && is_number_of(one, 1.0)
 }
 
-/// An operation of two elements, given as expressions.
+/// An operation on two symbolic elements.
 type Symbolic = fn(&Elements<'_>, &Scalar, &Scalar) -> Scalar;
 
-/// An operation of two elements, given as numbers.
+/// An operation on two numbers.
 trait Operation: 'static {
-    /// Whether it divides: an integer by 0, and the smallest one by −1, has no result then.
+    /// `true` for division: integer division by 0, and of the smallest integer by −1, has no result.
     const DIVIDES: bool = false;
 
     fn apply<T: Number>(a: T, b: T) -> T;
@@ -206,7 +206,7 @@ impl Operation for Mul {
 impl Operation for Div {
     const DIVIDES: bool = true;
 
-    /// Integers that have no quotient do not come here.
+    /// Callers exclude integers without a quotient.
     fn apply<T: Number>(a: T, b: T) -> T {
         a.div(b).unwrap_or(a)
     }
@@ -229,14 +229,14 @@ impl Operation for Modulo {
 }
 
 impl Operation for Min {
-    /// NaN wins, and of equal ones (zeros of either sign) the first.
+    /// NaN wins; of equal operands (zeros of different sign), the first wins.
     fn apply<T: Number>(a: T, b: T) -> T {
         if a <= b || is_nan(a) { a } else { b }
     }
 }
 
 impl Operation for Max {
-    /// As [`Min`].
+    /// Like [`Min`].
     fn apply<T: Number>(a: T, b: T) -> T {
         if a >= b || is_nan(a) { a } else { b }
     }
@@ -269,8 +269,8 @@ fn infer_div(cx: &mut InferCx<'_>) -> InferResult {
     infer(cx, |elements, a, b| elements.div(a, b))
 }
 
-/// Division of an integer by a 0 fails, if it runs and there is anything to divide. ONNX Runtime refuses a constant divisor of 0 when it
-/// loads the model, so a computed one must stay computed.
+/// Records that integer division by 0 fails if the node runs and has elements. ONNX Runtime rejects a constant divisor of 0 at
+/// load time, so a computed one must not be folded.
 fn note_zero_divisor(cx: &mut InferCx<'_>) {
     let Some(divisor) = cx.input(1).filter(|fact| fact.dtype().is_some_and(DType::is_integer)) else { return };
     let has_zero = match divisor.data().and_then(Data::tensor) {
@@ -324,7 +324,7 @@ fn infer_variadic(cx: &mut InferCx<'_>, symbolic: Option<Symbolic>) -> InferResu
         let Some(way) = Broadcast::new([&a, &b]) else { return Ok(vec![result]) };
         let shape = way.shape().iter().map(|&dim| i64::try_from(dim).ok().map(Dim::constant)).collect();
         let partial = Fact::tensor(Some(dtype), shape);
-        // Two constants among others are not left to evaluation.
+        // Two constants among several operands are never evaluated alone, so infer their elements here.
         let both = [&sum, operand].map(|fact| match super::scalars(fact) {
             Some(elements) => Fact { content: None, ..fact.clone() }.with_elements(elements),
             None => fact.clone(),
@@ -340,7 +340,7 @@ fn evaluate<O: Operation>(cx: &mut EvalCx<'_>) -> EvalResult {
     single(combined::<O>(cx, &way, a, b)?)
 }
 
-/// The operation on every pair of elements.
+/// Applies the operation to each pair of elements.
 fn combined<O: Operation>(cx: &EvalCx<'_>, way: &Broadcast<2>, a: &Tensor, b: &Tensor) -> Result<Tensor, Decline> {
     if a.dtype() != b.dtype() {
         return Err(Decline::invalid(format!("the operands' element types differ: {} and {}", a.dtype(), b.dtype())));
@@ -371,7 +371,7 @@ fn combined_in<O: Operation, T: Lane>(
     zip_later(later, dtype, way, (a, b), O::apply::<T>)
 }
 
-/// Whether each integer is a number of binary64.
+/// Returns `true` if binary64 represents each integer.
 fn exact(values: &[i64]) -> bool {
     values.iter().all(|value| value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS)
 }
@@ -380,7 +380,7 @@ fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
     let truncated = cx.attr_flag("fmod", false)?;
     let is_float = cx.tensor(0)?.dtype().is_float();
     if !is_float {
-        // Runtimes leave a truncated remainder to `fmod`, which has 53 bits.
+        // Runtimes compute truncated remainders with `fmod`, which has 53 bits.
         let wide = |i| Ok::<bool, Decline>(truncated && !cx.tensor(i)?.to_i64s().is_some_and(|values| exact(&values)));
         if wide(0)? || wide(1)? {
             return Err(Decline::unsupported(
@@ -406,7 +406,7 @@ fn evaluate_mod(cx: &mut EvalCx<'_>) -> EvalResult {
     evaluate::<Remainder>(cx)
 }
 
-/// Folds any number of operands together from the left; `mean` divides by their number in the end.
+/// Folds all operands from the left; `mean` finally divides by their number.
 fn fold<O: Operation>(cx: &mut EvalCx<'_>, mean: bool) -> EvalResult {
     let dtype = cx.tensor(0)?.dtype();
     if mean && !dtype.is_float() {
@@ -420,7 +420,7 @@ fn folded<O: Operation, T: Lane>(cx: &EvalCx<'_>, mean: bool) -> Result<Tensor, 
     let dtype = first.dtype();
     let meeting = if cx.version < 8 { Meeting::Equal } else { Meeting::Broadcast };
     let count = cx.input_count();
-    // Between the operands nothing is rounded.
+    // Intermediate results are not rounded.
     let mut result = first.clone();
     for i in 1..count {
         let operand = cx.tensor(i)?;
@@ -438,7 +438,7 @@ fn folded<O: Operation, T: Lane>(cx: &EvalCx<'_>, mean: bool) -> Result<Tensor, 
     if result.dtype() == dtype { Ok(result) } else { map_to::<T>(dtype, &result, |x| x) }
 }
 
-/// The base has the result's type; the exponent is a number of any type.
+/// Evaluates Pow: the result has the base's type; the exponent may have any numeric type.
 fn evaluate_pow(cx: &mut EvalCx<'_>) -> EvalResult {
     let (base, exponent) = (cx.tensor(0)?, cx.tensor(1)?);
     let way = Meeting::of(cx)?.way(base.shape(), exponent.shape())?;
@@ -449,7 +449,7 @@ fn evaluate_pow(cx: &mut EvalCx<'_>) -> EvalResult {
     charge(cx, dtype, way.shape(), 64)?;
     let exponents = exponent.to_f64s().ok_or_else(|| wrong_dtype(exponent.dtype()))?;
     if exponent.dtype().is_integer() && exponents.iter().any(|exponent| exponent.abs() >= (1u64 << 53) as f64) {
-        // Not every one of them is exact, and whether it is odd counts.
+        // Some of these integers are inexact in binary64, so their parity is lost.
         return Err(Decline::unsupported("an integer exponent has more than 53 bits"));
     }
     let exponents = Reader::at_hand(&exponents);
@@ -465,7 +465,7 @@ fn evaluate_pow(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// Squares are common, and a product is rounded once where a power would only nearly be right.
+/// Computes a power. Squares are common, and a product is rounded once while `pow` may be off by an ulp.
 fn float_power(base: f64, exponent: f64) -> f64 {
     if exponent == 2.0 { base * base } else { libm::pow(base, exponent) }
 }
@@ -477,7 +477,7 @@ fn integer_powers<T: Number>(
 ) -> Result<Vec<T>, Decline> {
     let failed = AtomicBool::new(false);
     let powers = zip(way, bases, exponents, |base, exponent| {
-        // Runtimes leave powers to doubles, which do not hold larger ones.
+        // Runtimes compute powers in doubles, which do not represent all larger integers.
         let power = base.to_i64().and_then(|base| integer_power(base, exponent)).filter(|power| exact(&[*power]));
         let narrow = power.map(|power| (power, T::from_i64(power)));
         match narrow {
@@ -496,13 +496,13 @@ fn integer_powers<T: Number>(
     Ok(powers)
 }
 
-/// The power, if it is defined and fits.
+/// Returns the power, if it is defined and fits.
 fn integer_power(base: i64, exponent: f64) -> Option<i64> {
     if !exponent.is_finite() {
         return None;
     }
     if exponent.fract() != 0.0 {
-        // A root or the like, truncated as a cast from floating point is.
+        // A fractional exponent: the result is truncated, as in a cast from floating point.
         let exact = base.unsigned_abs() < 1 << 53;
         return exact.then(|| libm::pow(base as f64, exponent).trunc()).and_then(<i64 as Number>::from_f64);
     }

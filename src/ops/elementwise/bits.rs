@@ -6,8 +6,8 @@
 //! | BitShift | 11: unsigned; 28 adds signed types, whose right shift keeps the sign |
 //! | BitCast | 26: the same bits read as another type of the same width |
 //!
-//! A shift by the width or more, which version 28 defines, gives what the shift of one bit less and then one more gives; runtimes
-//! do so before, too. BitCast between bool and a byte that is neither 0 nor 1 is not evaluated.
+//! A shift by at least the width (defined in version 28) equals a shift by one bit less and then by one more; runtimes do so
+//! for earlier versions, too. BitCast between bool and a byte other than 0 and 1 is not evaluated.
 
 use super::kernel::{Reader, charge, map, single, wrong_dtype, zip};
 use super::symbolic::Elements;
@@ -33,12 +33,12 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::function().attributes(&["to"]).showing_zero_sign(0)),
 ];
 
-/// Whether a number of rank 0 is 0.
+/// Returns `true` for a rank-0 integer 0.
 fn is_zero(_: DType, one: &Tensor) -> bool {
     one.dtype().is_integer() && one.to_i64s().is_some_and(|held| held == [0])
 }
 
-/// Whether every bit of a number of rank 0 is set.
+/// Returns `true` for an integer tensor with all bits set.
 fn has_all_bits(_: DType, one: &Tensor) -> bool {
     one.dtype().is_integer() && !one.dtype().is_packed() && one.bytes().iter().all(|&byte| byte == u8::MAX)
 }
@@ -56,7 +56,7 @@ fn infer_pair(cx: &InferCx<'_>, symbolic: impl Fn(&Elements<'_>, &Scalar, &Scala
     Ok(vec![with_zipped(result, [a, b], way, |[a, b]| symbolic(&elements, a, b))])
 }
 
-/// The operands of an operator on integers, with the way they meet.
+/// Returns the operands of an integer operator and their broadcast.
 fn operands<'c>(cx: &'c EvalCx<'_>) -> Result<(&'c Tensor, &'c Tensor, Broadcast<2>), Decline> {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
     if a.dtype() != b.dtype() || !a.dtype().is_integer() || a.dtype().is_packed() {
@@ -71,7 +71,7 @@ fn operands<'c>(cx: &'c EvalCx<'_>) -> Result<(&'c Tensor, &'c Tensor, Broadcast
     Ok((a, b, way))
 }
 
-/// The unsigned type of this width.
+/// Returns the unsigned type of the same width.
 fn unsigned(dtype: DType) -> Result<DType, Decline> {
     match dtype.bits() {
         Some(8) => Ok(DType::Uint8),
@@ -82,12 +82,12 @@ fn unsigned(dtype: DType) -> Result<DType, Decline> {
     }
 }
 
-/// The same bits as elements of another type of the same width.
+/// Reinterprets the bits as elements of another type of the same width.
 fn reread(tensor: &Tensor, dtype: DType) -> Result<Tensor, Decline> {
     Ok(Tensor::from_bytes(dtype, tensor.shape(), tensor.bytes().clone())?)
 }
 
-/// The sign makes no difference to bits.
+/// Evaluates a bitwise operator. Signed operands are computed as unsigned ones.
 fn bitwise(cx: &mut EvalCx<'_>, operation: fn(u64, u64) -> u64) -> EvalResult {
     let (a, b, way) = operands(cx)?;
     let bits = unsigned(a.dtype())?;
@@ -122,7 +122,7 @@ fn evaluate_not(cx: &mut EvalCx<'_>) -> EvalResult {
     )?)
 }
 
-/// Whether the shift is to the left.
+/// Returns `true` if the shift is to the left.
 fn to_the_left(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("direction")? {
         Some("LEFT") => Ok(true),
@@ -134,7 +134,7 @@ fn to_the_left(site: &Site<'_>) -> Result<bool, Refusal> {
     }
 }
 
-/// `x ≪ k = x·2ᵏ` and `x ≫ k = ⌊x / 2ᵏ⌋`.
+/// Infers `x ≪ k = x·2ᵏ` and `x ≫ k = ⌊x / 2ᵏ⌋`.
 fn infer_shift(cx: &mut InferCx<'_>) -> InferResult {
     let left = to_the_left(cx)?;
     infer_pair(cx, |elements, x, by| {
@@ -171,7 +171,7 @@ fn evaluate_shift(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// Shifts by any amount; a negative one is taken as too large.
+/// Shifts by any amount; negative amounts count as larger than the width.
 trait Shift {
     fn left(self, by: Self) -> Self;
     fn right(self, by: Self) -> Self;
@@ -186,7 +186,7 @@ macro_rules! shifts {
 
             fn right(self, by: Self) -> Self {
                 let by = u32::try_from(by).ok().filter(|&by| by < Self::BITS);
-                // What is left of all bits is the sign, and of unsigned numbers nothing.
+                // If all bits are shifted out, signed numbers leave copies of the sign bit, unsigned ones 0.
                 let sign = if $type::MIN == 0 { 0 } else { self >> (Self::BITS - 1) };
                 by.map_or(sign, |by| self >> by)
             }

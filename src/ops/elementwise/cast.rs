@@ -2,11 +2,11 @@
 //!
 //! | operator | versions that differ |
 //! | --- | --- |
-//! | Cast | 1: `to` is the type's name; 6: its number; later ones add types, 19 `saturate`, 24 `round_mode` |
-//! | CastLike | 15; later ones as Cast. The type is that of the second operand, whose value does not matter |
+//! | Cast | 1: `to` is the type's name; 6: its number; later versions add types, 19 `saturate`, 24 `round_mode` |
+//! | CastLike | 15; later versions as Cast. The target type is that of the second operand; its value is irrelevant |
 //!
-//! The rules, and what is declined, are in [`convert`](super::convert). Elements that are expressions pass through, as far as
-//! their value is the same in the other type.
+//! The module [`convert`](super::convert) defines the rules and the declined cases. Symbolic elements are kept if their value is
+//! the same in the target type.
 
 use super::convert::{Rounding, convert};
 use super::kernel::{charge, charge_later, single};
@@ -32,14 +32,14 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::function().attributes(&["saturate", "round_mode"])),
 ];
 
-/// Widening keeps every number.
+/// Returns the operand's positions for a widening cast, which preserves all integers.
 fn widened(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let to = view.result()?.dtype()?;
     let keeps = to == DType::Int64 || view.dtype(0)? == to;
     keeps.then(|| operand(0)).flatten().map(|positions| Counting { shape: shape.to_vec(), ..positions })
 }
 
-/// The number in another type, where both hold it exactly beyond doubt. Of any number but 0, and of NaN, the flag is true.
+/// Converts one number if both types represent it exactly. As a bool, nonzero numbers and NaN are true.
 fn cast_number(view: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
     let number = *operand(0)?.to_f64s()?.first()?;
     let to = view.result()?.dtype()?;
@@ -58,7 +58,7 @@ fn cast_number(view: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) 
     }
 }
 
-/// The type that Cast is asked for.
+/// Returns the target type of Cast.
 fn target(site: &Site<'_>) -> Result<DType, Refusal> {
     let named = match site.attribute("to") {
         Some(Attribute::String(_)) if site.version < 6 => {
@@ -121,7 +121,7 @@ fn infer_cast_like(cx: &mut InferCx<'_>) -> InferResult {
     let Some(to) = like.dtype() else {
         return Ok(vec![Fact::tensor(None, operand.shape().map(<[_]>::to_vec))]);
     };
-    // The second operand's value does not matter, so the result is decided once the first's is.
+    // The second operand's value is irrelevant, so a constant first operand determines the result.
     let (Some(tensor), None) = (operand.constant_tensor(), like.data()) else { return infer_to(cx, to) };
     let bytes = to.byte_len(tensor.len()).unwrap_or(usize::MAX);
     let affordable = cx.walk.evaluate && cx.walk.budget.take_bytes(bytes).is_ok();

@@ -2,20 +2,20 @@
 //!
 //! | from → to | rule |
 //! | --- | --- |
-//! | integer, bool → integer | the low bits are kept |
-//! | float → integer of 8 bits and more | truncated; below the range of `int32` and `int64`: the least; else out of range: declined |
-//! | float → integer of 2 and 4 bits | whole numbers keep their low bits; others: declined, runtimes truncate or round |
-//! | any number → bool | whether it is not zero; NaN is true; −0 of 8 bits or fewer: declined, runtimes disagree |
+//! | integer, bool → integer | keeps the low bits |
+//! | float → integer of at least 8 bits | truncates; below the range of `int32` and `int64`: the minimum; else out of range: declined |
+//! | float → integer of 2 or 4 bits | keeps the low bits of integral values; others: declined, runtimes truncate or round |
+//! | any number → bool | true unless zero; NaN is true; −0 of at most 8 bits: declined, runtimes disagree |
 //! | any number → float | rounded to nearest, ties to even; infinite when out of range |
-//! | any number → float of 8 bits and fewer | as [`smallfloat`] says, with `saturate` and `round_mode` |
+//! | any number → float of at most 8 bits | see [`smallfloat`], with `saturate` and `round_mode` |
 //! | integer → string | decimal |
-//! | float → string | plain decimal, where the shortest notation and that of eight digits (17 of binary64) are one; else declined, runtimes disagree |
+//! | float → string | plain decimal, if the shortest notation equals that of 8 digits (17 for binary64); else declined, runtimes disagree |
 //! | bool → string | declined, runtimes disagree |
 //! | string → float | decimal with optional exponent, INF, NaN in any case; else declined |
 //! | string → integer | decimal digits with optional sign, in range; else declined |
 //!
-//! Runtimes convert to 16-bit and smaller floats by way of `float`; where rounding twice gives another value than rounding
-//! once, the conversion is declined.
+//! Runtimes convert to floats of at most 16 bits through `float`. If this double rounding differs from a single rounding, the
+//! conversion is declined.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,19 +29,19 @@ use crate::ops::vector::{Stored, vectorized};
 use crate::tensor::smallfloat::{self, Format, RoundMode};
 use crate::tensor::{Bool, Codes, DType, Element, Number, Tensor, pack};
 
-/// Elements converted at a time, on the stack.
+/// The number of elements converted at a time, on the stack.
 const BLOCK: usize = 512;
 
-/// How to round where there is a choice.
+/// The rounding options of a conversion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounding {
-    /// Whether what is too large becomes the largest finite value in formats of 8 bits.
+    /// Replaces values out of range by the largest finite value, in 8-bit formats.
     pub(super) saturate: bool,
-    /// Where `float8e8m0` rounds to.
+    /// The rounding mode of `float8e8m0`.
     pub(super) mode: RoundMode,
 }
 
-/// The tensor with its elements converted. What the result costs is for the caller to charge.
+/// Converts the elements of a tensor. Callers charge the cost of the result.
 pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<Tensor, Decline> {
     let from = tensor.dtype();
     if from.is_complex() || to.is_complex() {
@@ -69,7 +69,7 @@ pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<
         DType::Uint64 => source.to_integers::<u64>(),
         DType::Bool if from.is_small_float() => source.convert(
             &|x| Some(Bool::from(x.0 != 0)),
-            // Runtimes go by the bits of such a zero, the text by its value.
+            // Runtimes test the bits of such a zero; the standard tests its value.
             &|x| (x != 0.0 || x.is_sign_positive()).then(|| Bool::from(x != 0.0)),
             &|x| Some((x != 0.0).into()),
         ),
@@ -109,7 +109,7 @@ pub(super) fn convert(tensor: &Tensor, to: DType, rounding: Rounding) -> Result<
     }
 }
 
-/// An integer of up to 64 bits: its bits, and whether they are unsigned.
+/// An integer of up to 64 bits: its bits, and `true` if they are unsigned.
 #[derive(Clone, Copy)]
 struct Integer(i64, bool);
 
@@ -126,7 +126,7 @@ impl Integer {
         if self.1 { self.0 as u64 as f64 } else { self.0 as f64 }
     }
 
-    /// Rounded to odd, see [`round_to_odd`].
+    /// Rounds to odd, see [`round_to_odd`].
     fn to_f32_odd(self) -> f32 {
         let magnitude = self.wide().unsigned_abs();
         let excess = (u128::BITS - magnitude.leading_zeros()).saturating_sub(f32::MANTISSA_DIGITS);
@@ -142,15 +142,15 @@ impl Integer {
     }
 }
 
-/// The number in binary32, with its last bit set where something was cut off. Rounding that to a narrower format gives what
-/// rounding the number itself gives.
+/// Rounds to binary32 and sets the last bit of inexact results. A second rounding to a narrower format then equals one rounding
+/// of the number itself.
 fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let wide = f64::from(near);
     if wide == value || value.is_nan() {
         return near;
     }
-    // Toward zero first; infinity comes down to the largest finite number.
+    // First round toward zero; infinity becomes the largest finite number.
     let bits = if wide.abs() > value.abs() { near.to_bits().saturating_sub(1) } else { near.to_bits() };
     f32::from_bits(bits | 1)
 }
@@ -160,21 +160,21 @@ fn exact_f32(value: f64) -> Option<f32> {
     (f64::from(near) == value || value.is_nan()).then_some(near)
 }
 
-/// A narrow float, if rounding to it by way of binary32 is rounding once.
+/// Returns a narrow float, if rounding through binary32 equals a single rounding.
 fn once<T: Copy>(near: f32, odd: f32, narrow: fn(f32) -> T, bits: fn(T) -> u16) -> Option<T> {
     let narrowed = narrow(near);
     (near.is_nan() || bits(narrow(odd)) == bits(narrowed)).then_some(narrowed)
 }
 
-/// An integer that floats are truncated to. Above the range, and for NaN, processors differ; below that of `int32` and `int64` all of them
-/// give the smallest integer, the ones that saturate and the ones that mark an invalid result alike.
+/// An integer type that floats are truncated to. For NaN and values above the range, processors differ. Below the range of
+/// `int32` and `int64`, all of them return the minimum: both saturating ones and those with an invalid-result marker.
 trait Whole: Number {
     fn of_f32(value: f32) -> Option<Self>;
     fn of_f64(value: f64) -> Option<Self>;
 }
 
-/// The conversions are chosen so that the compiler can make several at a time: comparisons with numbers that are exact in both types, and a
-/// conversion that does not fail.
+/// The compiler can vectorize these conversions: they compare with numbers that are exact in both types, and convert without
+/// failure.
 macro_rules! whole {
     ($($type:ident by $wide:ident, $whole:path, $low:expr, $end:expr;)*) => {
         $(impl Whole for $type {
@@ -191,15 +191,15 @@ macro_rules! whole {
     };
 }
 
-/// Truncated, everything above `low` is in the range.
+/// Returns the largest number that does not truncate into the range: `least − 1`.
 const fn below(least: i32) -> f64 {
     least as f64 - 1.0
 }
 
-/// A number of at most 17 bits, truncated. The language's own conversion looks at every number whether it fits, one at a time.
+/// Truncates a number of at most 17 bits. The `as` conversion of Rust checks the range of each number separately.
 #[inline(always)]
 fn truncated(value: f32) -> u32 {
-    // Adding 1.5·2²³ leaves the nearest integer in the low bits; it is one too far where that is further from zero.
+    // Adding 1.5·2²³ leaves the nearest integer in the low bits; it is off by one if it is farther from zero than the value.
     const SHIFT: f32 = 12_582_912.0;
     let shifted = value + SHIFT;
     let nearest = shifted - SHIFT;
@@ -217,7 +217,7 @@ whole! {
     u64 by u64, u64_of, below(0), 18_446_744_073_709_551_616.0;
 }
 
-/// A number that is not negative, truncated.
+/// Truncates a nonnegative number.
 #[inline(always)]
 fn u64_of(value: f32) -> u64 {
     value as u64
@@ -239,17 +239,17 @@ macro_rules! whole_or_least {
 
 whole_or_least! { i32 2_147_483_648.0; i64 9_223_372_036_854_775_808.0; }
 
-/// A whole number as a code of few bits, wrapped.
+/// Wraps an integral number to a code of few bits.
 fn low_bits(value: f64) -> Option<u8> {
     let whole = value.fract() == 0.0 && value.abs() < f64::from(i32::MAX);
     whole.then_some(value as i64 as u8)
 }
 
-/// A tensor that is read as integers, `f32` or `f64`, block by block.
+/// Reads a tensor as integers, `f32` or `f64`, block by block.
 struct BlockReader<'a> {
     tensor: &'a Tensor,
     dtype: DType,
-    /// The elements as they lie, where they are of `f32`.
+    /// The elements in memory, if their type is `f32`.
     floats: Option<&'a [[u8; 4]]>,
 }
 
@@ -262,7 +262,7 @@ impl<'a> BlockReader<'a> {
         self.convert(&|x| Some(T::from_i64(x.0)), &T::of_f32, &T::of_f64)
     }
 
-    /// Floats of 32 bits or fewer, rounded to `float16` as a block.
+    /// Rounds floats of at most 32 bits to `float16`, a block at a time.
     fn to_halves(&self) -> Result<Tensor, Decline> {
         let table = self.table();
         let halves = computed(self.tensor.len(), &|start, out: &mut [f16]| {
@@ -284,7 +284,7 @@ impl<'a> BlockReader<'a> {
         Ok(Tensor::from_vec(self.tensor.shape(), self.values(integer, float, double)?)?)
     }
 
-    /// As [`convert`](Self::convert), to codes of eight bits or fewer.
+    /// Converts like [`convert`](Self::convert), to codes of at most eight bits.
     fn to_codes(
         &self,
         to: DType,
@@ -343,7 +343,7 @@ impl<'a> BlockReader<'a> {
         Ok(values)
     }
 
-    /// What the codes of a float of eight bits or fewer mean.
+    /// Returns the values of all codes of a float type of at most eight bits.
     fn table(&self) -> Vec<f32> {
         if !self.dtype.is_small_float() {
             return Vec::new();
@@ -351,7 +351,7 @@ impl<'a> BlockReader<'a> {
         (0..=u8::MAX).map(|code| smallfloat::decode(self.dtype, code).unwrap_or(f32::NAN)).collect()
     }
 
-    /// Calls `each` with the little-endian elements from `start` on.
+    /// Calls `each` with the little-endian elements, starting at index `start`.
     fn read<const WIDTH: usize, T>(&self, start: usize, out: &mut [T], each: impl Fn([u8; WIDTH]) -> T) {
         let bytes = self.tensor.bytes().get(start * WIDTH..).unwrap_or_default();
         for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
@@ -393,7 +393,7 @@ impl<'a> BlockReader<'a> {
             DType::Uint32 => self.read(start, out, |bytes| u32::from_le_bytes(bytes).into()),
             DType::Int64 | DType::Uint64 => self.read(start, out, i64::from_le_bytes),
             DType::Bool => self.read(start, out, |[byte]| i64::from(byte != 0)),
-            // Packed; the sign bit is the highest of the code.
+            // Packed types: the sign bit is the highest bit of the code.
             dtype => {
                 let sign = match dtype.bits() {
                     Some(bits @ 1..=8) if dtype.is_signed_integer() => 1i64 << (bits - 1),
@@ -411,12 +411,12 @@ impl<'a> BlockReader<'a> {
     }
 }
 
-/// Converts a block; whether every element had a counterpart.
+/// Converts a block; returns `true` if each element has a counterpart.
 #[inline(always)]
 fn write<S: Copy, T: Element>(block: &[S], out: &mut [T], each: &impl Fn(S) -> Option<T>) -> bool {
     let mut good = true;
     for (out, &value) in out.iter_mut().zip(block) {
-        // Written in any case, so that nothing depends on one element alone.
+        // Always write, so that the loop has no branches.
         let made = each(value);
         good &= made.is_some();
         *out = made.unwrap_or(T::zeroed());
@@ -428,7 +428,7 @@ fn undecided(text: &str) -> Decline {
     Decline::unsupported(format!("the string '{text}' has no defined value in the target type"))
 }
 
-/// Numbers as strings.
+/// Formats numbers as strings.
 fn format_elements(tensor: &Tensor) -> Result<Tensor, Decline> {
     let texts: Vec<Bytes> = match tensor.dtype() {
         DType::Uint64 => {
@@ -452,8 +452,9 @@ fn format_elements(tensor: &Tensor) -> Result<Tensor, Decline> {
     Ok(Tensor::from_strings(tensor.shape(), texts)?)
 }
 
-/// The shortest decimal that reads back as the number, if every runtime writes it so: not whole (`1` or `1.0`), not so large
-/// or small that some use an exponent, and what is left of `most` digits when zeros at the end go, which is what others write.
+/// Formats the shortest decimal that reads back as the number, if all runtimes agree. Declines integral values (`1` or `1.0`),
+/// and magnitudes that some runtimes write with an exponent. The decimal must also equal the notation of `most` digits without
+/// trailing zeros, which other runtimes write.
 fn format_float(value: f64, shortest: String, most: i32) -> Result<Bytes, Decline> {
     if value.fract() == 0.0 || !(1e-4..1e8).contains(&value.abs()) {
         return Err(undecided(&shortest));
@@ -464,7 +465,7 @@ fn format_float(value: f64, shortest: String, most: i32) -> Result<Bytes, Declin
     if long.trim_end_matches('0') == shortest { Ok(shortest.into()) } else { Err(undecided(&shortest)) }
 }
 
-/// Strings as numbers.
+/// Parses strings as numbers.
 fn parse_elements(tensor: &Tensor, to: DType) -> Result<Tensor, Decline> {
     let texts = tensor.strings().unwrap_or_default();
     let texts: Option<Vec<&str>> = texts.iter().map(|text| std::str::from_utf8(text).ok()).collect();
@@ -497,8 +498,8 @@ fn parse_elements(tensor: &Tensor, to: DType) -> Result<Tensor, Decline> {
     }
 }
 
-/// A number in decimal notation, or one of the names of those that are not finite. `None` for anything else, and for what is
-/// not zero but rounds to it, or rounds to infinity: some runtimes refuse that.
+/// Parses a decimal number, infinity or NaN. Returns `None` for other texts, and for nonzero numbers that underflow or overflow:
+/// some runtimes reject them.
 fn parse_float(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let named = if unsigned.eq_ignore_ascii_case("inf") {
@@ -511,7 +512,7 @@ fn parse_float(text: &str) -> Option<f64> {
     if let Some(value) = named {
         return Some(if text.starts_with('-') { -value } else { value });
     }
-    // The parser also takes spellings out that Cast does not name, such as `infinity`.
+    // The parser also accepts spellings that Cast does not define, such as `infinity`.
     let decimal = unsigned.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     let value: f64 = text.parse().ok().filter(|_| decimal)?;
     let mantissa = unsigned.split(['e', 'E']).next().unwrap_or_default();
@@ -519,7 +520,7 @@ fn parse_float(text: &str) -> Option<f64> {
     (value.is_finite() && (value.is_normal() || zero)).then_some(value)
 }
 
-/// Binary32 numbers, where reading them as binary64 and rounding again gives the same.
+/// Parses binary32 numbers, if parsing as binary64 and rounding again yields the same.
 fn parsed_floats(shape: &[usize], texts: &[&str]) -> Result<Tensor, Decline> {
     let parse = |text: &&str| {
         let wide = parse_float(text)?;

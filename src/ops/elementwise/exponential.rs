@@ -1,9 +1,9 @@
-//! Exponentials of binary32 numbers, without branches, so that a loop over them becomes vector code.
+//! Branch-free exponentials of binary32 numbers, which the compiler can vectorize.
 //!
-//! Everything is computed in binary64 in a fixed order of operations, and so the same on every machine. The polynomial is
-//! good to 10⁻¹¹, so that what is left after rounding to binary32 is off by half a unit in the last place and 10⁻⁴ of one.
+//! The functions compute in binary64 in a fixed order of operations, so results are the same on all machines. The polynomial's
+//! error is 10⁻¹¹, so results rounded to binary32 are within half a unit in the last place plus 10⁻⁴ units.
 
-/// A multiple of ln 2, and what is left of `x`: `x = k · ln 2 + rest`, `|rest| ≤ ln 2 / 2`; 2ᵏ in place of `k`.
+/// Splits `x = k · ln 2 + rest` with `|rest| ≤ ln 2 / 2`; returns 2ᵏ and the rest.
 #[inline(always)]
 fn reduced(x: f64) -> (f64, f64) {
     // Adding 1.5·2⁵² leaves the nearest integer in the low bits.
@@ -14,7 +14,7 @@ fn reduced(x: f64) -> (f64, f64) {
     (power, rest)
 }
 
-/// `eˣ − 1` for `|x| ≤ ln 2 / 2`: the series up to `x⁹ / 9!`, by halves, so that few operations wait for one another.
+/// Computes `eˣ − 1` for `|x| ≤ ln 2 / 2`: the series up to `x⁹ / 9!`, in halves to shorten dependency chains.
 #[inline(always)]
 fn near_zero(x: f64) -> f64 {
     let square = x * x;
@@ -24,23 +24,23 @@ fn near_zero(x: f64) -> f64 {
     (low + (high + 1.0 / 362_880.0 * fourth) * fourth) * x
 }
 
-/// `eˣ`. Beyond ±200, where no binary32 number is left, as at ±200.
+/// Computes `eˣ`, with `x` clamped to ±200, which is beyond the range of binary32 results.
 #[inline(always)]
 pub(in crate::ops) fn exp(x: f64) -> f64 {
     let (power, rest) = reduced(x.clamp(-200.0, 200.0));
     power + power * near_zero(rest)
 }
 
-/// `tanh x`: `(e²ˣ − 1) / (e²ˣ + 1)`, with the numerator exact near 0.
+/// Computes `tanh x` as `(e²ˣ − 1) / (e²ˣ + 1)`, with a precise numerator near 0.
 #[inline(always)]
 pub(super) fn tanh(x: f64) -> f64 {
     let (power, rest) = reduced((2.0 * x).clamp(-80.0, 80.0));
     let less_one = power * near_zero(rest) + (power - 1.0);
-    // A sum with zero loses the sign of another.
+    // Restore the sign of zero, which the sum loses.
     (less_one / (less_one + 2.0)).copysign(x)
 }
 
-/// `1 / (1 + e⁻ˣ)`.
+/// Computes `1 / (1 + e⁻ˣ)`.
 #[inline(always)]
 pub(super) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + exp(-x))
@@ -50,7 +50,7 @@ pub(super) fn sigmoid(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Every 1000th binary32 number, and what is special.
+    /// Every 997th binary32 number, and the special ones.
     fn numbers() -> impl Iterator<Item = f32> {
         (0..=u32::MAX).step_by(997).map(f32::from_bits).chain([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN])
     }

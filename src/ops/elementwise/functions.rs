@@ -3,14 +3,14 @@
 //! | operators | versions that differ |
 //! | --- | --- |
 //! | Neg, Abs | 1: floats only; 6 adds integers |
-//! | Sign | integers and floats; NaN stays NaN (declined in 16 bits), and both zeros give +0 |
+//! | Sign | integers and floats; NaN is preserved (declined in 16 bits), and both zeros yield +0 |
 //! | Floor, Ceil, Round, Sqrt, Reciprocal, Exp, Log, Erf, Tanh | later versions add `bfloat16` |
 //! | Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Asinh, Acosh, Atanh | 22 adds `bfloat16` |
 //! | IsNaN, IsInf | 20 adds the 8-bit floats, and to IsInf the 16-bit ones |
 //!
-//! Functions of floats are computed in binary64 with software that is the same everywhere, and rounded once; so results in
-//! `double` may differ from a runtime's in the last bits, others hardly ever. Erf of integers, which version 9 allows, is not
-//! evaluated: no runtime has it.
+//! Float functions are computed in binary64 with portable software and rounded once. Results in `double` may differ from a
+//! runtime's in the last bits, other types rarely do. Integer Erf, which version 9 allows, is not evaluated: no runtime
+//! implements it.
 
 use super::exponential;
 use super::kernel::{Reader, charge, charge_later, computed, lanes, map, map_floats, single, wrong_dtype};
@@ -97,7 +97,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     ),
 ];
 
-/// What approaches 1 and −1, or reaches them.
+/// Returns the range of functions that approach or reach ±1.
 pub(in crate::ops) fn within_one(_: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<ValueRange>) -> Option<ValueRange> {
     Some(ValueRange::between(-1.0 - OVERSHOOT, 1.0 + OVERSHOOT))
 }
@@ -107,7 +107,7 @@ fn negated(view: &NodeFacts<'_>, _: &[Dim], operand: &dyn Fn(usize) -> Option<Co
     operand(0)?.scaled(view.scope(), &Dim::constant(-1)).unless_wrapped(view)
 }
 
-/// A function of numbers of any type.
+/// A function on numbers of any type.
 trait Function: 'static {
     fn apply<T: Number>(x: T) -> T;
 }
@@ -149,7 +149,7 @@ fn numbers<F: Function>(cx: &mut EvalCx<'_>) -> EvalResult {
     single(lanes!(dtype, T => map_later::<T>(later, dtype, x, F::apply)?, else => return Err(wrong_dtype(dtype))))
 }
 
-/// A function that binary32 has its own instructions for.
+/// Evaluates a function with binary32 instructions.
 fn plain_floats(
     cx: &mut EvalCx<'_>,
     narrow: impl Fn(f32) -> f32 + Held,
@@ -163,10 +163,10 @@ fn plain_floats(
     })
 }
 
-/// From here on every binary32 number is whole.
+/// From this magnitude on, all binary32 numbers are integers.
 const WHOLE: f32 = (1 << 23) as f32;
 
-/// `⌊x⌋` by way of an integer, which is many times faster than the library where there is no instruction for it.
+/// Computes `⌊x⌋` through an integer, many times faster than the library on machines without an instruction.
 fn floor(x: f32) -> f32 {
     whole(x, |toward_zero| if toward_zero > x { toward_zero - 1.0 } else { toward_zero })
 }
@@ -175,17 +175,17 @@ fn ceil(x: f32) -> f32 {
     whole(x, |toward_zero| if toward_zero < x { toward_zero + 1.0 } else { toward_zero })
 }
 
-/// Adding 2²³ leaves no digits behind the point, and rounds to even.
+/// Rounds to even: adding 2²³ removes the fraction.
 fn round(x: f32) -> f32 {
     if x.abs() < WHOLE { ((x.abs() + WHOLE) - WHOLE).copysign(x) } else { x }
 }
 
-/// A whole number near `x` made of the one toward zero; the sign stays, also that of a zero.
+/// Returns an integer near `x`, computed from the truncated one, with the sign of `x` (also for zero).
 fn whole(x: f32, near: impl Fn(f32) -> f32) -> f32 {
     if x.abs() < WHOLE { near(x as i32 as f32).copysign(x) } else { x }
 }
 
-/// Runtimes make NaN of NaN, but some make 0 of it in the 16-bit types.
+/// Evaluates Sign. NaN yields NaN, but some runtimes return 0 in the 16-bit types.
 fn evaluate_sign(cx: &mut EvalCx<'_>) -> EvalResult {
     let x = cx.tensor(0)?;
     let narrow = matches!(x.dtype(), DType::Float16 | DType::Bfloat16);
@@ -195,14 +195,14 @@ fn evaluate_sign(cx: &mut EvalCx<'_>) -> EvalResult {
     numbers::<Sign>(cx)
 }
 
-/// A function of floats; `work` is what an element costs.
+/// Evaluates a float function; `work` is the cost per element.
 fn floats(cx: &mut EvalCx<'_>, work: u64, function: fn(f64) -> f64) -> EvalResult {
     let x = cx.tensor(0)?;
     charge(cx, x.dtype(), x.shape(), work)?;
     single(map_floats(x, function)?)
 }
 
-/// A function of floats that is common enough to have one of its own for what is rounded to binary32 or less.
+/// Evaluates a common float function, which has a faster version for results of at most 32 bits.
 pub(super) fn common(
     cx: &mut EvalCx<'_>,
     narrow: impl Fn(f64) -> f64 + Sync,
@@ -213,14 +213,14 @@ pub(super) fn common(
     single(if x.dtype() == DType::Double { map_floats(x, wide)? } else { map_floats(x, narrow)? })
 }
 
-/// A truth value for each element of operand 0.
+/// Infers a boolean for each element of operand 0.
 fn infer_test(cx: &InferCx<'_>, test: impl Fn(f64) -> bool) -> InferResult {
     let operand = cx.required(0)?;
     let result = Fact::tensor(Some(DType::Bool), operand.shape().map(<[_]>::to_vec));
     let elements = Elements::new(cx.scope(), DType::Bool);
     Ok(vec![with_mapped(result, operand, |element| match element {
         Scalar::Float(value) => elements.int(i64::from(test(*value)).into()),
-        // An exact fraction is a finite number.
+        // Exact fractions are finite.
         Scalar::Real { .. } => elements.int(0.into()),
         _ => Scalar::Unknown,
     })])
@@ -255,7 +255,7 @@ fn evaluate_is_nan(cx: &mut EvalCx<'_>) -> EvalResult {
     evaluate_test(cx, f64::is_nan)
 }
 
-/// Whether a value is an infinity that is asked for.
+/// Returns `true` for infinities of the selected signs.
 fn is_detected(negative: bool, positive: bool) -> impl Fn(f64) -> bool + Sync {
     move |value| value.is_infinite() && if value < 0.0 { negative } else { positive }
 }

@@ -1,11 +1,10 @@
-//! The loops: every element of one operand, of two that broadcast, and the types they compute in.
+//! Element-wise loops over one operand or two broadcast operands, and the types they compute in.
 //!
-//! Arithmetic runs in the element's own type, except that `float16` and `bfloat16` are computed in binary32 and rounded once at
-//! the end. A payload that is not aligned for its type, as one in a mapped file need not be, or that is narrower than what it
-//! is computed in, is read block by block. Large results are computed in parallel pieces; no element depends on another, so
-//! the pieces do not show.
+//! Arithmetic uses the element type, except that `float16` and `bfloat16` are computed in binary32 and rounded once at the end.
+//! Payloads that are unaligned (as in mapped files) or narrower than the computing type are read block by block. Large results
+//! are computed in parallel pieces; elements are independent, so results do not depend on the pieces.
 //!
-//! Only the loops over a block ([`map_block`], [`zip_block`]) are compiled for each function; the code around them is compiled for each type.
+//! Only the loops over a block ([`map_block`], [`zip_block`]) are compiled per function; the code around them is compiled per type.
 
 use std::ops::Range;
 
@@ -17,16 +16,16 @@ use crate::ops::{Decline, EvalCx, EvalResult};
 use crate::tensor::threads;
 use crate::tensor::{Bool, Complex128, DType, Element, Number, Tensor, product};
 
-/// Elements one task computes.
+/// The number of elements per task.
 const PIECE: usize = 1 << 16;
 
-/// Elements read or rounded at a time, on the stack.
+/// The number of elements read or rounded at a time, on the stack.
 const BLOCK: usize = 1024;
 
-/// Results of more bytes than this are computed by several threads.
+/// Results larger than this are computed by several threads.
 const PARALLEL_BYTES: usize = 4 << 20;
 
-/// Runs an expression with the [`Lane`] an element type computes in: `lanes!(dtype, T => f::<T>(), else => g())`.
+/// Runs an expression with the [`Lane`] type of an element type: `lanes!(dtype, T => f::<T>(), else => g())`.
 macro_rules! lanes {
     ($dtype:expr, $T:ident => $body:expr, else => $other:expr) => {{
         macro_rules! with {
@@ -53,31 +52,31 @@ macro_rules! lanes {
 }
 pub(super) use lanes;
 
-/// The decline for an element type the standard does not allow here.
+/// Returns the decline for an element type that the standard does not allow here.
 pub(super) fn wrong_dtype(dtype: DType) -> Decline {
     Decline::invalid(format!("the operator does not accept the element type {dtype}"))
 }
 
-/// Types the standard allows in arithmetic: numbers of a byte and more.
+/// Returns `true` for types that the standard allows in arithmetic: unpacked numbers.
 pub(super) fn is_number(dtype: DType) -> bool {
     lanes!(dtype, T => size_of::<T>() > 0, else => false)
 }
 
-/// Reads little-endian elements from their bytes, as many as there are of both.
+/// Decodes little-endian elements, up to the shorter of both slices.
 type Decode<T> = fn(&[u8], &mut [T]);
 
-/// Computes a piece of a result, given where it starts.
+/// Computes a piece of a result, given the index of its first element.
 type Fill<'f, T> = &'f (dyn Fn(usize, &mut [T]) + Sync);
 
-/// A type elements can be read in.
+/// A type that elements can be read as.
 pub(super) trait Read: Element {
-    /// How many bytes an element of a tensor of this type has, and how it is read; `None` if it is not computed in `Self`.
+    /// Returns the bytes per element and the decoder of a tensor type; `None` if it is not computed in `Self`.
     fn decoder(dtype: DType) -> Option<(usize, Decode<Self>)>;
 }
 
-/// A type that arithmetic is carried out in.
+/// A type that arithmetic computes in.
 pub(super) trait Lane: Read + Number {
-    /// A tensor of this type with elements computed by `fill`.
+    /// Returns a tensor of this type with elements computed by `fill`.
     ///
     /// # Errors
     /// The type is not computed in `Self`.
@@ -88,12 +87,12 @@ pub(super) trait Lane: Read + Number {
         Ok(Tensor::from_vec(shape, computed(product(shape).unwrap_or(0), fill))?)
     }
 
-    /// Whether elements of this type are computed in `Self`.
+    /// Returns `true` if elements of this type are computed in `Self`.
     fn stores(dtype: DType) -> bool {
         Self::decoder(dtype).is_some()
     }
 
-    /// Writes elements as those of a type that is computed in `Self`, in the order of bytes of the host.
+    /// Writes elements as a type that is computed in `Self`, in host byte order.
     fn store(_: DType, elements: &[Self], out: &mut [u8]) {
         out.copy_from_slice(bytemuck::cast_slice(elements));
     }
@@ -117,7 +116,7 @@ macro_rules! reads_itself {
 
 reads_itself! { f64 i8 i16 i32 i64 u8 u16 u32 u64 }
 
-/// A number made of its little-endian bytes.
+/// A number that can be read from little-endian bytes.
 trait FromLittle<const WIDTH: usize> {
     fn from_little(bytes: [u8; WIDTH]) -> Self;
 }
@@ -140,7 +139,7 @@ impl FromLittle<2> for bf16 {
     }
 }
 
-/// On little-endian hosts this comes down to a copy.
+/// On little-endian hosts, the compiler turns this into a copy.
 fn decode<const WIDTH: usize, T: FromLittle<WIDTH>>(bytes: &[u8], out: &mut [T]) {
     for (out, bytes) in out.iter_mut().zip(bytes.as_chunks::<WIDTH>().0) {
         *out = T::from_little(*bytes);
@@ -219,7 +218,7 @@ impl Lane for f32 {
     }
 }
 
-/// Writes numbers that were computed in binary32 as `dtype`, in the order of bytes of the host.
+/// Writes binary32 results as `dtype`, in host byte order.
 fn store_floats(dtype: DType, wide: &[f32], out: &mut [u8]) {
     match dtype {
         DType::Float16 => {
@@ -236,7 +235,7 @@ fn store_floats(dtype: DType, wide: &[f32], out: &mut [u8]) {
     }
 }
 
-/// Elements computed in binary32 and rounded block by block.
+/// Computes elements in binary32 and rounds them block by block.
 fn rounded<T: Element>(len: usize, fill: Fill<'_, f32>, round: impl Fn(&[f32], &mut [T]) + Sync) -> Vec<T> {
     computed(len, &|start, out: &mut [T]| {
         let mut wide = [0f32; BLOCK];
@@ -249,7 +248,7 @@ fn rounded<T: Element>(len: usize, fill: Fill<'_, f32>, round: impl Fn(&[f32], &
     })
 }
 
-/// `len` elements, computed piece by piece.
+/// Computes `len` elements, piece by piece.
 pub(super) fn computed<T: Element>(len: usize, fill: Fill<'_, T>) -> Vec<T> {
     let mut result = vec![T::zeroed(); len];
     if len.saturating_mul(size_of::<T>()) > PARALLEL_BYTES {
@@ -260,19 +259,19 @@ pub(super) fn computed<T: Element>(len: usize, fill: Fill<'_, T>) -> Vec<T> {
     result
 }
 
-/// The elements of an operand, lent in the type they are computed in.
+/// The elements of an operand, converted to the computing type.
 pub(super) struct Reader<'a, T> {
-    /// The payload itself, where it can be lent as it is.
+    /// The payload, if no conversion is needed.
     whole: Option<&'a [T]>,
     bytes: &'a [u8],
-    /// The number of the first element that is at hand.
+    /// The index of the first available element.
     first: usize,
     width: usize,
     decode: Decode<T>,
 }
 
 impl<'a, T: Read> Reader<'a, T> {
-    /// The elements of a tensor.
+    /// Reads the elements of a tensor.
     ///
     /// # Errors
     /// They are not computed in `T`.
@@ -280,7 +279,7 @@ impl<'a, T: Read> Reader<'a, T> {
         Reader::over(tensor.dtype(), tensor.bytes(), 0)
     }
 
-    /// The elements of a tensor from number `first` on, of which the bytes are at hand.
+    /// Reads the elements of a tensor, given the bytes from element `first` on.
     ///
     /// # Errors
     /// They are not computed in `T`.
@@ -293,12 +292,12 @@ impl<'a, T: Read> Reader<'a, T> {
 }
 
 impl<'a, T: Element> Reader<'a, T> {
-    /// Elements that are at hand.
+    /// Reads elements from a slice.
     pub(super) fn at_hand(whole: &'a [T]) -> Self {
         Reader { whole: Some(whole), bytes: &[], first: 0, width: 0, decode: |_, _| {} }
     }
 
-    /// Elements `range`; a block of them at most, unless they are lent as they are.
+    /// Returns the elements in `range`; converted elements are limited to one block.
     fn lend<'b>(&'b self, range: Range<usize>, buffer: &'b mut [T; BLOCK]) -> &'b [T] {
         let range = range.start.saturating_sub(self.first)..range.end.saturating_sub(self.first);
         if let Some(whole) = self.whole {
@@ -310,12 +309,12 @@ impl<'a, T: Element> Reader<'a, T> {
         lent
     }
 
-    /// The first element.
+    /// Returns the first element.
     pub(super) fn first(&self) -> Option<T> {
         self.lend(0..1, &mut [T::zeroed(); BLOCK]).first().copied()
     }
 
-    /// Whether some element is the one given.
+    /// Returns `true` if some element equals the given one.
     pub(super) fn contains(&self, element: T) -> bool
     where
         T: PartialEq,
@@ -323,7 +322,7 @@ impl<'a, T: Element> Reader<'a, T> {
         self.any(|other| other == element)
     }
 
-    /// Whether some element passes the test.
+    /// Returns `true` if some element passes the test.
     pub(super) fn any(&self, test: impl Fn(T) -> bool) -> bool {
         let len = self.whole.map_or_else(|| self.bytes.len().checked_div(self.width).unwrap_or(0), <[T]>::len);
         let mut buffer = [T::zeroed(); BLOCK];
@@ -334,18 +333,18 @@ impl<'a, T: Element> Reader<'a, T> {
     }
 }
 
-/// Computes a block of a result, given the elements of the operand.
+/// Computes a block of a result from elements of the operand.
 pub(super) type OfBlock<'f, T, O> = &'f (dyn Fn(&[T], &mut [O]) + Sync + 'f);
 
-/// Computes a block of a result, given the elements of two operands: one for each of the result, or one that repeats.
+/// Computes a block of a result from elements of two operands: one per result element, or a single repeated one.
 pub(super) type OfBlocks<'f, A, B, O> = &'f (dyn Fn(&[A], &[B], &mut [O]) + Sync + 'f);
 
-/// The function of each element of a block.
+/// Applies a function to each element of a block.
 pub(super) fn map_block<T: Copy, O>(x: &[T], out: &mut [O], function: &impl Fn(T) -> O) {
     out.iter_mut().zip(x).for_each(|(out, &x)| *out = function(x));
 }
 
-/// The function of each pair of elements of two blocks, either of which may be one element that repeats.
+/// Applies a function to each pair of elements of two blocks; either block may be a single repeated element.
 pub(super) fn zip_block<A: Copy, B: Copy, O>(a: &[A], b: &[B], out: &mut [O], function: &impl Fn(A, B) -> O) {
     match (a, b) {
         (&[a], b) if b.len() == out.len() => out.iter_mut().zip(b).for_each(|(out, &b)| *out = function(a, b)),
@@ -354,7 +353,7 @@ pub(super) fn zip_block<A: Copy, B: Copy, O>(a: &[A], b: &[B], out: &mut [O], fu
     }
 }
 
-/// A function of each element, into a piece of the result.
+/// Applies a function to the elements of one piece of the result.
 pub(super) fn map_piece<T: Element, O: Element>(
     x: &Reader<'_, T>,
     start: usize,
@@ -368,24 +367,24 @@ pub(super) fn map_piece<T: Element, O: Element>(
     }
 }
 
-/// A function of each of `len` elements.
+/// Applies a function to each of `len` elements.
 pub(super) fn map<T: Element, O: Element>(x: &Reader<'_, T>, len: usize, function: impl Fn(T) -> O + Sync) -> Vec<O> {
     let function = |x: &[T], out: &mut [O]| map_block(x, out, &function);
     computed(len, &|start, out| map_piece(x, start, out, &function))
 }
 
-/// A tensor of the same shape, whose elements are a function of this one's.
+/// Returns a tensor of the same shape with a function applied to each element.
 pub(super) fn map_to<T: Lane>(dtype: DType, x: &Tensor, function: impl Fn(T) -> T + Sync) -> Result<Tensor, Decline> {
     map_blocks_to(dtype, x, &|x, out| map_block(x, out, &function))
 }
 
-/// As [`map_to`], block by block.
+/// Like [`map_to`], block by block.
 pub(super) fn map_blocks_to<T: Lane>(dtype: DType, x: &Tensor, function: OfBlock<'_, T, T>) -> Result<Tensor, Decline> {
     let reader = Reader::of(x)?;
     T::compute(dtype, x.shape(), &|start, out| map_piece(&reader, start, out, function))
 }
 
-/// A function of each pair of elements, into a piece of the result.
+/// Applies a function to the pairs of elements of one piece of the result.
 pub(super) fn zip_piece<A: Element, B: Element, O: Element>(
     way: &Broadcast<2>,
     (a, b): (&Reader<'_, A>, &Reader<'_, B>),
@@ -407,7 +406,7 @@ pub(super) fn zip_piece<A: Element, B: Element, O: Element>(
     });
 }
 
-/// A function of each pair of elements of two operands that broadcast.
+/// Applies a function to each pair of elements of two operands that broadcast.
 pub(super) fn zip<A: Element, B: Element, O: Element>(
     way: &Broadcast<2>,
     a: &Reader<'_, A>,
@@ -418,7 +417,7 @@ pub(super) fn zip<A: Element, B: Element, O: Element>(
     computed(way.len(), &|start, out| zip_piece(way, (a, b), start, out, &function))
 }
 
-/// For each condition the element of `x` where it holds, and else the one of `y`.
+/// Selects for each condition the element of `x` if it holds, else the element of `y`.
 pub(super) fn choose<T: Element>(
     way: &Broadcast<3>,
     conditions: &Reader<'_, Bool>,
@@ -444,7 +443,7 @@ pub(super) fn choose<T: Element>(
     })
 }
 
-/// Each operand has an element for each of the result, or one for all.
+/// Selects a block. Each operand has one element per result element, or a single repeated one.
 fn choose_block<T: Copy>(out: &mut [T], conditions: &[Bool], x: &[T], y: &[T]) {
     let chosen = |condition: Bool, x: T, y: T| if condition.get() { x } else { y };
     match (conditions, x, y) {
@@ -470,7 +469,7 @@ fn choose_block<T: Copy>(out: &mut [T], conditions: &[Bool], x: &[T], y: &[T]) {
     }
 }
 
-/// A tensor of a type that is computed in `T`, of a function of each pair of elements of two operands that broadcast.
+/// Returns a tensor of a type computed in `T`, with a function applied to each pair of elements of two operands that broadcast.
 pub(super) fn zip_to<A: Element, B: Element, T: Lane>(
     dtype: DType,
     way: &Broadcast<2>,
@@ -481,7 +480,7 @@ pub(super) fn zip_to<A: Element, B: Element, T: Lane>(
     zip_blocks_to(dtype, way, a, b, &|a, b, out| zip_block(a, b, out, &function))
 }
 
-/// As [`zip_to`], block by block.
+/// Like [`zip_to`], block by block.
 pub(super) fn zip_blocks_to<A: Element, B: Element, T: Lane>(
     dtype: DType,
     way: &Broadcast<2>,
@@ -492,8 +491,8 @@ pub(super) fn zip_blocks_to<A: Element, B: Element, T: Lane>(
     T::compute(dtype, way.shape(), &|start, out| zip_piece(way, (a, b), start, out, function))
 }
 
-/// A function of each element of a floating-point tensor, computed in binary64 and rounded: to the 16-bit types by way of
-/// binary32, as runtimes do.
+/// Applies a function to each element of a float tensor, computed in binary64 and rounded: to 16-bit types through binary32, as
+/// in runtimes.
 pub(super) fn map_floats(x: &Tensor, function: impl Fn(f64) -> f64 + Sync) -> Result<Tensor, Decline> {
     match x.dtype() {
         DType::Double => map_to::<f64>(DType::Double, x, function),
@@ -501,21 +500,21 @@ pub(super) fn map_floats(x: &Tensor, function: impl Fn(f64) -> f64 + Sync) -> Re
     }
 }
 
-/// As [`charge`] for a result that may be left to be computed when it is read. Returns whether it is to be.
+/// Like [`charge`], for a result that may be deferred. Returns `true` if it is deferred.
 pub(super) fn charge_later(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], work: u64) -> Result<bool, Decline> {
     let len = product(shape).unwrap_or(usize::MAX);
     cx.budget().take_work(u64::try_from(len).unwrap_or(u64::MAX).saturating_mul(work))?;
     cx.claim_later(dtype, shape)
 }
 
-/// Takes what an elementwise result costs from the budget: its bytes, and `work` operations an element.
+/// Charges the budget for an element-wise result: its bytes, and `work` operations per element.
 pub(super) fn charge(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], work: u64) -> Result<(), Decline> {
     cx.claim(dtype, shape)?;
     let len = product(shape).unwrap_or(usize::MAX);
     cx.budget().take_work(u64::try_from(len).unwrap_or(u64::MAX).saturating_mul(work))
 }
 
-/// The one result of an evaluation.
+/// Returns a single result of an evaluation.
 pub(super) fn single(tensor: Tensor) -> EvalResult {
     Ok(vec![tensor.into()])
 }

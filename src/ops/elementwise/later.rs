@@ -1,5 +1,5 @@
-//! Elementwise results that are computed when they are read, of operands that may be computed themselves: what is read of these at a time
-//! is what a piece of the result takes.
+//! Deferred element-wise results, computed when they are read. Operands may be deferred, too: each piece of the result reads only
+//! the elements it needs.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,12 +13,12 @@ use crate::ops::Decline;
 use crate::ops::broadcast::Broadcast;
 use crate::tensor::{DType, Recipe, Tensor};
 
-/// A function that a recipe holds.
+/// A function that a recipe may own.
 pub(super) trait Held: Send + Sync + UnwindSafe + RefUnwindSafe + 'static {}
 
 impl<F: Send + Sync + UnwindSafe + RefUnwindSafe + 'static> Held for F {}
 
-/// Computes the elements from a number on.
+/// Computes the elements from an index on.
 type Fill<T> = Box<dyn Fn(usize, &mut [T]) + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 /// Elements that are computed in `T` and stored as `dtype`.
@@ -48,16 +48,16 @@ impl<T: Lane> Recipe for Computed<T> {
     }
 }
 
-/// A range of the elements of a tensor, at hand.
+/// A range of a tensor's elements, in memory.
 struct Part<'a> {
     dtype: DType,
     bytes: Cow<'a, [u8]>,
-    /// The number of the first of them.
+    /// The index of the first element.
     first: usize,
 }
 
 impl<'a> Part<'a> {
-    /// All elements, where they are there; otherwise those that are in the range.
+    /// Borrows all elements if they are in memory; else reads those in the range.
     fn of(tensor: &'a Tensor, range: impl FnOnce() -> Range<usize>) -> Self {
         let dtype = tensor.dtype();
         if tensor.is_in_memory() {
@@ -74,7 +74,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// As [`map_to`](super::kernel::map_to), computed when it is read if `later`.
+/// Like [`map_to`](super::kernel::map_to), deferred if `later`.
 pub(super) fn map_later<T: Lane>(
     later: bool,
     dtype: DType,
@@ -91,7 +91,7 @@ fn map_blocks_later<T: Lane>(later: bool, dtype: DType, x: &Tensor, function: He
         return map_blocks_to(dtype, x, &*function);
     }
     let whole = x.for_recipe();
-    // What is read has to be of a type that is read in `T`.
+    // Reject types that are not readable as `T`.
     Reader::<T>::over(x.dtype(), &[], 0)?;
     let depth = whole.depth().saturating_add(1);
     let fill = move |first: usize, out: &mut [T]| {
@@ -103,7 +103,7 @@ fn map_blocks_later<T: Lane>(later: bool, dtype: DType, x: &Tensor, function: He
     deferred(dtype, x.shape(), depth, Box::new(fill))
 }
 
-/// As [`zip_to`](super::kernel::zip_to), computed when it is read if `later`.
+/// Like [`zip_to`](super::kernel::zip_to), deferred if `later`.
 pub(super) fn zip_later<T: Lane>(
     later: bool,
     dtype: DType,
@@ -148,7 +148,7 @@ fn deferred<T: Lane>(dtype: DType, shape: &[usize], depth: usize, fill: Fill<T>)
     Ok(Tensor::deferred(dtype, shape, Box::new(Computed { dtype, depth, fill }))?)
 }
 
-/// Whether every element of the one type has a counterpart in the other, so that a cast of any may wait.
+/// Returns `true` if each element of the one type has a counterpart in the other, so that casts can be deferred.
 pub(super) fn always_converts(from: DType, to: DType) -> bool {
     use DType::{Bfloat16, Double, Float, Float16};
     match to {
@@ -158,7 +158,7 @@ pub(super) fn always_converts(from: DType, to: DType) -> bool {
     }
 }
 
-/// A tensor of another element type.
+/// A deferred conversion to another element type.
 struct Converted {
     tensor: Tensor,
     to: DType,
@@ -184,7 +184,7 @@ impl Recipe for Converted {
     }
 }
 
-/// As [`convert`], computed when it is read if `later`, for types of which [every element has a counterpart](always_converts).
+/// Like [`convert`], deferred if `later`, for types where [each element has a counterpart](always_converts).
 pub(super) fn convert_later(later: bool, tensor: &Tensor, to: DType, rounding: Rounding) -> Result<Tensor, Decline> {
     if !later || tensor.dtype() == to {
         return convert(tensor, to, rounding);
@@ -199,7 +199,7 @@ mod tests {
     use crate::tensor::smallfloat::RoundMode;
     use crate::tensor::{StridedView, gather_later};
 
-    /// Numbers of ordinary and of other size, NaN among them, in a type; there or to be computed.
+    /// Numbers of all magnitudes and NaN in a type, in memory or deferred.
     fn numbers(dtype: DType, shape: &[usize], later: bool) -> Tensor {
         let number = |n: usize| match n % 1009 {
             0 => f64::NAN,
@@ -223,7 +223,7 @@ mod tests {
         back(&back(&here))
     }
 
-    /// Whether a tensor that is to be computed is bit for bit the other, part by part and as a whole.
+    /// Checks that a deferred tensor equals the other bit for bit, in parts and as a whole.
     fn is_same(now: &Tensor, later: &Tensor) {
         assert!(later.unmade() > 0);
         for (at, len) in [(0, 2), (1, 7), (4090, 20_000), (now.byte_len() - 300_001, 300_001)] {

@@ -7,8 +7,8 @@
 //! | LessOrEqual, GreaterOrEqual | 12; 16 adds `bfloat16` |
 //! | And, Or, Xor | bool only |
 //!
-//! Before version 7 the second operand broadcasts only by attribute, as Add's does. Comparisons with NaN do not hold, and zeros
-//! of either sign are equal. Truth values that are not decided are 0 or 1, each a symbol of its own.
+//! Before version 7, the second operand broadcasts only by attribute, as in Add. Comparisons with NaN are false, and zeros of
+//! either sign are equal. Undecided booleans become fresh symbols with the bounds 0 and 1.
 
 use super::kernel::{Reader, charge, lanes, map, single, wrong_dtype, zip};
 use super::symbolic::{Elements, Relation};
@@ -68,7 +68,7 @@ const fn comparison(since: i64, integers_since: i64) -> Traits {
     Traits::broadcast(since).integers_since(integers_since).ignoring_zero_sign().counts(compared).giving_flags()
 }
 
-/// What is compared the same way everywhere is one flag.
+/// Returns a constant flag if the comparison has the same result for all elements.
 fn compared(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>) -> Option<Counting> {
     let (a, b) = pair(view, shape, operand)?;
     let difference = a.plus(view.scope(), &b.scaled(view.scope(), &Dim::constant(-1)));
@@ -76,7 +76,7 @@ fn compared(view: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Opti
     Some(Counting::splat(shape.to_vec(), Dim::constant(i64::from(decided))))
 }
 
-/// Whether the comparison of a difference with 0 comes out the same everywhere.
+/// Returns the result of comparing a difference with 0, if it is the same everywhere.
 fn decided(scope: &Scope, operator: &str, difference: &Counting) -> Option<bool> {
     let (low, high) = difference.bounds(scope)?;
     let zero = Dim::constant(0);
@@ -105,7 +105,7 @@ fn disjunction(_: &NodeFacts<'_>, shape: &[Dim], operand: &dyn Fn(usize) -> Opti
     combined(shape, operand, 1)
 }
 
-/// Flags of which one that absorbs the other decides alone.
+/// Returns the constant result of And or Or; an operand equal to `absorbing` determines it alone.
 fn combined(shape: &[Dim], operand: &dyn Fn(usize) -> Option<Counting>, absorbing: i64) -> Option<Counting> {
     let absorbing = Dim::constant(absorbing);
     let flag = |slot| operand(slot).filter(Counting::is_splat).map(|flag| flag.offset);
@@ -130,7 +130,7 @@ fn is_false(_: DType, one: &Tensor) -> bool {
     one.dtype() == DType::Bool && one.to_i64s().is_some_and(|held| held == [0])
 }
 
-/// States the relation of operand 0 to operand 1, or with `turned` that of operand 1 to operand 0.
+/// Infers the relation of operand 0 to operand 1; with `turned`, of operand 1 to operand 0.
 fn infer_comparison(cx: &mut InferCx<'_>, relation: Relation, turned: bool) -> InferResult {
     let dtype = common_dtype(cx, 0..2)?;
     infer_pair(cx, |elements, a, b| {
@@ -138,7 +138,7 @@ fn infer_comparison(cx: &mut InferCx<'_>, relation: Relation, turned: bool) -> I
         elements.compare(relation, a, b).map_or(Scalar::Unknown, |answer| elements.truth(answer))
     })
     .map(|facts| match dtype {
-        // What strings hold is not followed.
+        // String elements have no symbolic form.
         Some(DType::String) => facts.into_iter().map(|fact| Fact { content: None, ..fact }).collect(),
         _ => facts,
     })
@@ -196,22 +196,22 @@ fn infer_logic(cx: &mut InferCx<'_>, symbolic: fn(&Elements<'_>, &Scalar, &Scala
     infer_pair(cx, symbolic)
 }
 
-/// Whether an element is this constant.
+/// Returns `true` if an element is this constant.
 fn is(element: &Scalar, value: i64) -> bool {
     element.as_const_int() == Some(value)
 }
 
-/// For truth values `a ∧ b = min(a, b)`; what is false settles it.
+/// For booleans, `a ∧ b = min(a, b)`; a false operand determines the result.
 fn and(elements: &Elements<'_>, a: &Scalar, b: &Scalar) -> Scalar {
     if is(a, 0) || is(b, 0) { Scalar::Int(0.into()) } else { elements.min(a, b) }
 }
 
-/// For truth values `a ∨ b = max(a, b)`; what is true settles it.
+/// For booleans, `a ∨ b = max(a, b)`; a true operand determines the result.
 fn or(elements: &Elements<'_>, a: &Scalar, b: &Scalar) -> Scalar {
     if is(a, 1) || is(b, 1) { Scalar::Int(1.into()) } else { elements.max(a, b) }
 }
 
-/// Truth values differ where they are not equal.
+/// Exclusive or of booleans: `true` if they differ.
 fn xor(elements: &Elements<'_>, a: &Scalar, b: &Scalar) -> Scalar {
     match (a, b) {
         (Scalar::Int(a), b) if a.is_const(0) => b.clone(),
@@ -227,7 +227,7 @@ fn xor(elements: &Elements<'_>, a: &Scalar, b: &Scalar) -> Scalar {
     }
 }
 
-/// For truth values `¬a = 1 − a`.
+/// For booleans, `¬a = 1 − a`.
 fn not(elements: &Elements<'_>, a: &Scalar) -> Scalar {
     match a {
         Scalar::Int(a) => elements.int(elements.scope().sub(&Dim::constant(1), a)),

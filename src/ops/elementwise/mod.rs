@@ -1,22 +1,22 @@
-//! Operators that work element by element.
+//! Element-wise operators.
 //!
 //! | file | operators |
 //! | --- | --- |
 //! | [`arithmetic`] | Add, Sub, Mul, Div, Mod, Pow; Min, Max, Sum, Mean |
 //! | [`functions`] | functions of one number, from Neg to Atanh, Round, Erf, IsNaN, IsInf |
-//! | [`exponential`] | what Exp, Tanh and Sigmoid compute in binary32 |
-//! | [`activation`] | Relu and its kin, Sigmoid, Gelu, Swish, SwiGLU, PRelu, Shrink … |
+//! | [`exponential`] | binary32 versions of Exp, Tanh and Sigmoid |
+//! | [`activation`] | Relu and variants, Sigmoid, Gelu, Swish, SwiGLU, PRelu, Shrink … |
 //! | [`logic`] | comparisons, And, Or, Xor, Not |
-//! | [`bits`] | BitwiseAnd and its kin, BitShift, BitCast |
+//! | [`bits`] | BitwiseAnd and variants, BitShift, BitCast |
 //! | [`select`] | Where, Clip, Identity, Dropout |
 //! | [`cast`] | Cast, CastLike |
 //! | [`random`] | the random operators: types only |
 //!
-//! [`symbolic`] is the arithmetic on elements that are expressions, [`kernel`] and [`convert`] are the loops over values,
-//! [`later`] those that wait until the result is read.
+//! [`symbolic`] does arithmetic on symbolic elements; [`kernel`] and [`convert`] contain the loops over values; [`later`] contains
+//! the deferred ones.
 //!
-//! What an operator does not refuse: element types its version does not list yet but a later one does. Such a model does not
-//! conform, yet its meaning is not in doubt.
+//! Element types that only a later version of an operator lists are accepted. Such a model does not conform, but its meaning is
+//! unambiguous.
 
 pub(super) mod activation;
 pub(super) mod arithmetic;
@@ -43,19 +43,19 @@ use crate::dim::{Dim, Scope};
 use crate::ir::{Fact, MAX_ELEMENTS, Scalar};
 use crate::tensor::DType;
 
-/// How the operands of an operator with two of them meet.
+/// The relation between the shapes of two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meeting {
     /// Multidirectional broadcasting.
     Broadcast,
     /// All shapes are equal.
     Equal,
-    /// The second operand is stretched to the first, from this axis on; see [`placed_shape`].
+    /// The second operand broadcasts to the first, aligned at this axis; see [`placed_shape`].
     Placed(Option<i64>),
 }
 
 impl Meeting {
-    /// The way of the operators that broadcast freely since operator set 7, and by attribute before.
+    /// Returns the mode of operators that broadcast since operator set 7, and by attribute before.
     fn of(site: &Site<'_>) -> Result<Meeting, Refusal> {
         if site.version >= 7 {
             return Ok(Meeting::Broadcast);
@@ -66,7 +66,7 @@ impl Meeting {
         })
     }
 
-    /// The shape of the result, as far as it follows from what is known.
+    /// Infers the shape of the result, as far as it is known.
     fn shape(self, scope: &Scope, a: Option<&[Dim]>, b: Option<&[Dim]>) -> Result<Option<Vec<Dim>>, Refusal> {
         match self {
             Meeting::Broadcast => match (a, b) {
@@ -81,7 +81,7 @@ impl Meeting {
         }
     }
 
-    /// The way through the elements of operands of these shapes.
+    /// Returns the broadcast of operands of these shapes.
     fn way(self, a: &[usize], b: &[usize]) -> Result<Broadcast<2>, Refusal> {
         let way = match self {
             Meeting::Broadcast => Broadcast::new([a, b]),
@@ -95,7 +95,7 @@ impl Meeting {
     }
 }
 
-/// The one shape that all these are; the most telling of each dim's names. `None` when there are none.
+/// Merges equal shapes and keeps the most descriptive name of each dim. Returns `None` without shapes.
 fn equal_shapes<'d>(scope: &Scope, shapes: impl Iterator<Item = &'d [Dim]>) -> Result<Option<Vec<Dim>>, Refusal> {
     let mut result: Option<Vec<Dim>> = None;
     for shape in shapes {
@@ -115,8 +115,8 @@ fn equal_shapes<'d>(scope: &Scope, shapes: impl Iterator<Item = &'d [Dim]>) -> R
     Ok(result)
 }
 
-/// The shape of an operand that another is stretched to (unidirectional broadcasting): its own, where the other does not know
-/// better.
+/// Infers the shape of an operand that another broadcasts to (unidirectional broadcasting): its own dims, refined by those of the
+/// other.
 fn stretched_shape(scope: &Scope, shape: &[Dim], other: &[Dim]) -> Result<Vec<Dim>, Refusal> {
     let fails = || Refusal::invalid("the operands do not broadcast");
     let front = shape.len().checked_sub(other.len()).ok_or_else(fails)?;
@@ -133,7 +133,7 @@ fn stretched_shape(scope: &Scope, shape: &[Dim], other: &[Dim]) -> Result<Vec<Di
     Ok(result)
 }
 
-/// The element type that all these operands have, if any is known.
+/// Returns the element type of all these operands, if one is known.
 fn common_dtype(cx: &InferCx<'_>, operands: impl Iterator<Item = usize>) -> Result<Option<DType>, Refusal> {
     let mut common = None;
     for dtype in operands.filter_map(|i| cx.dtype(i)) {
@@ -147,11 +147,11 @@ fn common_dtype(cx: &InferCx<'_>, operands: impl Iterator<Item = usize>) -> Resu
     Ok(common)
 }
 
-/// The elements of an operand that is followed element by element.
+/// Returns the elements of an operand, if they are known.
 fn scalars(fact: &Fact) -> Option<Vec<Scalar>> {
     let mut elements = fact.elements()?;
     if !fact.dtype()?.is_float() {
-        // A `uint64` beyond the signed range is given rounded.
+        // Values of `uint64` beyond the signed range are rounded, so drop them.
         for element in &mut elements {
             if matches!(element, Scalar::Float(_) | Scalar::Real { .. }) {
                 *element = Scalar::Unknown;
@@ -161,7 +161,7 @@ fn scalars(fact: &Fact) -> Option<Vec<Scalar>> {
     Some(elements)
 }
 
-/// The result's fact with its elements, where the operand's are followed. Constants are left to evaluation.
+/// Adds elements to the result's fact, if the operand's elements are known. Constants are evaluated instead.
 fn with_mapped(result: Fact, operand: &Fact, function: impl Fn(&Scalar) -> Scalar) -> Fact {
     if operand.data().is_some() {
         return result;
@@ -172,8 +172,8 @@ fn with_mapped(result: Fact, operand: &Fact, function: impl Fn(&Scalar) -> Scala
     }
 }
 
-/// The result's fact with its elements, where those of operands that meet in `way` are followed. An operand that is not counts
-/// as unknown throughout, unless none is. Constants are left to evaluation.
+/// Adds elements to the result's fact, from operands that broadcast as in `way`. An operand without known elements counts as
+/// unknown, unless all lack them. Constants are evaluated instead.
 fn with_zipped<const N: usize>(
     result: Fact,
     operands: [&Fact; N],
@@ -185,7 +185,7 @@ fn with_zipped<const N: usize>(
         return result;
     }
     let elements = operands.map(scalars);
-    // Of two floats neither settles the result alone.
+    // One float alone never determines the result.
     let hopeless = N == 2 && operands.iter().any(|operand| operand.dtype().is_some_and(DType::is_float));
     let unknown = elements.iter().filter(|elements| elements.is_none()).count();
     if unknown == N || (unknown > 0 && hopeless) {
@@ -201,19 +201,19 @@ fn with_zipped<const N: usize>(
     result.with_elements(computed)
 }
 
-/// The shapes of the operands, if each is a number throughout.
+/// Returns the shapes of the operands, if all dims are constant.
 fn static_shapes<const N: usize>(operands: [&Fact; N]) -> Option<[Vec<usize>; N]> {
     let shapes: Option<Vec<Vec<usize>>> = operands.into_iter().map(Fact::static_shape).collect();
     shapes?.try_into().ok()
 }
 
-/// A result of the operand's own type and shape, of whose elements nothing is said.
+/// Infers a result with the operand's type and shape, without elements.
 fn like_operand(cx: &mut InferCx<'_>) -> InferResult {
     let operand = cx.required(0)?;
     Ok(vec![Fact::tensor(operand.dtype(), operand.shape().map(<[Dim]>::to_vec))])
 }
 
-/// The same, with elements computed by `function` where the operand's are followed.
+/// Like [`like_operand`], with elements computed by `function` if the operand's are known.
 fn like_operand_with(cx: &InferCx<'_>, function: impl Fn(&Elements<'_>, &Scalar) -> Scalar) -> InferResult {
     let operand = cx.required(0)?;
     let result = Fact::tensor(operand.dtype(), operand.shape().map(<[Dim]>::to_vec));

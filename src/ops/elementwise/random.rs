@@ -1,4 +1,4 @@
-//! The random operators: RandomNormal, RandomUniform, the same by example, Bernoulli, Multinomial.
+//! Random operators: RandomNormal, RandomUniform, their `Like` variants, Bernoulli, Multinomial.
 //!
 //! | operators | type | shape |
 //! | --- | --- | --- |
@@ -6,7 +6,7 @@
 //! | RandomNormalLike, RandomUniformLike, Bernoulli | `dtype`, by default the operand's | the operand's |
 //! | Multinomial | `dtype`, by default `int32` | `[batch, sample_size]` |
 //!
-//! Version 22 adds `bfloat16`. None of them is ever evaluated, whatever `seed` says: runtimes draw different numbers.
+//! Version 22 adds `bfloat16`. No random operator is evaluated, not even with a `seed`: runtimes draw different numbers.
 
 use crate::dim::Dim;
 use crate::ir::Fact;

@@ -1,12 +1,12 @@
-//! Remainders of the sign of the divisor, on numbers of any type.
+//! Remainders with the sign of the divisor, for all number types.
 
 use crate::tensor::Number;
-/// Only NaN is unordered with itself.
+/// Returns `true` for NaN, the only value that is unordered with itself.
 pub(super) fn is_nan<T: PartialOrd>(value: T) -> bool {
     value.partial_cmp(&value).is_none()
 }
 
-/// `a − ⌊a / b⌋·b`, of the sign of `b` also when it is zero. The divisor is no integer 0.
+/// Computes `a − ⌊a / b⌋·b`; zero results take the sign of `b`, too. An integer divisor must not be 0.
 pub(super) fn floor_remainder<T: Number>(a: T, b: T) -> T {
     let zero = T::zero();
     let rest = a.rem(b).unwrap_or(zero);

@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | Where | 9; 16 adds `bfloat16` |
 //! | Clip | 1, 6: bounds are attributes (6: by default those of `float`); 11: operands; 12 adds integers |
-//! | Identity | 14 adds sequences, 16 optionals; any value is passed on |
-//! | Dropout | 1, 6: trains unless `is_test`; 7, 10: never trains here; 12: trains where `training_mode` is true |
+//! | Identity | 14 adds sequences, 16 optionals; forwards any value |
+//! | Dropout | 1, 6: trains unless `is_test`; 7, 10: inference mode only; 12: trains if `training_mode` is true |
 //!
-//! Clip is `min(max, max(min, x))`, so where the bounds cross the upper one wins. Not evaluated: bounds that are NaN, and an
-//! infinity on a side without a bound, which some runtimes clip to the largest finite number and others pass.
+//! Clip is `min(max, max(min, x))`, so the upper bound wins if bounds cross. Not evaluated: NaN bounds, and infinities on a side
+//! without a bound, which some runtimes clip to the largest finite number and others keep.
 //!
-//! Dropout that trains is random, so as an operator it is not deterministic; one that does not train is decided by inference
-//! alone. The mask is all true then from version 12 on; before, nothing is said of it.
+//! Dropout in training mode is random, so the operator is not deterministic. In inference mode, inference alone determines the
+//! result. The mask is then all true from version 12 on; before, it is unknown.
 
 use super::kernel::{Lane, Reader, charge, choose, lanes, map_to, single, wrong_dtype};
 use super::symbolic::Elements;
@@ -40,13 +40,13 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::NONE.inferred_by_shapes()),
 ];
 
-/// Where one flag stands everywhere, one of the operands is chosen everywhere.
+/// Returns the selected operand if all flags are equal.
 fn chosen_number(_: &NodeFacts<'_>, operand: &dyn Fn(usize) -> Option<Tensor>) -> Option<Tensor> {
     let flag = operand(0)?.to_i64s()?;
     operand(if flag == [1] { 1 } else { 2 })
 }
 
-/// The bounds, where they do not cross and are numbers. One that is left out is the type's last finite number.
+/// Returns the bounds, if they are numbers that do not cross. A missing bound is the type's last finite number.
 fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<ValueRange>) -> Option<ValueRange> {
     let (low, high) = if view.opset < 6 {
         return None;
@@ -65,7 +65,7 @@ fn clip_range(view: &NodeFacts<'_>, _: &dyn Fn(usize) -> Option<ValueRange>) -> 
         };
         (bound(1, -last)?, bound(2, last)?)
     };
-    // False for NaN, too.
+    // NaN bounds also fail this test.
     (low <= high).then_some(ValueRange::between(low, high))
 }
 
@@ -101,7 +101,7 @@ fn evaluate_where(cx: &mut EvalCx<'_>) -> EvalResult {
         }
         return single(Tensor::from_strings(way.shape(), strings)?);
     }
-    // Elements are only moved: any type of their width serves.
+    // Elements are only copied, so any type of their width works.
     macro_rules! chosen {
         ($type:ty) => {{
             let read = |tensor: &Tensor| Tensor::from_bytes(<$type>::DTYPE, tensor.shape(), tensor.bytes().clone());
@@ -121,7 +121,7 @@ fn evaluate_where(cx: &mut EvalCx<'_>) -> EvalResult {
     single(Tensor::from_bytes(dtype, way.shape(), values.bytes().clone())?)
 }
 
-/// The bounds that old versions give as attributes, and whether each is only the default.
+/// Returns the bounds that old versions declare as attributes.
 fn clip_attributes(site: &Site<'_>) -> Result<[Option<f32>; 2], Refusal> {
     Ok([site.attr_float("min")?, site.attr_float("max")?])
 }
@@ -149,7 +149,7 @@ fn infer_clip(cx: &mut InferCx<'_>) -> InferResult {
     if is_nan(&low) || is_nan(&high) {
         return Ok(vec![result]);
     }
-    // Elements that are infinite are left to evaluation, and so to its doubts.
+    // Infinities are left to evaluation, which declines ambiguous ones.
     Ok(vec![with_mapped(result, operand, |element| match element {
         Scalar::Float(value) if value.is_infinite() => Scalar::Unknown,
         element => clip(element),
@@ -168,7 +168,7 @@ fn evaluate_clip(cx: &mut EvalCx<'_>) -> EvalResult {
 
 fn attribute_bounds<T: Number>(site: &Site<'_>, dtype: DType) -> Result<[Option<T>; 2], Decline> {
     let [low, high] = clip_attributes(site)?;
-    // Version 6 has the range of `float` as its default; for other types nobody knows what is meant.
+    // Version 6 defaults to the range of `float`; for other types the default is undefined.
     let defaults = site.version >= 6 && dtype == DType::Float;
     let bound = |bound: Option<f32>, default: f32| {
         let bound = bound.or_else(|| defaults.then_some(default))?;
@@ -229,7 +229,7 @@ fn infer_dropout(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![operand.clone(), all_true])
 }
 
-/// Whether this Dropout surely hands its operand on.
+/// Returns `true` if this Dropout is proved to forward its operand.
 fn passes(cx: &InferCx<'_>) -> Result<bool, Refusal> {
     if cx.version < 7 {
         return cx.attr_flag("is_test", false);

@@ -1,18 +1,19 @@
-//! Arithmetic on elements that are expressions: what shape computations are made of.
+//! Arithmetic on symbolic elements, for shape computations.
 //!
-//! An integer element is a [`Dim`]; a floating-point element that is no constant is `num / den` with `den` a power of two, and
-//! is only formed where the floating-point operation is exact, so that it stands for the very bits a runtime computes.
+//! An integer element is a [`Dim`]. A float element that is not constant is `num / den` with `den` a power of two. It exists only
+//! if the float operation is exact, so it represents the bits that a runtime computes.
 //!
-//! An element computed from sizes is exact only while the sizes fit its type. If bounds prove that, the element is the expression.
-//! Otherwise the element is a separate symbol ([`Scope::assumed`]) with proved bounds only, so no comparison, branch or rewrite rests on it. Its nominal expression shapes sizes under two assumptions, and no others:
-//! - **In floating point, a size without an upper bound, or a sum of such, is at most 2²⁴**, up to which `float` holds every integer. Everything
-//!   built from sizes is then bounded, and is followed as long as it is exact in its element type: `2·n` and `n / 4` are in
-//!   `float`, `n·m` and `n / 3` are not. Run-time integers that are no sizes get no such bound.
-//! - **Products of sizes do not overflow `int32`, `uint32` or a 64-bit type**, where the numbers they meet leave room ([`Scope::fits_bits`]). What is computed of
-//!   other integers, and in narrower types, is followed only where it is proved to fit, and is an integer nobody knows
-//!   otherwise.
+//! An element computed from sizes is exact only if the sizes fit its type. If bounds prove that, the element is the expression.
+//! Otherwise the element is a fresh symbol ([`Scope::assumed`]) with proved bounds only, so no comparison, branch or rewrite
+//! rests on it. Its nominal expression shapes sizes under two assumptions only:
+//! - **In floating point, a size without an upper bound, or a sum of such sizes, is at most 2²⁴**; `float` represents all
+//!   integers up to there. Results are then bounded, and are tracked if they are exact in their type: in `float`, `2·n` and
+//!   `n / 4` are exact, `n·m` and `n / 3` are not. Run-time integers other than sizes get no such bound.
+//! - **Products of sizes do not overflow `int32`, `uint32` or a 64-bit type**, if constant factors and terms leave room
+//!   ([`Scope::fits_bits`]). Results from other integers, and in narrower types, are tracked only if they are proved to fit;
+//!   else they are unknown integers.
 //!
-//! Rounding and wrapping depend on the exact result alone, so equal results have one symbol. In 64 bits the expression itself stands for
+//! Rounding and wrapping depend only on the exact result, so equal results have one symbol. In 64 bits the expression represents
 //! the wrapped integer (`dim/size.rs`); comparisons, divisions and casts read the integer ([`Scope::unwrapped`]).
 
 use std::cell::{Cell, RefCell};
@@ -27,25 +28,25 @@ use crate::tensor::DType;
 mod cast;
 mod choose;
 
-/// What a size without an upper bound stays below in floating point.
+/// The assumed maximum of sizes without an upper bound, in floating point.
 const SIZE_LIMIT: i64 = 1 << 24;
 
-/// The law of a number that is rounded to a floating-point type.
+/// The name of the law for rounding to a floating-point type.
 const ROUNDED: &str = "rounded";
 
-/// The largest denominator that is followed.
+/// The largest tracked denominator.
 const MAX_DEN: i64 = 1 << 20;
 
-/// How many elements of one tensor may become symbols of their own: shapes are short, masks are not.
+/// The maximum number of fresh symbols per tensor: shapes are short, masks are not.
 const MAX_NEW: u32 = 64;
 
 /// Arithmetic on elements of one type.
 pub(in crate::ops) struct Elements<'s> {
     scope: &'s Scope,
     dtype: DType,
-    /// What stands for a size without an upper bound where its value must be bounded.
+    /// Substitutes for sizes without an upper bound, if their value must be bounded.
     limited: RefCell<FxHashMap<Symbol, Dim>>,
-    /// How many symbols may still be made.
+    /// The remaining number of fresh symbols.
     room: Cell<u32>,
 }
 
@@ -61,17 +62,17 @@ pub(super) enum Relation {
 pub(in crate::ops) type Fraction = (Dim, i64);
 
 impl<'s> Elements<'s> {
-    /// Arithmetic whose results have this type.
+    /// Returns arithmetic with results of this type.
     pub(in crate::ops) fn new(scope: &'s Scope, dtype: DType) -> Self {
         Elements { scope, dtype, limited: RefCell::default(), room: Cell::new(MAX_NEW) }
     }
 
-    /// The symbols.
+    /// Returns the scope of the symbols.
     pub(in crate::ops) fn scope(&self) -> &'s Scope {
         self.scope
     }
 
-    /// An integer as an element of the type: constants wrap, expressions must fit.
+    /// Returns an integer as an element of the type: constants wrap, expressions must fit.
     pub(super) fn int(&self, dim: Dim) -> Scalar {
         let Some(bits) = self.dtype.bits() else { return Scalar::Unknown };
         let signed = self.dtype.is_signed_integer();
@@ -103,7 +104,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// An integer that may have wrapped.
+    /// Returns a symbol for an integer that may have wrapped.
     fn wrapped(&self, bits: usize, signed: bool) -> Scalar {
         match (bits, signed) {
             (64, true) => self.new_symbol("integer", None, None),
@@ -113,7 +114,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// A truth value that is decided, or else one of its own.
+    /// Returns a decided boolean, or a fresh symbol.
     pub(super) fn truth(&self, answer: Answer) -> Scalar {
         match answer {
             Answer::Yes => Scalar::Int(Dim::constant(1)),
@@ -122,7 +123,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// An integer that nobody knows, as a symbol of its own while there is room.
+    /// Returns an unknown integer as a fresh symbol, up to the limit.
     fn new_symbol(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Scalar {
         match self.room.get().checked_sub(1) {
             Some(left) => {
@@ -133,7 +134,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The real number `num / den` as an element, if the type holds it exactly.
+    /// Returns the real number `num / den` as an element, if the type represents it exactly.
     pub(in crate::ops) fn real(&self, num: Dim, den: i64) -> Scalar {
         let (num, den) = self.reduced(num, den);
         if den > MAX_DEN {
@@ -149,7 +150,7 @@ impl<'s> Elements<'s> {
         if self.scope.trusts() {
             return held(num, den);
         }
-        // The nearest float is a multiple of the same fraction and of the same power of two, and of the same sign.
+        // The nearest float has the same sign, and is a multiple of the same fraction and power of two.
         let (odd, power) = self.odd_part(&num);
         let reach = 1i64 << digits;
         let low = self.scope.lower_bound(&odd).filter(|low| (0..=reach).contains(low));
@@ -159,17 +160,17 @@ impl<'s> Elements<'s> {
         held(self.scope.mul(&rounded, &power.into()), den)
     }
 
-    /// The same where the result may be a zero: one that is negative in floating point has no expression.
+    /// Like `real`, for results that may be zero: negative zeros have no expression.
     fn real_unless_zero(&self, num: Dim, den: i64, sign_is_positive: bool) -> Scalar {
         if num.is_const(0) && !sign_is_positive { Scalar::Unknown } else { self.real(num, den) }
     }
 
-    /// The same of a number that the type holds, because an operand is one with its sign changed or its fraction taken away.
+    /// Like `real_unless_zero`, for a number that the type represents: a negated or integral operand.
     fn held_unless_zero(&self, num: Dim, den: i64, sign_is_positive: bool) -> Scalar {
         if num.is_const(0) && !sign_is_positive { Scalar::Unknown } else { held(num, den) }
     }
 
-    /// Takes common powers of two out of a fraction.
+    /// Cancels common powers of two.
     fn reduced(&self, mut num: Dim, mut den: i64) -> Fraction {
         let two = Dim::constant(2);
         while den > 1
@@ -180,7 +181,7 @@ impl<'s> Elements<'s> {
         (num, den)
     }
 
-    /// The dim without the powers of two in it, and their product.
+    /// Splits the dim into an odd part and a power of two.
     fn odd_part(&self, num: &Dim) -> (Dim, i64) {
         let two = Dim::constant(2);
         let (mut odd, mut power) = (num.clone(), 1i64);
@@ -193,7 +194,7 @@ impl<'s> Elements<'s> {
         (odd, power)
     }
 
-    /// The binary digits that the type holds; 0 of a type that is not followed.
+    /// Returns the significand bits of the type; 0 for types that are not tracked.
     fn digits(&self) -> u32 {
         match self.dtype {
             DType::Float => 24,
@@ -204,11 +205,11 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// Whether the type holds `num / den` whatever `num` is: a power of two in it costs no digits. `within` tells whether a dim has at most
-    /// some magnitude.
+    /// Returns `true` if the type represents `num / den` for all values of `num`: a power of two in it needs no digits. `within`
+    /// tests if a dim is bounded by a magnitude.
     fn exact(&self, num: &Dim, den: i64, within: &dyn Fn(&Dim, i64) -> bool) -> bool {
         let digits = self.digits();
-        // Large ones are out of range.
+        // Large values are out of range.
         if digits == 0 || self.dtype == DType::Float16 && !within(num, den << 15) {
             return false;
         }
@@ -219,7 +220,7 @@ impl<'s> Elements<'s> {
         is_rounded() || within(&odd, 1 << digits)
     }
 
-    /// Whether `-limit ≤ dim ≤ limit`, sizes being below [`SIZE_LIMIT`], which is an assumption.
+    /// Returns `true` if `-limit ≤ dim ≤ limit`, under the assumption that sizes are below [`SIZE_LIMIT`].
     fn within(&self, dim: &Dim, limit: i64) -> bool {
         let inside = |(low, high): (Option<i64>, Option<i64>)| {
             low.is_some_and(|low| low >= -limit) && high.is_some_and(|high| high <= limit)
@@ -239,7 +240,7 @@ impl<'s> Elements<'s> {
         inside(self.scope.bounds(&limited)) || (SIZE_LIMIT <= limit && self.is_joint_size(dim))
     }
 
-    /// Whether the dim is a sum of sizes, each once, or a little less: what is joined from parts is a size like any other.
+    /// Returns `true` if the dim is at most a sum of distinct sizes: concatenated sizes are sizes, too.
     fn is_joint_size(&self, dim: &Dim) -> bool {
         let symbols = dim.symbols();
         let sizes: Option<Vec<Dim>> =
@@ -248,8 +249,8 @@ impl<'s> Elements<'s> {
         rest.and_then(|rest| rest.as_const()).is_some_and(|rest| (1 - SIZE_LIMIT..=1).contains(&rest))
     }
 
-    /// A symbol with the same lower bound and the upper bound that is taken for granted; `None` for symbols that have an upper
-    /// bound of their own or are no sizes.
+    /// Returns a symbol with the same lower bound and the assumed upper bound. Returns `None` for symbols that have an upper bound or
+    /// are not sizes.
     fn limit_of(&self, symbol: Symbol) -> Option<Dim> {
         let own = Dim::symbol(symbol);
         let low = self.scope.lower_bound(&own).filter(|&low| (0..SIZE_LIMIT).contains(&low))?;
@@ -263,11 +264,11 @@ impl<'s> Elements<'s> {
         Some(of_symbol.clone())
     }
 
-    /// The exact real value of a floating-point element.
+    /// Returns the exact real value of a floating-point element.
     pub(in crate::ops) fn fraction(&self, element: &Scalar) -> Option<Fraction> {
         match element {
             Scalar::Real { num, den } => Some((num.clone(), *den)),
-            // A negative zero is not the number 0: what is made of it may differ.
+            // Negative zero differs from the number 0: operations may return different results.
             Scalar::Float(value) if value.is_finite() && !(*value == 0.0 && value.is_sign_negative()) => {
                 let mut den = 1i64;
                 let mut num = *value;
@@ -282,7 +283,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The value of a floating-point element that is a number.
+    /// Returns the value of a constant floating-point element.
     fn float(&self, element: &Scalar) -> Option<f64> {
         match element {
             Scalar::Float(value) => Some(*value),
@@ -290,7 +291,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// A value computed in binary64, rounded to the type.
+    /// Rounds a binary64 value to the type.
     pub(super) fn rounded(&self, value: f64) -> Scalar {
         match self.dtype {
             DType::Double => Scalar::Float(value),
@@ -301,7 +302,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// Two fractions over one denominator.
+    /// Returns two fractions with a common denominator.
     fn common(&self, a: &Scalar, b: &Scalar) -> Option<(Dim, Dim, i64)> {
         let ((a, a_den), (b, b_den)) = (self.fraction(a)?, self.fraction(b)?);
         let den = a_den.max(b_den);
@@ -309,7 +310,7 @@ impl<'s> Elements<'s> {
         Some((scaled(&a, a_den), scaled(&b, b_den), den))
     }
 
-    /// Applies a binary operation: on integers, on floats that are numbers, or on exact fractions over one denominator.
+    /// Applies a binary operation: to integers, to float constants, or to exact fractions with a common denominator.
     fn combine(
         &self,
         a: &Scalar,
@@ -327,20 +328,20 @@ impl<'s> Elements<'s> {
         self.common(a, b).map_or(Scalar::Unknown, |(a, b, den)| fractions(&a, &b, den))
     }
 
-    /// The sum.
+    /// Returns the sum.
     pub(in crate::ops) fn add(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let ints = |a: &Dim, b: &Dim| Some(self.scope.add(a, b));
-        // What cancels is +0; neither operand is −0.
+        // If the sum cancels, it is +0, because neither operand is −0.
         self.combine(a, b, ints, |a, b| a + b, |a, b, den| self.real(self.scope.add(a, b), den))
     }
 
-    /// The difference.
+    /// Returns the difference.
     pub(super) fn sub(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let ints = |a: &Dim, b: &Dim| Some(self.scope.sub(a, b));
         self.combine(a, b, ints, |a, b| a - b, |a, b, den| self.real(self.scope.sub(a, b), den))
     }
 
-    /// The product. An integer 0 settles it whatever the other factor is.
+    /// Returns the product. An integer 0 determines it for any other factor.
     pub(in crate::ops) fn mul(&self, a: &Scalar, b: &Scalar) -> Scalar {
         if [a, b].into_iter().any(|element| element.as_const_int() == Some(0)) {
             return Scalar::Int(Dim::constant(0));
@@ -354,7 +355,7 @@ impl<'s> Elements<'s> {
         self.combine(a, b, ints, |a, b| a * b, fractions)
     }
 
-    /// An integer divisor as a run that succeeds has it: not 0. `None` for the constant 0.
+    /// Returns an integer divisor without 0, which a successful run excludes. `None` for the constant 0.
     fn divisor(&self, dim: &Dim) -> Option<Dim> {
         let one = Dim::constant(1);
         match dim.as_const() {
@@ -364,7 +365,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The quotient, truncated for integers.
+    /// Returns the quotient; integer quotients are truncated.
     pub(super) fn div(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let ints = |a: &Dim, b: &Dim| {
             let (a, b) = self.unwrapped(a, b);
@@ -378,7 +379,7 @@ impl<'s> Elements<'s> {
     }
 
     fn divide(&self, (a, a_den): Fraction, (b, b_den): Fraction) -> Scalar {
-        // (a / a_den) / (b / b_den) = (a · b_den) / (b · a_den), where the sign goes to the numerator.
+        // (a / a_den) / (b / b_den) = (a · b_den) / (b · a_den), with the sign moved to the numerator.
         let num = self.scope.mul(&a, &b_den.into());
         match b.as_const() {
             Some(0) => Scalar::Unknown,
@@ -393,7 +394,7 @@ impl<'s> Elements<'s> {
                     None => Scalar::Unknown,
                 }
             }
-            // A symbolic divisor must not be zero, and must divide for sure.
+            // A symbolic divisor must be proved nonzero and must divide exactly.
             None if self.scope.ge(&b, &Dim::constant(1)).is_yes() => match self.scope.exact_div(&num, &b) {
                 Some(num) => self.real_unless_zero(num, a_den, self.not_negative(&a)),
                 None => Scalar::Unknown,
@@ -402,7 +403,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The remainder: of the sign of the dividend (`truncated`, C's `fmod`), or else of the divisor.
+    /// Returns the remainder, with the sign of the dividend if `truncated` (C's `fmod`), else of the divisor.
     pub(super) fn modulo(&self, a: &Scalar, b: &Scalar, truncated: bool) -> Scalar {
         let ints = |a: &Dim, b: &Dim| {
             let (a, b) = self.unwrapped(a, b);
@@ -415,13 +416,13 @@ impl<'s> Elements<'s> {
         let floats = |a: f64, b: f64| if truncated { a % b } else { floor_remainder(a, b) };
         let fractions = |a: &Dim, b: &Dim, den| {
             let positive = self.not_negative(a) && self.scope.ge(b, &Dim::constant(1)).is_yes();
-            // With neither negative both remainders are one.
+            // Both remainders agree for nonnegative operands.
             if positive { held(self.scope.modulo(a, b), den) } else { Scalar::Unknown }
         };
         self.combine(a, b, ints, floats, fractions)
     }
 
-    /// The power, for the exponents 0 to 4.
+    /// Returns the power for exponents 0 to 4.
     pub(super) fn pow(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let exponent = match b {
             Scalar::Int(dim) => dim.as_const(),
@@ -442,7 +443,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The smaller one; NaN wins.
+    /// Returns the minimum; NaN wins.
     pub(in crate::ops) fn min(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a <= b || a.is_nan() { a } else { b };
         let ints = |a: &Dim, b: &Dim| {
@@ -452,7 +453,7 @@ impl<'s> Elements<'s> {
         self.combine(a, b, ints, floats, |a, b, den| held(self.scope.min(a, b), den))
     }
 
-    /// The larger one; NaN wins.
+    /// Returns the maximum; NaN wins.
     pub(in crate::ops) fn max(&self, a: &Scalar, b: &Scalar) -> Scalar {
         let floats = |a: f64, b: f64| if a >= b || a.is_nan() { a } else { b };
         let ints = |a: &Dim, b: &Dim| {
@@ -462,7 +463,7 @@ impl<'s> Elements<'s> {
         self.combine(a, b, ints, floats, |a, b, den| held(self.scope.max(a, b), den))
     }
 
-    /// The negative.
+    /// Returns the negated element.
     pub(super) fn neg(&self, a: &Scalar) -> Scalar {
         match a {
             Scalar::Int(dim) => self.int(self.scope.neg(dim)),
@@ -472,7 +473,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The absolute value.
+    /// Returns the absolute value.
     pub(super) fn abs(&self, a: &Scalar) -> Scalar {
         match a {
             Scalar::Int(dim) => self.int(self.scope.abs(&self.scope.unwrapped(dim))),
@@ -482,7 +483,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// −1, 0 or 1: `max(−1, min(1, x))` for integers.
+    /// Returns −1, 0 or 1: `max(−1, min(1, x))` for integers.
     pub(super) fn sign(&self, a: &Scalar) -> Scalar {
         let sign = |dim: &Dim| {
             let (one, minus_one) = (Dim::constant(1), Dim::constant(-1));
@@ -495,7 +496,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The largest whole number that is no larger.
+    /// Returns the largest integer that is not larger.
     pub(super) fn floor(&self, a: &Scalar) -> Scalar {
         match a {
             Scalar::Float(value) => self.rounded(value.floor()),
@@ -504,7 +505,7 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The smallest whole number that is no smaller; what lies between −1 and 0 becomes −0.
+    /// Returns the smallest integer that is not smaller; values between −1 and 0 become −0.
     pub(super) fn ceil(&self, a: &Scalar) -> Scalar {
         match a {
             Scalar::Float(value) => self.rounded(value.ceil()),
@@ -516,10 +517,10 @@ impl<'s> Elements<'s> {
         }
     }
 
-    /// The nearest whole number, of two the even one.
+    /// Rounds to the nearest integer, ties to even.
     ///
-    /// For `n / d` with even `d`: `⌊(n + d/2) / d⌋`, less 1 where that rounded a half up to an odd number, which is where
-    /// `n ≡ d/2 (mod 2d)`. Whether `x ≡ 0 (mod m)` is `⌊x / m⌋ − ⌊(x − 1) / m⌋`.
+    /// For `n / d` with even `d`: `⌊(n + d/2) / d⌋`, minus 1 if a half was rounded up to an odd number, that is if
+    /// `n ≡ d/2 (mod 2d)`. The indicator of `x ≡ 0 (mod m)` is `⌊x / m⌋ − ⌊(x − 1) / m⌋`.
     pub(super) fn round(&self, a: &Scalar) -> Scalar {
         match a {
             Scalar::Float(value) => self.rounded(libm::rint(*value)),
@@ -547,14 +548,14 @@ impl<'s> Elements<'s> {
     }
 }
 
-/// The least and the largest integer of a type, as far as expressions reach.
+/// Returns the smallest and the largest integer of a type, limited to the range of expressions.
 fn limits(bits: usize, signed: bool) -> (i64, i64) {
     let above = |bits: usize| if bits < 63 { (1i64 << bits) - 1 } else { i64::MAX };
     let most = above(bits.saturating_sub(usize::from(signed)));
     if signed { (-most - 1, most) } else { (0, most) }
 }
 
-/// The real number `num / den`, of which is known that the type holds it.
+/// Returns the real number `num / den`, which the type must represent.
 fn held(num: Dim, den: i64) -> Scalar {
     match num.as_const() {
         Some(value) => Scalar::Float(value as f64 / den as f64),
@@ -562,7 +563,7 @@ fn held(num: Dim, den: i64) -> Scalar {
     }
 }
 
-/// Whether a constant is exact in a double, in which ONNX Runtime computes powers and `fmod` of integers. Sizes are.
+/// Returns `true` if a constant is exact in a double, in which ONNX Runtime computes integer powers and `fmod`. Sizes count as exact.
 fn in_double(a: &Dim) -> bool {
     a.as_const().is_none_or(|value| value.unsigned_abs() <= 1 << 53)
 }

@@ -1,4 +1,4 @@
-//! Tests of the family, one node at a time. Values come from ONNX Runtime, or where it has none from the standard's text.
+//! Tests of element-wise operators, one node at a time. Expected values are from ONNX Runtime, or else from the standard's text.
 
 mod casts;
 mod symbolic;
@@ -22,7 +22,7 @@ fn one<T: crate::tensor::Element>(op_type: &str, opset: i64, x: &[T]) -> Single 
     Single::new(op_type, opset).values(&[x.len()], x)
 }
 
-/// Bits, so that zeros have a sign and NaN is itself.
+/// Returns the bits, to distinguish signed zeros and to compare NaN.
 fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() }).collect()
 }
@@ -71,7 +71,7 @@ fn no_operand_makes_an_operator_panic() {
                     let _ = node().eval();
                     let inferred = node().infer();
                     if let (Ok(results), Some(inferred)) = (node().eval(), inferred.first()) {
-                        // Whatever is evaluated has the type and shape that inference states.
+                        // Evaluated results have the inferred type and shape.
                         let shape: Vec<String> = results[0].shape().iter().map(usize::to_string).collect();
                         assert_eq!(
                             *inferred,
@@ -213,7 +213,7 @@ fn integers_wrap_and_truncate() {
 fn floats_of_sixteen_bits_are_rounded_once() {
     let [a, b] = [2048.0, 1.0].map(f16::from_f32);
     assert_eq!(pair("Add", 14, &[a], &[b]).floats(), [2048.0]);
-    // 2048 + 1 + 1 is 2050 when nothing is rounded in between.
+    // 2048 + 1 + 1 is 2050 without intermediate rounding.
     let sum = Single::new("Sum", 13).values(&[1], &[a]).values(&[1], &[b]).values(&[1], &[b]);
     assert_eq!(sum.floats(), [2050.0]);
     let [a, b] = [256.0, 1.0].map(bf16::from_f32);
@@ -238,7 +238,7 @@ fn remainders_of_floats() {
 fn powers() {
     assert_eq!(pair("Pow", 15, &[2, 3, -1, 0, 7], &[3, 0, -5, 5, 1]).integers(), [8, 1, -1, 0, 7]);
     assert_eq!(pair("Pow", 15, &[3i64], &[33]).integers(), [5_559_060_566_555_523]);
-    // ONNX Runtime computes these in doubles, which do not hold them.
+    // ONNX Runtime computes these powers in doubles, which cannot represent them.
     declines(pair("Pow", 15, &[3i64], &[39]));
     declines(pair("Pow", 15, &[i64::MAX], &[1]));
     let rooted = Single::new("Pow", 15).values(&[2], &[2i32, 10]).values(&[], &[0.5f32]);
@@ -293,12 +293,12 @@ fn shapes_broadcast() {
     assert_eq!(infer("N", "N"), "float[N]");
     assert_eq!(infer("N", "7"), "float[7]");
     assert_eq!(infer("N", "0"), "float[0]");
-    // With a dim of 0 beside one of 1 the larger one is not the result.
+    // If one dim is 1 and the other 0, the larger dim is not the result.
     let product = infer("N", "M");
     assert!(product.to_lowercase().contains("max") && product.to_lowercase().contains("min"), "{product}");
     assert!(infer("2", "3").starts_with("invalid"));
     assert!(infer("0", "3").starts_with("invalid"));
-    // A chain of broadcasts of the same dims stays what the first one gave, in whatever order.
+    // Repeated broadcasts of the same dims return the first result, in any order.
     let scope = Scope::new();
     let [n, m, k] = ["n", "m", "k"].map(|name| Dim::symbol(scope.named(name)));
     let meet = |a: &Dim, b: &Dim| broadcast_dims(&scope, a, b).unwrap();

@@ -1,4 +1,4 @@
-//! Elements converted from one type to another, as Cast does.
+//! Conversion of elements between types, as in Cast.
 
 use super::{Elements, limits};
 use crate::dim::{Answer, Dim, Law};
@@ -6,13 +6,13 @@ use crate::ir::Scalar;
 use crate::tensor::DType;
 
 impl Elements<'_> {
-    /// An element of type `from` converted to this arithmetic's type, as Cast does.
+    /// Converts an element of type `from` to this arithmetic's type, as in Cast.
     pub(in crate::ops::elementwise) fn cast(&self, element: &Scalar, from: DType) -> Scalar {
         let to = self.dtype;
         match element {
             Scalar::Int(dim) if to == DType::Bool => self.nonzero(dim),
             Scalar::Int(dim) if to.is_integer() => self.int(dim.clone()),
-            // A `uint64` is an expression only below 2⁶³, so the sign is never lost.
+            // A `uint64` is an expression only below 2⁶³, so the sign is preserved.
             Scalar::Int(dim) => match dim.as_const() {
                 Some(value) if to == DType::Double => self.rounded(value as f64),
                 Some(value) if to == DType::Float => Scalar::Float(f64::from(value as f32)),
@@ -23,7 +23,7 @@ impl Elements<'_> {
                 let whole = self.scope.trunc_div(num, &(*den).into());
                 let bits = to.bits().unwrap_or(0).max(1);
                 let most = limits(bits, true).1;
-                // Out of range nothing is defined: nothing wraps here.
+                // Values out of range are undefined: this cast does not wrap.
                 if self.scope.lies_within(&whole, -most, most) {
                     return self.int(whole);
                 }
@@ -44,10 +44,10 @@ impl Elements<'_> {
                 let whole = value.trunc();
                 let within = whole.abs() < 9e18;
                 let int = if within { self.int(Dim::constant(whole as i64)) } else { Scalar::Unknown };
-                // A wrapped integer is out of range.
+                // A wrapped integer was out of range.
                 if int.as_const_int() == Some(whole as i64) { int } else { Scalar::Unknown }
             }
-            // From `double` the 16-bit types would be rounded twice.
+            // A cast from `double` to 16-bit types would round twice.
             Scalar::Float(value) if from != DType::Double || !matches!(to, DType::Float16 | DType::Bfloat16) => {
                 self.rounded(*value)
             }
@@ -55,7 +55,7 @@ impl Elements<'_> {
         }
     }
 
-    /// Whether an integer is not 0, as an integer: `min(1, x)` where it cannot be negative.
+    /// Returns 1 if an integer is nonzero, else 0: `min(1, x)` for nonnegative integers.
     fn nonzero(&self, dim: &Dim) -> Scalar {
         let (zero, dim) = (Dim::constant(0), &self.scope.unwrapped(dim));
         match self.scope.eq(dim, &zero) {

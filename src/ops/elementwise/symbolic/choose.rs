@@ -1,11 +1,11 @@
-//! Comparisons of elements, and the choice between two by a condition.
+//! Comparison and selection of elements.
 
 use super::{Elements, Relation};
 use crate::dim::{Answer, Dim};
 use crate::ir::Scalar;
 
 impl Elements<'_> {
-    /// Whether two elements are in a relation. Comparisons with NaN do not hold.
+    /// Decides if two elements are in a relation. Comparisons with NaN are false.
     pub(in crate::ops::elementwise) fn compare(&self, relation: Relation, a: &Scalar, b: &Scalar) -> Option<Answer> {
         if let (Scalar::Int(a), Scalar::Int(b)) = (a, b) {
             if relation == Relation::Equal && self.scope.differ_wrapped(a, b) {
@@ -36,14 +36,14 @@ impl Elements<'_> {
         };
         match (a, b) {
             (Scalar::Float(a), Scalar::Float(b)) => Some(floats(*a, *b)),
-            // An exact fraction is finite: any finite number serves to compare it with what is not.
+            // An exact fraction is finite: any finite number can replace it in a comparison with an infinity or NaN.
             (Scalar::Float(a), Scalar::Real { .. }) if !a.is_finite() => Some(floats(*a, 0.0)),
             (Scalar::Real { .. }, Scalar::Float(b)) if !b.is_finite() => Some(floats(0.0, *b)),
             _ => self.common(a, b).map(|(a, b, _)| dims(&a, &b)),
         }
     }
 
-    /// One of two elements by a condition, 0 or 1.
+    /// Selects one of two elements by a condition, 0 or 1.
     pub(in crate::ops::elementwise) fn select(&self, condition: &Scalar, x: &Scalar, y: &Scalar) -> Scalar {
         match condition.as_const_int() {
             Some(0) => return y.clone(),
@@ -65,7 +65,7 @@ impl Elements<'_> {
         self.int(self.scope.add(b, &step))
     }
 
-    /// An integer that is one of two, nobody knows which.
+    /// Returns an integer that is one of two, with bounds that cover both.
     fn hull(&self, a: &Dim, b: &Dim) -> Scalar {
         let ((a_low, a_high), (b_low, b_high)) = (self.scope.bounds(a), self.scope.bounds(b));
         let low = a_low.zip(b_low).map(|(a, b)| a.min(b));

@@ -21,11 +21,11 @@ fn casts_between_numbers() {
     assert_eq!(cast(&[f32::NAN, -0.0, 1e-40], DType::Bool).integers(), [1, 0, 1]);
     assert_eq!(cast(&[65520f32, 65519.0], DType::Float16).floats(), [f64::INFINITY, 65504.0]);
     assert_eq!(cast(&[16_777_217i64], DType::Float).floats(), [16_777_216.0]);
-    // Rounding twice would give 1, rounding once 1 + 2⁻¹⁰: runtimes do either.
+    // Double rounding would yield 1, single rounding 1 + 2⁻¹⁰: runtimes differ.
     declines(cast(&[1.0 + 2f64.powi(-11) + 2f64.powi(-40)], DType::Float16));
     assert_eq!(cast(&[1.0 + 2f64.powi(-11)], DType::Float16).floats(), [1.0]);
     declines(cast(&[(1i64 << 31) + (1 << 23) + 1], DType::Bfloat16));
-    // Any byte but 0 is true, and true is 1.
+    // All bytes except 0 are true, and true is 1.
     let odd = Tensor::from_bytes(DType::Bool, &[2], vec![7, 0].into()).unwrap();
     assert_eq!(Single::new("Cast", 13).constant(odd).with("to", DType::Uint8).integers(), [1, 0]);
     declines(cast(&[Complex64([1.0, 0.0])], DType::Float));
@@ -33,7 +33,7 @@ fn casts_between_numbers() {
     assert_eq!(cast(&long, DType::Int16).integers(), (-1000..1000).collect::<Vec<i64>>());
 }
 
-/// The short way to few bits is that of the language.
+/// The fast truncation to few bits equals the conversion of Rust.
 #[test]
 fn floats_are_truncated() {
     let around = |low: i32, high: i32| -> Vec<f32> {
@@ -66,7 +66,7 @@ fn casts_to_and_from_few_bits() {
     let unsaturated = cast(&[500f32, -1e9], DType::Float8E5M2).with("saturate", 0).floats();
     assert_eq!(unsaturated, [512.0, f64::NEG_INFINITY]);
     assert_eq!(cast(&[5f32, 5.1, -1e9, 0.25], DType::Float4E2M1).floats(), [4.0, 6.0, -6.0, 0.0]);
-    // The conformance tests of Cast make −0 of NaN.
+    // The conformance tests of Cast convert NaN to −0.
     assert_eq!(bits(&cast(&[f32::NAN], DType::Float4E2M1).floats()), bits(&[-0.0]));
     declines(cast(&[-f32::NAN], DType::Float4E2M1));
     let powers =
@@ -123,7 +123,7 @@ fn casts_of_strings() {
         declines(cast(&[value], DType::String));
     }
     declines(cast(&[1f64 / 3.0], DType::String));
-    // Eight digits make 0.60240531 of it.
+    // With eight digits, the number is 0.60240531.
     declines(cast(&[0.6024053f32], DType::String));
     declines(cast(&[0.1f64], DType::String));
     declines(cast(&[crate::tensor::Bool(1)], DType::String));

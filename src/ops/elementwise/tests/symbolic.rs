@@ -1,8 +1,8 @@
-//! Elements that are expressions.
+//! Symbolic elements.
 
 use super::*;
 
-/// The element where sizes fit their types.
+/// Formats the element under the assumption that sizes fit their types.
 fn text(scope: &Scope, element: &Scalar) -> String {
     let element = match element {
         Scalar::Int(dim) => &Scalar::Int(scope.nominal(dim)),
@@ -31,7 +31,7 @@ fn sizes_go_through_integer_arithmetic() {
     assert_eq!(show(e.mul(&int(3), &Scalar::Unknown)), "?");
     assert_eq!(show(e.div(&e.mul(&n, &int(6)), &int(4))), show(Scalar::Int(scope.parse("floor(3*n/2)").unwrap())));
     assert_eq!(show(e.div(&int(1), &int(0))), "?");
-    // A run that succeeds does not divide by 0.
+    // A successful run does not divide by 0.
     assert_eq!(show(e.div(&int(6), &n)), "floor(6/max(1, n))");
     assert_eq!(show(e.modulo(&e.mul(&n, &int(6)), &int(3), false)), "0");
     assert_eq!(show(e.pow(&n, &int(2))), "n**2");
@@ -43,12 +43,12 @@ fn sizes_go_through_integer_arithmetic() {
     assert_eq!(show(e.truth(Answer::Unknown)), "fresh");
     assert_eq!(show(e.select(&int(1), &n, &int(3))), "n");
     assert_eq!(show(e.select(&Scalar::Unknown, &n, &n)), "n");
-    // The larger of two that nobody can choose between is at least their lower bound.
+    // The unknown choice between two elements is at least their lower bound.
     let Scalar::Int(one_of) = e.select(&Scalar::Unknown, &n, &int(3)) else { panic!() };
     assert_eq!(scope.bounds(&one_of), (Some(0), None));
 }
 
-/// What may wrap or be rounded is nominally what arithmetic says, and decides nothing.
+/// Results that may wrap or be rounded have a nominal expression, but decide no comparison.
 #[test]
 fn sizes_that_may_not_fit_decide_nothing() {
     let scope = Scope::new();
@@ -63,7 +63,7 @@ fn sizes_that_may_not_fit_decide_nothing() {
     assert_eq!(text(&scope, &quarter), "4*n");
     assert_eq!(flags.compare(Relation::LessOrEqual, &n, &quarter), Some(Answer::Unknown));
     assert_eq!(flags.compare(Relation::Equal, &quarter, &quarter), Some(Answer::Yes));
-    // Whatever wraps, the last two bits do not change.
+    // Wrapping preserves the last two bits.
     assert_eq!(flags.compare(Relation::Equal, &quarter, &int(-1)), Some(Answer::No));
     assert!(!scope.le(wide.min(&quarter, &n).as_int().unwrap(), &Dim::constant(0)).is_yes());
     assert_eq!(text(&scope, &wide.min(&quarter, &n)), "n");
@@ -72,9 +72,9 @@ fn sizes_that_may_not_fit_decide_nothing() {
     let twice = wide.cast(&float.mul(&float.cast(&n, e64), &Scalar::Float(2.0)), f32);
     assert_eq!(text(&scope, &twice), "2*n");
     assert_eq!(flags.compare(Relation::Equal, &twice, &wide.mul(&n, &int(2))), Some(Answer::Unknown));
-    // The same computation is the same integer.
+    // Equal computations yield the same integer.
     assert_eq!(twice, wide.cast(&float.mul(&Scalar::Float(2.0), &float.cast(&n, e64)), f32));
-    // Bounds decide it.
+    // With bounds, the comparison is decided.
     scope.restrict(scope.named("n"), None, Some(46_340));
     let square = narrow.mul(&narrow.cast(&n, e64), &narrow.cast(&n, e64));
     assert_eq!(flags.compare(Relation::Less, &square, &int(0)), Some(Answer::No));
@@ -90,7 +90,7 @@ fn narrow_integers_must_fit() {
     assert_eq!(Elements::new(&scope, DType::Int16).add(&n, &one), Scalar::Unknown);
     assert!(matches!(Elements::new(&scope, DType::Int16).add(&small, &one), Scalar::Int(_)));
     assert!(matches!(Elements::new(&scope, DType::Int32).add(&n, &one), Scalar::Int(_)));
-    // What may have wrapped is an integer nobody knows.
+    // An integer that may have wrapped is unknown.
     let Scalar::Int(wrapped) = Elements::new(&scope, DType::Uint32).sub(&n, &one) else { panic!() };
     assert_eq!(scope.bounds(&wrapped), (Some(0), Some(u32::MAX.into())));
     assert!(wrapped.as_symbol().is_some() && !scope.is_of_sizes(&wrapped));
@@ -113,7 +113,7 @@ fn sizes_go_through_exact_float_arithmetic() {
     let back = |element: &Scalar| show(&int.cast(element, DType::Float));
     assert_eq!(show(&real), "(n) / 1");
     assert_eq!(back(&float.mul(&real, &Scalar::Float(2.0))), "2*n");
-    // The standard way to halve a size.
+    // The usual way to halve a size.
     let half = float.mul(&real, &Scalar::Float(0.5));
     assert_eq!(show(&half), "(n) / 2");
     assert_eq!(back(&float.floor(&half)), show(&int.div(&n, &Scalar::Int(Dim::constant(2)))));
@@ -122,7 +122,7 @@ fn sizes_go_through_exact_float_arithmetic() {
     assert_eq!(show(&float.div(&real, &Scalar::Float(-4.0))), "(-n) / 4");
     assert_eq!(show(&float.div(&float.mul(&real, &Scalar::Float(1.5)), &Scalar::Float(3.0))), "?");
     assert_eq!(show(&float.sub(&real, &real)), "0.0");
-    // Not exact: beyond 24 bits, or no power of two.
+    // Not exact: more than 24 bits, or not a power of two.
     assert_eq!(float.mul(&real, &Scalar::Float(3.0)), Scalar::Unknown);
     assert_eq!(float.div(&real, &Scalar::Float(3.0)), Scalar::Unknown);
     assert_eq!(float.mul(&real, &Scalar::Float(f64::from(0.1f32))), Scalar::Unknown);
@@ -130,10 +130,10 @@ fn sizes_go_through_exact_float_arithmetic() {
     let double = Elements::new(&scope, DType::Double);
     assert_eq!(show(&double.mul(&double.cast(&n, DType::Int64), &Scalar::Float(3.0))), "(3*n) / 1");
     assert_eq!(Elements::new(&scope, DType::Float16).cast(&n, DType::Int64), Scalar::Unknown);
-    // A run-time integer is no size: nothing bounds it.
+    // A run-time integer is not a size and has no bound.
     let value = Scalar::Int(scope.fresh_value("value"));
     assert_eq!(float.cast(&value, DType::Int64), Scalar::Unknown);
-    // Its negative may be −0, which is no fraction; so may a product with 0.
+    // The negated size may be −0, which is not a fraction; a product with 0 may be −0, too.
     assert_eq!(float.mul(&float.neg(&real), &Scalar::Float(0.0)), Scalar::Unknown);
     assert_eq!(float.compare(Relation::Less, &real, &Scalar::Float(f64::INFINITY)), Some(Answer::Yes));
     assert_eq!(float.compare(Relation::Less, &real, &Scalar::Float(-0.5)), Some(Answer::No));
@@ -141,7 +141,7 @@ fn sizes_go_through_exact_float_arithmetic() {
     assert_eq!(show(&flag), show(&Scalar::Int(scope.parse("min(n, 1)").unwrap())));
 }
 
-/// Whatever is followed has, at every size, the value that the floating-point operations compute.
+/// Symbolic elements have, at all sizes, the value that floating-point operations compute.
 #[test]
 fn what_is_followed_is_what_is_computed() {
     let constants = [0.5f32, 2.0, 0.25, 1.0, 3.0, -1.0, 1.5, 0.75, -0.5, 7.0, 1024.0, 0.1];
