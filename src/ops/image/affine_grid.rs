@@ -1,11 +1,11 @@
-//! AffineGrid: the points of a grid, moved by affine maps.
+//! AffineGrid: transforms the points of a regular grid by affine maps.
 //!
 //! | | |
 //! |---|---|
 //! | computes | `grid[n, p…] = theta[n] · [x, y, (z,) 1]`, where the coordinates, last axis first, run from −1 to 1 over `size` |
 //! | shapes | `theta [N, 2, 3]` and `size [N, C, H, W]` to `[N, H, W, 2]`; `[N, 3, 4]` and `[N, C, D, H, W]` to `[N, D, H, W, 3]` |
 //! | `align_corners` | 1: −1 and 1 are the centres of the first and last point; 0: their outer edges |
-//! | not evaluated | a single point with `align_corners`: runtimes disagree where it is |
+//! | not evaluated | a single point with `align_corners`: runtimes disagree on its coordinate |
 
 use crate::dim::Dim;
 use crate::ir::{Fact, Scalar};
@@ -68,7 +68,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(theta.dtype(), &shape)?;
     let points = crate::tensor::product(&shape).unwrap_or(0);
     cx.budget().take_work((points as u64).saturating_mul(axes as u64 + 1))?;
-    // Coordinates run over each axis evenly.
+    // Coordinates are evenly spaced along each axis.
     let coordinate = |at: usize, dim: usize| {
         let (at, dim) = (at as f64, dim as f64);
         if align_corners { 2.0 * at / (dim - 1.0) - 1.0 } else { (2.0 * at + 1.0) / dim - 1.0 }

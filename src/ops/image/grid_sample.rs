@@ -1,4 +1,4 @@
-//! GridSample: data read at the points of a grid.
+//! GridSample: samples data at the points of a grid.
 //!
 //! | | |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | shapes | `X [N, C, D…]`, `grid [N, O…, axes]`, `Y [N, C, O…]` |
 //! | `align_corners` | 1: −1 and 1 are the centres of the first and last element; 0: their outer edges |
 //! | versions | 16: two axes, `bilinear` and `bicubic`; 20: any number of axes, `linear` and `cubic`; 22 adds bfloat16 |
-//! | not evaluated | weighted sums of other than finite floats; points that are not finite or far out; nearest elements that depend on the precision of points; cubic sums beyond a border |
+//! | not evaluated | weighted sums of infinities and NaN; points that are not finite or far outside; nearest elements that depend on the precision of points; cubic sums across a border |
 
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -46,7 +46,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(shape))])
 }
 
-/// How an element is made of those around a point.
+/// The interpolation mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     Nearest,
@@ -54,7 +54,7 @@ enum Mode {
     Cubic,
 }
 
-/// What lies beyond the data.
+/// The values outside of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Padding {
     Zeros,
@@ -89,25 +89,25 @@ struct Axis {
 }
 
 impl Axis {
-    /// The coordinates of the outer edges of the data, where reflection and clamping begin.
+    /// Returns the coordinates of the outer edges, where reflection and clamping begin.
     fn edges(self) -> (f64, f64) {
         let last = self.dim as f64 - 1.0;
         if self.align_corners { (0.0, last) } else { (-0.5, last + 0.5) }
     }
 
-    /// Where a coordinate between −1 and 1 lies, in elements.
+    /// Converts a coordinate between −1 and 1 to element units.
     fn denormalized(self, x: f64) -> f64 {
         let dim = self.dim as f64;
         if self.align_corners { (x + 1.0) / 2.0 * (dim - 1.0) } else { ((x + 1.0) * dim - 1.0) / 2.0 }
     }
 
-    /// The same in binary32.
+    /// Like `denormalized`, in binary32.
     fn denormalized_single(self, x: f32) -> f32 {
         let dim = self.dim as f32;
         if self.align_corners { (x + 1.0) / 2.0 * (dim - 1.0) } else { ((x + 1.0) * dim - 1.0) / 2.0 }
     }
 
-    /// A coordinate brought back to where there is data, as the padding has it.
+    /// Maps a coordinate into the data according to the padding mode.
     fn brought_back(self, x: f64) -> f64 {
         let (low, high) = self.edges();
         if (low..=high).contains(&x) {
@@ -120,7 +120,7 @@ impl Axis {
         }
     }
 
-    /// The element at a whole coordinate; `None` is a zero.
+    /// Returns the element at an integral coordinate; `None` is a zero.
     fn element(self, at: f64) -> Option<usize> {
         let last = self.dim as f64 - 1.0;
         let at = match self.padding {
@@ -129,7 +129,7 @@ impl Axis {
             Padding::Border => at.clamp(0.0, last),
             Padding::Reflection => {
                 let (low, high) = self.edges();
-                // Rounding must not carry a reflection over the edge.
+                // Rounding must not move a reflection across the edge.
                 reflected(at, low, high).trunc().clamp(0.0, last)
             }
         };
@@ -137,7 +137,7 @@ impl Axis {
     }
 }
 
-/// A coordinate reflected at both edges until it lies between them.
+/// Reflects a coordinate at both edges until it lies between them.
 fn reflected(x: f64, low: f64, high: f64) -> f64 {
     let range = high - low;
     let distance = if x < low {
@@ -152,7 +152,7 @@ fn reflected(x: f64, low: f64, high: f64) -> f64 {
     if (turns % 2.0 == 0.0) == (x < low) { low + rest } else { high - rest }
 }
 
-/// The weights of the elements around a coordinate, the first of which is the second element of the answer.
+/// Returns the weights of the elements around a coordinate, the coordinate of the first element, and the number of elements.
 fn weights(mode: Mode, x: f64) -> ([f64; 4], f64, usize) {
     const A: f64 = -0.75;
     let low = x.floor();
@@ -167,7 +167,7 @@ fn weights(mode: Mode, x: f64) -> ([f64; 4], f64, usize) {
     }
 }
 
-/// The whole data around one point: which elements of a channel count, and how much.
+/// The elements of a channel that contribute to one point, and their weights.
 type Taps = Vec<(Option<usize>, f64)>;
 
 fn taps(axes: &[Axis], mode: Mode, point: &[f64]) -> Taps {
@@ -236,7 +236,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     }
     in_lane!(data.dtype(), T => {
         let values = read::<T>(data)?;
-        // What weights are off by is a share of the largest element.
+        // The error of weights is relative to the largest element.
         let most = if data.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
         if !values.iter().all(|value| value.to_f64().abs() <= most) {
             return Err(Decline::unsupported("the data contains infinities or NaN, for which runtimes interpolate different values"));
@@ -246,7 +246,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// The points of a grid in elements of the data, first axis first, brought back as the padding has it.
+/// Returns the grid points in element units, first axis first, mapped into the data by the padding mode.
 fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<Vec<f64>, Decline> {
     cx.claim(DType::Complex128, grid.shape())?;
     let single = grid.dtype() != DType::Double;
@@ -263,7 +263,7 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
                 return Err(Decline::unsupported("a coordinate of 'grid' is too far outside of the data"));
             }
             let whole = if mode == Mode::Nearest { exact.round_ties_even() } else { exact };
-            // Runtimes compute in the precision of the grid; an element is chosen where that does not matter.
+            // Runtimes compute in the precision of the grid; a nearest element is chosen only if the precision does not matter.
             if mode == Mode::Nearest && single && axis.denormalized_single(x as f32).round_ties_even() != whole as f32 {
                 return Err(Decline::unsupported("rounding determines which element is the nearest one"));
             }
@@ -279,13 +279,13 @@ fn points(cx: &EvalCx<'_>, grid: &Tensor, axes: &[Axis], mode: Mode) -> Result<V
     Ok(points)
 }
 
-/// The sizes of the data and of the result.
+/// The dims of the data and of the result.
 struct Layout {
     batch: usize,
     channels: usize,
-    /// Elements of a channel of the data.
+    /// The number of elements per channel of the data.
     size: usize,
-    /// Points of the grid of one instance.
+    /// The number of grid points per instance.
     points: usize,
 }
 
@@ -295,7 +295,7 @@ impl Layout {
         let blocks = result.chunks_exact_mut(self.channels * self.points);
         let instances =
             values.chunks_exact(self.channels * self.size).zip(points.chunks_exact(self.points * axes.len()));
-        // Some points at a time, so that their taps stay in the cache while the channels go by.
+        // Process the points in parts, so that their taps stay cached while looping over channels.
         const PART: usize = 1 << 12;
         for (to, (from, points)) in blocks.zip(instances) {
             for (part, points) in points.chunks(PART * axes.len()).enumerate() {
@@ -312,7 +312,7 @@ impl Layout {
         result
     }
 
-    /// The elements at these places of each channel; zero where there is none.
+    /// Returns the elements at these positions of each channel; zero for missing positions.
     fn copied<E: Clone>(&self, values: &[E], picked: &[Option<usize>], zero: E) -> Vec<E> {
         let mut result = Vec::with_capacity(self.batch * self.channels * self.points);
         let channels = values.chunks_exact(self.size).enumerate();

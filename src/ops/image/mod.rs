@@ -1,4 +1,4 @@
-//! Operators on images and on the boxes found in them.
+//! Operators on images and bounding boxes.
 //!
 //! | file | operators |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 //! | [`suppression`] | NonMaxSuppression |
 //! | [`decode`] | ImageDecoder |
 //!
-//! [`sizes`] computes the sizes of a resized image, [`scale_law`] the largest size for which a scale acts as a fraction.
+//! [`sizes`] computes the sizes of a resized image, [`scale_law`] the largest dim for which a scale acts as a fraction.
 
 mod affine_grid;
 mod decode;

@@ -1,11 +1,11 @@
-//! Making a tensor from parts of another, one axis at a time: elements that are copied, and weighted sums.
+//! Resampling of a tensor along one axis: copied elements and weighted sums.
 
 use crate::ops::lane::Lane;
 use crate::ops::{Decline, EvalCx};
 use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
-/// A tensor seen along one axis: `outer` times, `dim` rows of `inner` elements.
+/// A tensor viewed along one axis: `outer` times `dim` rows of `inner` elements.
 struct Along {
     outer: usize,
     dim: usize,
@@ -19,10 +19,10 @@ impl Along {
     }
 }
 
-/// The elements of a tensor at these places of an axis.
+/// Gathers the elements of a tensor at these positions of an axis.
 ///
 /// # Errors
-/// The result is over budget. All places are within the axis.
+/// The result is over budget. All positions must be within the axis.
 pub(super) fn pick(cx: &EvalCx<'_>, tensor: &Tensor, axis: usize, places: &[usize]) -> Result<Tensor, Decline> {
     let mut shape = tensor.shape().to_vec();
     let along = Along::of(&shape, axis).ok_or_else(|| Decline::invalid("an axis is out of range"))?;
@@ -75,17 +75,17 @@ fn copy_rows<E: Clone>(from: &[E], to: &mut [E], along: &Along, places: &[usize]
     }
 }
 
-/// For each place of a result along an axis, which elements of the data it is made of, and how much each counts.
+/// For each position of a result along an axis, the contributing elements of the data and their weights.
 pub(super) struct Filter {
-    /// How many elements make one.
+    /// The number of elements per result element.
     taps: usize,
-    /// The elements: `taps` for each place.
+    /// The elements: `taps` for each position.
     places: Vec<usize>,
-    /// Their weights.
+    /// The weights of the elements.
     weights: Vec<f64>,
 }
 
-/// How much an element counts at a distance.
+/// The weight of an element as a function of its distance.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Bump {
     /// `1 − |x|`.
@@ -95,7 +95,7 @@ pub(super) enum Bump {
 }
 
 impl Bump {
-    /// From where on it is zero.
+    /// Returns the distance from which on the weight is zero.
     fn support(self) -> f64 {
         if self == Bump::Linear { 1.0 } else { 2.0 }
     }
@@ -111,21 +111,21 @@ impl Bump {
     }
 }
 
-/// How the weights of a [`Filter`] are made.
+/// The parameters of a [`Filter`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Design {
     pub bump: Bump,
-    /// The bump is this much wider; 1 without antialiasing.
+    /// The factor by which the bump is widened; 1 without antialiasing.
     pub stretch: f64,
-    /// Whether elements beyond the ends count nothing; otherwise they are as the last one.
+    /// `true` if elements outside of the data have weight 0; else the border element repeats.
     pub exclude_outside: bool,
 }
 
 impl Filter {
-    /// The filter that reads data of `dim` elements at these coordinates.
+    /// Builds the filter that samples data of `dim` elements at these coordinates.
     ///
     /// # Errors
-    /// It is over budget, or leaves nothing of some place.
+    /// The filter is over budget, or the weights of some position add up to 0.
     pub(super) fn new(cx: &EvalCx<'_>, design: Design, dim: usize, coordinates: &[f64]) -> Result<Filter, Decline> {
         let before = (-design.bump.support() * design.stretch).floor() + 1.0;
         let taps = 2.0 - 2.0 * before;
@@ -151,7 +151,7 @@ impl Filter {
             }
             let own = weights.get_mut(start..).unwrap_or_default();
             let sum: f64 = own.iter().sum();
-            // Keys' weights add up to 1; the others are made to.
+            // Keys' weights add up to 1; normalize the other ones.
             if sum.abs() < 1e-6 || !sum.is_finite() {
                 return Err(Decline::unsupported("the interpolation weights of an element add up to 0"));
             }
@@ -160,7 +160,7 @@ impl Filter {
         Ok(Filter { taps, places, weights })
     }
 
-    /// Whether the result is the data.
+    /// Returns `true` if the result equals the data.
     pub(super) fn is_identity(&self, dim: usize) -> bool {
         let each = self.places.chunks_exact(self.taps).zip(self.weights.chunks_exact(self.taps));
         let copies = |(own, (places, weights)): (usize, (&[usize], &[f64]))| {
@@ -169,7 +169,7 @@ impl Filter {
         self.places.len() == dim.saturating_mul(self.taps) && each.enumerate().all(copies)
     }
 
-    /// The data filtered along an axis. The caller has claimed the memory of the result.
+    /// Filters the data along an axis. The caller must have claimed the memory of the result.
     pub(super) fn apply<T: Lane>(
         &self,
         cx: &EvalCx<'_>,

@@ -1,13 +1,13 @@
-//! Resize and Upsample: a tensor at other sizes.
+//! Resize and Upsample: resamples a tensor to other sizes.
 //!
 //! | | |
 //! |---|---|
-//! | computes | each element from those of the data around its coordinate there: the nearest, or a weighted sum of 2 (linear) or 4 (cubic) on each axis, of more when antialiased |
+//! | computes | each element from the data around its coordinate: the nearest element, or a weighted sum of 2 (linear) or 4 (cubic) per axis, of more with antialiasing |
 //! | sizes | see [`sizes`] |
 //! | Upsample | 1: height and width of a 4-D tensor; 7: scales as an attribute; 9: as an operand; 10: deprecated |
 //! | Resize | 10: an Upsample that may scale down; 11: regions, coordinate modes, cubic; 13: all but the data optional; 18: axes, antialiasing, aspect ratios; 19: `half_pixel_symmetric` |
-//! | disputed | `align_corners` with a scale that gives no whole size: evaluated as the standard's conformance tests and reference implementation have it, with the size as the scale asks for it; ONNX Runtime, which fails these tests, rounds the size first |
-//! | not evaluated | where runtimes disagree: weighted sums of integers, of infinities and NaNs; coordinates of regions that depend on whether an odd size is rounded; nearest elements that depend on the precision of coordinates; regions that runtimes ignore |
+//! | disputed | `align_corners` with a scale that yields a fractional size: evaluated as in the conformance tests and reference implementation, with the fractional size; ONNX Runtime, which fails these tests, rounds the size first |
+//! | not evaluated | where runtimes disagree: weighted sums of integers, infinities and NaN; region coordinates that depend on the rounding of a fractional size; nearest elements that depend on the precision of coordinates; regions that runtimes ignore |
 
 use super::resample::{Bump, Design, Filter, pick};
 use super::scales;
@@ -27,7 +27,7 @@ pub(super) const UPSAMPLE: Operator = Operator::new("Upsample", &[1, 7, 9, 10], 
 const RESIZING: Traits =
     Traits::NONE.index_map(map).uniform(scales::nearest_number).needs(scales::needs).inferred_by_contents(1);
 
-/// The data, if each scale is 1: runtimes copy it, and elements have whole coordinates.
+/// Returns the identity map if each scale is 1: runtimes copy the data, and coordinates are integral.
 fn map(view: &NodeFacts<'_>, output: usize) -> MapResult {
     let (site, data, result) = (view.known_site()?, view.dims(0)?, view.result_dims(output)?);
     let coordinates = coordinates(&site)?;
@@ -53,25 +53,25 @@ fn map(view: &NodeFacts<'_>, output: usize) -> MapResult {
     layout(view, output)
 }
 
-/// Which element is nearest to a coordinate.
+/// The rule that selects the element nearest to a coordinate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Nearest {
     PreferFloor,
     PreferCeil,
     Floor,
     Ceil,
-    /// Before version 11: the next below where the data grows, the next above where it shrinks.
+    /// Before version 11: rounds down if the data grows, up if it shrinks.
     ByScale,
 }
 
-/// How elements are made.
+/// The interpolation of elements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Interpolation {
     Nearest(Nearest),
     Weighted { bump: Bump, antialias: bool, exclude_outside: bool },
 }
 
-/// Which coordinate of the data belongs to a place of the result.
+/// The map from positions of the result to coordinates of the data.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Coordinates {
     HalfPixel,
@@ -134,7 +134,7 @@ fn coordinates(site: &Site<'_>) -> Result<Coordinates, Refusal> {
     })
 }
 
-/// Arithmetic that coordinates are computed with.
+/// Arithmetic for coordinates.
 trait Real: Copy {
     fn of(value: f64) -> Self;
     fn plus(self, other: Self) -> Self;
@@ -161,8 +161,8 @@ impl Real for f64 {
     }
 }
 
-/// Arithmetic in binary32, as runtimes have it, that notes whether a result had to be rounded: then runtimes that compute in
-/// another order come to another one.
+/// Arithmetic in binary32, as in runtimes, that records inexact results: those may differ in runtimes that use another order of
+/// operations.
 #[derive(Clone, Copy)]
 struct Single {
     value: f32,
@@ -170,8 +170,8 @@ struct Single {
 }
 
 impl Single {
-    /// The result of an operation on two numbers, computed in binary64, where sums, differences and products of binary32
-    /// numbers of moderate size are exact.
+    /// Returns the result of an operation on two numbers, computed in binary64. There, sums, differences and products of binary32
+    /// numbers of moderate magnitude are exact.
     fn result(self, other: Single, wide: f64, exact: bool) -> Single {
         let value = wide as f32;
         Single { value, exact: exact && self.exact && other.exact && f64::from(value) == wide }
@@ -189,7 +189,7 @@ impl Real for Single {
         self.result(other, f64::from(self.value) - f64::from(other.value), true)
     }
     fn times(self, other: Single) -> Single {
-        // Nothing times anything is nothing.
+        // Zero times any finite number is zero.
         if self.exact && self.value == 0.0 && other.value.is_finite() {
             return self;
         }
@@ -205,14 +205,14 @@ impl Real for Single {
 }
 
 impl Coordinates {
-    /// The coordinate of a place of an axis.
+    /// Returns the coordinate of a position on an axis.
     fn at<T: Real>(self, extent: &Extent, place: usize) -> T {
         let of = |count: usize| T::of(count as f64);
         let (x, input, output, one, half) = (of(place), of(extent.input), of(extent.output), of(1), T::of(0.5));
         let [scale, start, end] =
             [T::of(extent.scale[0]).over(T::of(extent.scale[1])), T::of(extent.region[0]), T::of(extent.region[1])];
         let (last, output_last) = (input.minus(one), output.minus(one));
-        // The size that a scale asks for, which need not be whole.
+        // The size according to the scale, which may be fractional.
         let wanted = if extent.is_exact() { output } else { scale.times(input) };
         let single = extent.output <= 1;
         let half_pixel = || x.plus(half).over(scale).minus(half);
@@ -235,8 +235,8 @@ impl Coordinates {
         }
     }
 
-    /// Whether coordinates depend on the size of the result before it was rounded. For `align_corners` there are conformance tests, which
-    /// take the size as the scale has it, and which ONNX Runtime fails.
+    /// Returns `true` if coordinates depend on the size of the result before rounding. The conformance tests of `align_corners` use
+    /// the fractional size; ONNX Runtime fails them.
     fn needs_exact_size(self, extent: &Extent) -> bool {
         match self {
             Coordinates::AlignCorners | Coordinates::CropAndResize => extent.output > 1,
@@ -245,7 +245,7 @@ impl Coordinates {
         }
     }
 
-    /// Whether runtimes take the coordinates of an axis that keeps its size to be its places.
+    /// Returns `true` if runtimes copy an axis of unchanged size although the coordinates differ from its positions.
     fn is_skipped(self, extent: &Extent) -> bool {
         let moves = match self {
             Coordinates::HalfPixelForNearest => true,
@@ -256,10 +256,10 @@ impl Coordinates {
     }
 }
 
-/// Where a place of the result lies in the data.
+/// The coordinate of a position of the result.
 struct Coordinate {
     coordinate: f64,
-    /// Whether the coordinate is computed without rounding, in whatever order and precision.
+    /// `true` if the coordinate is exact in any order and precision.
     exact: bool,
 }
 
@@ -269,14 +269,14 @@ impl Coordinate {
         Coordinate { coordinate, exact: single.exact && f64::from(single.value) == coordinate }
     }
 
-    /// Whether rounding decides on which side of a number the coordinate lies.
+    /// Returns `true` if rounding determines on which side of a number the coordinate lies.
     fn is_about(&self, number: f64) -> bool {
         !self.exact && (self.coordinate - number).abs() <= 1e-5 * (1.0 + self.coordinate.abs())
     }
 }
 
 impl Nearest {
-    /// The element nearest to a place; `None` where rounding decides.
+    /// Returns the element nearest to a position; `None` if rounding determines it.
     fn index(self, place: &Coordinate, extent: &Extent) -> Option<usize> {
         let x = place.coordinate;
         let (rounded, border) = match self {
@@ -287,17 +287,17 @@ impl Nearest {
             Nearest::Ceil => (x.ceil(), x.round()),
         };
         let last = extent.input.saturating_sub(1) as f64;
-        // Beyond the data there is but one element.
+        // Outside of the data there is only the border element.
         let matters = (0.0..=last).contains(&border);
         (!matters || !place.is_about(border)).then(|| rounded.clamp(0.0, last) as usize)
     }
 }
 
-/// The places of each axis that lie beyond the data, which `tf_crop_and_resize` fills.
+/// The positions on each axis that lie outside of the data, which `tf_crop_and_resize` fills.
 struct Beyond {
     /// The shape of the result.
     shape: Vec<usize>,
-    /// For each axis, which places; none are listed for an axis that has none.
+    /// For each axis, the flags of outside positions; empty for an axis without any.
     axes: Vec<Vec<bool>>,
 }
 
@@ -306,7 +306,7 @@ impl Beyond {
         self.axes.iter().all(|axis| !axis.contains(&true))
     }
 
-    /// Visits the number of every element of the result that lies beyond the data on some axis.
+    /// Visits the index of each result element that lies outside of the data on some axis.
     fn for_each(&self, mut visit: impl FnMut(usize)) {
         let mut indices = Indices::new(&self.shape);
         let mut number = 0;
@@ -336,7 +336,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             "a dim of the result is rounded, and runtimes compute coordinates from the rounded or the exact size",
         ));
     }
-    // Kernels compute coordinates in binary32, and make indices of them.
+    // Kernels compute coordinates in binary32 and convert them to indices.
     const FAR: f64 = 64.0;
     let is_far = |extent: &Extent| !extent.region.iter().all(|end| end.abs() <= FAR);
     if matches!(coordinates, Coordinates::CropAndResize) && extents.iter().any(is_far) {
@@ -354,7 +354,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let mut places = Vec::with_capacity(extents.len());
     let mut beyond = Beyond { shape: shape.clone(), axes: Vec::with_capacity(extents.len()) };
     for extent in &extents {
-        // Whatever the coordinates are, this axis keeps its elements.
+        // For any coordinate mode, this axis is copied.
         if extent.input == extent.output && extent.scale[0] == extent.scale[1] {
             beyond.axes.push(Vec::new());
             places.push(None);
@@ -436,8 +436,8 @@ fn weighted_sums<T: Lane>(
     beyond: &Beyond,
 ) -> Result<Tensor, Decline> {
     let mut values = read::<T>(data)?;
-    // Weights of both signs make numbers on the way that are larger than any element; kernels go through the axes in orders of their own.
-    // What weights are off by is a share of the largest element.
+    // Weights of both signs yield intermediate results that exceed all elements, and kernels process axes in different orders. The
+    // error of weights is relative to the largest element.
     let most = if T::DTYPE == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     if !values.iter().all(|value| value.to_f64().abs() <= most) {
         return Err(Decline::unsupported(
@@ -445,7 +445,7 @@ fn weighted_sums<T: Lane>(
         ));
     }
     let mut current = data.shape().to_vec();
-    // Axes that shrink go first, so that the others have less to do. The order is that of the sizes alone.
+    // Process shrinking axes first to reduce the work on the others. The order depends only on the sizes.
     let mut order: Vec<usize> = (0..filters.len()).collect();
     let growth = |axis: usize| {
         let dims = data.shape().get(axis).zip(shape.get(axis));
@@ -514,7 +514,7 @@ mod tests {
         close(cubic(by_scale(0.5)).with("antialias", 1), &[1.490234, 3.509766]);
         let corners = |node: Single| linear(node).with_str("coordinate_transformation_mode", "align_corners");
         close(corners(to_size(3)), &[1.0, 2.5, 4.0]);
-        // 0.6 of 4 is 2.4: the second of two elements lies at 1 · 3 / 1.4 by the text, and ONNX Runtime takes the last.
+        // 0.6 · 4 is 2.4: by the text, the second of two elements lies at 1 · 3 / 1.4; ONNX Runtime uses the last one.
         assert!(corners(by_scale(0.6)).eval().is_err());
         let huge = Single::new("Resize", 19).values(&[2], &[f32::MAX, 1.0]).absent().absent().values(&[1], &[3i64]);
         assert!(cubic(huge).eval().is_err());
@@ -532,7 +532,7 @@ mod tests {
         };
         close(crop(3).with_str("mode", "linear"), &[1.75, 3.625, 9.0]);
         close(crop(3).with_str("nearest_mode", "floor"), &[1.0, 3.0, 9.0]);
-        // Runtimes do not crop where no size changes.
+        // Runtimes do not crop if no size changes.
         assert!(crop(4).eval().is_err());
     }
 
@@ -545,7 +545,7 @@ mod tests {
         close(shifted("ceil"), &[1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 4.0]);
         close(shifted("round_prefer_floor"), &[1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]);
         close(shifted("round_prefer_ceil"), &[1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0, 4.0]);
-        // (6 + 0.5) · 3 / 13 − 0.5 is 1, but 13 / 3 has to be rounded.
+        // (6 + 0.5) · 3 / 13 − 0.5 is 1, but 13 / 3 is rounded.
         let about = Single::new("Resize", 19).values(&[3], &[1f32, 2.0, 3.0]).absent().absent().values(&[1], &[13i64]);
         assert!(about.with_str("nearest_mode", "floor").eval().is_err());
         let words = Tensor::from_strings(&[2], vec!["a".into(), "b".into()]).unwrap();

@@ -1,12 +1,12 @@
-//! RoiAlign: regions of an image, each pooled to one size.
+//! RoiAlign: pools regions of an image to one size.
 //!
 //! | | |
 //! |---|---|
-//! | computes | each element from samples spread evenly over its part of the region, each interpolated from four elements of the image: their mean, or the largest of all weighted elements |
+//! | computes | each element from samples spread evenly over its bin of the region, each interpolated from four elements: their mean, or the largest of all weighted elements |
 //! | shapes | `X [N, C, H, W]`, `rois [R, 4]` as `x1, y1, x2, y2`, `batch_indices [R]`, `Y [R, C, output_height, output_width]` |
-//! | versions | 10: a region of less than an element counts as one; 16: so with `output_half_pixel`, whereas `half_pixel` (the default) moves regions by half an element; 22 adds bfloat16 |
-//! | arithmetic | positions in the precision of the operands, in the order runtimes have, because truncation follows |
-//! | refuses | indices of images that are not there |
+//! | versions | 10: a region smaller than an element counts as one; 16: only with `output_half_pixel`; `half_pixel` (the default) shifts regions by half an element; 22 adds bfloat16 |
+//! | arithmetic | positions in the operands' precision and in the order of runtimes, because they are truncated |
+//! | rejects | indices of missing images |
 
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 
 pub(super) const ROI_ALIGN: Operator = Operator::new("RoiAlign", &[10, 16, 22], infer, eval);
 
-/// `output_height` and `output_width`.
+/// Returns `output_height` and `output_width`.
 fn output_size(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     let size = |name: &str| match site.attr_int(name)?.unwrap_or(1) {
         size if size > 0 => Ok(size),
@@ -41,7 +41,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(shape))])
 }
 
-/// What the attributes say.
+/// The attributes.
 struct Pooling {
     half_pixel: bool,
     largest: bool,
@@ -80,9 +80,9 @@ impl Pooling {
 /// A region along one axis.
 struct Span {
     start: f64,
-    /// The length of the part of one element.
+    /// The length of a bin.
     bin: f64,
-    /// Samples in the part of one element.
+    /// The number of samples per bin.
     samples: usize,
 }
 
@@ -91,7 +91,7 @@ type Round = fn(f64) -> f64;
 
 impl Span {
     fn new(pooling: &Pooling, round: Round, start: f64, end: f64, output: usize) -> Result<Span, Decline> {
-        // A product or difference of two numbers of binary32 that is rounded to binary64 first rounds to the same number.
+        // Rounding a product or difference of two binary32 numbers to binary64 first yields the same binary32 number.
         let scale = f64::from(pooling.spatial_scale);
         let offset = if pooling.half_pixel { 0.5 } else { 0.0 };
         let edge = |x: f64| round(round(x * scale) - offset);
@@ -109,7 +109,7 @@ impl Span {
         Ok(Span { start, bin, samples: samples.max(0.0) as usize })
     }
 
-    /// Where sample `sample` of element `at` lies.
+    /// Returns the position of sample `sample` of element `at`.
     fn position(&self, round: Round, at: usize, sample: usize) -> f64 {
         let whole = round(self.start + round(at as f64 * self.bin));
         let part = round(round((sample as f64 + 0.5) * self.bin) / self.samples as f64);
@@ -117,7 +117,7 @@ impl Span {
     }
 }
 
-/// The two elements around a position and the weight of the second; `None` lies beyond the image.
+/// Returns the two elements around a position and the weight of the second; `None` outside of the image.
 fn neighbours(position: f64, dim: usize) -> Option<(usize, usize, f64)> {
     if dim == 0 || position < -1.0 || position > dim as f64 {
         return None;
@@ -189,7 +189,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// The weighted elements around a position in a plane; zeros beyond it.
+/// Returns the weighted elements around a position in a plane; zeros outside of it.
 fn corners<T: Lane>(plane: &[T], (y, height): (f64, usize), (x, width): (f64, usize)) -> [f64; 4] {
     let Some(((top, bottom, down), (left, right, across))) = neighbours(y, height).zip(neighbours(x, width)) else {
         return [0.0; 4];
@@ -204,7 +204,7 @@ fn corners<T: Lane>(plane: &[T], (y, height): (f64, usize), (x, width): (f64, us
     ]
 }
 
-/// What the samples so far come to.
+/// The pooled value of the samples so far.
 struct Pooled {
     largest: bool,
     value: Option<f64>,

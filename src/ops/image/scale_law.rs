@@ -1,31 +1,32 @@
-//! Up to which dim `⌊n · scale⌋` is `⌊n·p/q⌋`, computed without trying dims.
+//! The largest dim up to which `⌊n · scale⌋` equals `⌊n·p/q⌋`, computed without enumerating dims.
 //!
-//! The standard multiplies exactly; runtimes round the product to binary32 first. Let the scale be `s`, `n·p = v·q + r` with `0 ≤ r < q`, and
-//! `D = n·s − v`. The exact product gives `v` where `0 ≤ D < 1`. The rounded one gives more where it reaches `v + 1`: rounding keeps order and
-//! `v + 1` is a binary32, so that is where `D ≥ 1 − w/2`, with `w` the distance from `v + 1` to the binary32 below it (at equality, where
-//! the even neighbour is above). It gives less only where the exact one does, at `D < 0`. For one remainder `r`, and `v` between two powers of
-//! two, `w` is a constant and `D` is linear in `n`, so the least such `n` is the solution of one inequality.
+//! The standard multiplies exactly; runtimes round the product to binary32 first. Let the scale be `s`,
+//! `n·p = v·q + r` with `0 ≤ r < q`, and `D = n·s − v`. The exact product yields `v` if `0 ≤ D < 1`. The rounded product yields
+//! more if it reaches `v + 1`. Rounding is monotonic and `v + 1` is a binary32, so this happens if `D ≥ 1 − w/2`, with `w` the
+//! distance from `v + 1` to the next smaller binary32 (at equality, if the even neighbor is above). It yields less only if the
+//! exact product does, at `D < 0`. For one remainder `r`, and `v` between two powers of two, `w` is constant and `D` is linear
+//! in `n`. So the smallest such `n` solves one inequality.
 
-/// Whole numbers up to this are exact in binary32.
+/// Integers up to this are exact in binary32.
 const EXACT: i64 = 1 << 24;
-/// The largest denominator that is tried.
+/// The largest denominator to try.
 const LARGEST: i64 = 1 << 10;
-/// Binary digits of a scale behind the point.
+/// The number of fractional bits of a scale.
 const DIGITS: u32 = 44;
 
-/// What both the standard and runtimes make of dims, up to a largest one.
+/// A fraction that gives the sizes of both the standard and runtimes, up to a largest dim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ScaleLaw {
     /// `p` and `q`.
     pub fraction: (i64, i64),
-    /// The largest dim for which it holds, with all that are smaller.
+    /// The law holds for all dims up to this one.
     pub reach: i64,
-    /// The scale is this fraction, so that the law holds for as long as every product is a binary32.
+    /// `true` if the scale equals this fraction, so the law holds while each product is exact in binary32.
     pub is_exact: bool,
 }
 
 impl ScaleLaw {
-    /// The law that reaches furthest, of the best fractions near a scale.
+    /// Returns the law with the largest reach, among the best fractions near a scale.
     pub(super) fn of(scale: f32) -> Option<ScaleLaw> {
         let parts = Parts::of(scale)?;
         let mut candidates = convergents(scale);
@@ -35,14 +36,14 @@ impl ScaleLaw {
     }
 }
 
-/// `⌊dim · scale⌋` with a product in binary32, as runtimes compute it; `None` when there is no such size.
+/// Returns `⌊dim · scale⌋` with a binary32 product, as in runtimes; `None` if it is not a size.
 pub(super) fn scaled(dim: i64, scale: f32) -> Option<i64> {
     let size = (dim as f32 * scale).floor();
     (0.0..9.0e15).contains(&size).then_some(size as i64)
 }
 
-/// What the standard says: the exact product, rounded down. Binary64 holds it for every dim below 2²⁹, and for larger ones the standard's own
-/// inference rounds as well.
+/// Returns the size by the standard: the exact product, rounded down. Binary64 is exact for all dims below 2²⁹; for larger ones,
+/// the standard's own inference rounds, too.
 pub(super) fn scaled_exactly(dim: i64, scale: f32) -> Option<i64> {
     let size = (dim as f64 * f64::from(scale)).floor();
     (0.0..9.0e15).contains(&size).then_some(size as i64)
@@ -54,7 +55,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// `None` if it is not positive, too large, or has more digits.
+    /// Returns `None` if the scale is not positive, is too large, or has more digits.
     fn of(scale: f32) -> Option<Parts> {
         let wide = f64::from(scale) * (1u64 << DIGITS) as f64;
         let is_held = scale > 0.0 && scale < EXACT as f32 && wide.fract() == 0.0;
@@ -64,7 +65,7 @@ impl Parts {
     fn law(&self, scale: f32, fraction: (i64, i64)) -> ScaleLaw {
         let (top, bottom) = fraction;
         let is_exact = self.whole * i128::from(bottom) == i128::from(top) << DIGITS;
-        // A power of two only moves the point.
+        // Multiplying by a power of two is exact.
         let most = match is_exact && top.count_ones() == 1 {
             true => return ScaleLaw { fraction, reach: EXACT, is_exact },
             false => EXACT.min((EXACT - 1).saturating_mul(bottom) / top.max(1)),
@@ -73,9 +74,9 @@ impl Parts {
         ScaleLaw { fraction, reach: reach.map_or(most, |first| first - 1), is_exact }
     }
 
-    /// The least of the dims `first`, `first + q`, … up to `most` for which one of both gives another size.
+    /// Returns the smallest of the dims `first`, `first + q`, … up to `most` for which the standard or runtimes have another size.
     fn first_difference(&self, scale: f32, (top, bottom): (i64, i64), first: i64, most: i64) -> Option<i64> {
-        // Every inequality is multiplied by q · 2^(DIGITS + 25), the spacing below a power of two `2^e` being 2^(e − 24).
+        // All inequalities are multiplied by q · 2^(DIGITS + 25); the spacing below a power of two `2^e` is 2^(e − 24).
         const FINEST: u32 = 25;
         let slope = (self.whole * i128::from(bottom) - (i128::from(top) << DIGITS)) << FINEST;
         let one = i128::from(bottom) << (DIGITS + FINEST);
@@ -85,7 +86,7 @@ impl Parts {
             scaled(n, scale) != size || scaled_exactly(n, scale) != size
         };
         let mut found: Option<i64> = None;
-        // The size lies in [from, to): 0, and then from one power of two to the next.
+        // The size lies in [from, to): 0, then the intervals between powers of two.
         for exponent in 0..=24u32 {
             let (from, to) = if exponent == 0 { (0, 1) } else { (1i64 << (exponent - 1), 1i64 << exponent) };
             let low = (from * bottom + top - 1).div_euclid(top).max(0);
@@ -103,10 +104,10 @@ impl Parts {
                 let at = i64::try_from(at.max(i128::from(low))).ok()?;
                 Some(at + (low - at).rem_euclid(bottom)).filter(|at| *at <= high)
             };
-            // The exact product is below `v` before the rounded one is.
+            // If the rounded product is below `v`, so is the exact one.
             let candidates = [reaches(one - half, 1), reaches(1, -1)];
             for candidate in candidates.into_iter().flatten() {
-                // At equality the even neighbour decides, of which the next is not.
+                // At equality the even neighbor wins, so a later candidate may be the first difference.
                 let near = (0..3).map(|step| candidate + step * bottom).filter(|n| *n <= high);
                 found = near.into_iter().find(|&n| differs(n)).into_iter().chain(found).min();
             }
@@ -115,7 +116,7 @@ impl Parts {
     }
 }
 
-/// A positive float as a fraction in lowest terms, whose denominator is a power of two; `None` when its parts are large.
+/// Returns a positive float as a reduced fraction whose denominator is a power of two; `None` if its terms are large.
 fn fraction(value: f32) -> Option<(i64, i64)> {
     let mut denominator = 1i64;
     let mut numerator = f64::from(value);
@@ -126,13 +127,13 @@ fn fraction(value: f32) -> Option<(i64, i64)> {
     (numerator <= EXACT as f64).then_some((numerator as i64, denominator))
 }
 
-/// The best fractions near a positive float, by the size of their denominators: what somebody wrote as 2.3 is not 23/10 in
-/// binary32, but its products, once rounded, are those of 23/10.
+/// Returns the best fractions near a positive float, up to a largest denominator. The decimal 2.3 is not 23/10 in binary32, but
+/// its rounded products equal those of 23/10.
 fn convergents(value: f32) -> Vec<(i64, i64)> {
     let (mut before, mut last) = ((0i64, 1i64), (1i64, 0i64));
     let mut found = Vec::new();
     let mut rest = f64::from(value);
-    // The whole part of every step after the first is at least 1, so the denominators grow like Fibonacci numbers.
+    // After the first step, each integral part is at least 1, so the denominators grow like Fibonacci numbers.
     while rest.is_finite() && rest < EXACT as f64 {
         let whole = rest.floor() as i64;
         let (next_top, next_bottom) = (whole * last.0 + before.0, whole * last.1 + before.1);
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(law(0.5), (1, 2, 1 << 24));
         assert_eq!(law(0.125), (1, 8, 1 << 24));
         assert_eq!(law(1.7), (17, 10, 786_436));
-        // 0.7 in binary32 is below 7/10: the standard makes 6 of 10, and runtimes 7.
+        // 0.7 in binary32 is below 7/10: the standard returns 6 for 10, runtimes return 7.
         assert_eq!(law(0.7).2, 9);
         assert!(ScaleLaw::of(f32::INFINITY).is_none() && ScaleLaw::of(0.0).is_none() && ScaleLaw::of(1e-30).is_none());
     }

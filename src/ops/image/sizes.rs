@@ -1,13 +1,13 @@
-//! What a Resize or Upsample asks for: scales or sizes, and the sizes that follow.
+//! The requested scales or sizes of Resize and Upsample, and the resulting sizes.
 //!
-//! | asked by | from | size of a resized axis |
+//! | request | source | size of a resized axis |
 //! | --- | --- | --- |
 //! | scales | Upsample-1 `height_scale`, `width_scale`; Upsample-7 `scales`; an operand since | `⌊dim · scale⌋` |
 //! | sizes, `stretch` | Resize-11 | the size |
-//! | sizes, `not_larger`, `not_smaller` | Resize-18 | `round(dim · s)`, halves up, where `s` is the least or greatest of all `size / dim` |
+//! | sizes, `not_larger`, `not_smaller` | Resize-18 | `round(dim · s)`, halves up, with `s` the minimum or maximum of all `size / dim` |
 //!
-//! The standard multiplies a scale by the extent of the region of interest; runtimes do not. Where that matters, sizes that
-//! come from scales are not stated. Nor are those for which it matters that runtimes round the product to binary32 ([`super::scale_law`]).
+//! The standard multiplies a scale by the extent of the region of interest; runtimes do not. If this makes a difference, sizes
+//! from scales are unknown. They are also unknown if the binary32 rounding of runtimes matters ([`super::scale_law`]).
 
 use super::scale_law::{ScaleLaw, scaled, scaled_exactly};
 use crate::dim::{Dim, Law, Scope};
@@ -15,7 +15,7 @@ use crate::ir::{Fact, Scalar};
 use crate::ops::{Decline, EvalCx, InferCx, InferResult, Refusal, Site, axis_in};
 use crate::tensor::Tensor;
 
-/// Which operands say what.
+/// The operand slots.
 #[derive(Clone, Copy)]
 pub(super) struct Places {
     pub roi: Option<usize>,
@@ -33,7 +33,7 @@ impl Places {
     }
 }
 
-/// The scales an old Upsample has as attributes, one for each axis; `None` when they are an operand.
+/// Returns the scales that an old Upsample has as attributes, one per axis; `None` if they are an operand.
 pub(super) fn attribute_scales(site: &Site<'_>) -> Result<Option<Vec<f32>>, Refusal> {
     let missing = |name: &str| Refusal::invalid(format!("attribute '{name}' is missing"));
     match site.version {
@@ -46,7 +46,7 @@ pub(super) fn attribute_scales(site: &Site<'_>) -> Result<Option<Vec<f32>>, Refu
     }
 }
 
-/// How sizes are fitted to the shape of the data.
+/// The policy that fits sizes to the shape of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Policy {
     Stretch,
@@ -66,9 +66,9 @@ impl Policy {
         }
     }
 
-    /// The one scale of all axes: the least or greatest of `size / dim`, as a fraction.
+    /// Returns the common scale of all axes: the minimum or maximum of `size / dim`, as a fraction.
     pub(super) fn common(self, pairs: &[(i64, i64)]) -> Option<(i64, i64)> {
-        // a/b < c/d is a·d < c·b for positive b, d.
+        // For positive b and d, a/b < c/d is a·d < c·b.
         let less = |a: (i64, i64), b: (i64, i64)| i128::from(a.0) * i128::from(b.1) < i128::from(b.0) * i128::from(a.1);
         if pairs.iter().any(|&(size, dim)| size < 0 || dim <= 0) {
             return None;
@@ -80,7 +80,7 @@ impl Policy {
     }
 }
 
-/// `dim · size / of`, rounded, halves up; `None` where binary32 arithmetic would come to another number.
+/// Returns `dim · size / of` rounded, halves up; `None` if binary32 arithmetic differs.
 pub(super) fn fitted(dim: i64, (size, of): (i64, i64)) -> Option<i64> {
     let (dim_, size_, of_) = (i128::from(dim), i128::from(size), i128::from(of));
     let twice = dim_.checked_mul(size_)?.checked_mul(2)?.checked_add(of_)?;
@@ -89,10 +89,10 @@ pub(super) fn fitted(dim: i64, (size, of): (i64, i64)) -> Option<i64> {
     (single as i64 == exact).then_some(exact)
 }
 
-/// The axes that scales and sizes speak of.
+/// Returns the axes that scales and sizes apply to.
 ///
 /// # Errors
-/// An axis is out of range or given twice.
+/// An axis is out of range or repeated.
 pub(super) fn resized_axes(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Refusal> {
     let given = if site.version >= 18 { site.attr_ints("axes")? } else { None };
     let Some(given) = given else { return Ok((0..rank).collect()) };
@@ -106,21 +106,21 @@ pub(super) fn resized_axes(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, R
     Ok(axes)
 }
 
-/// Whether axes are counted from the end: a runtime then leaves them out when it fits sizes to an aspect ratio.
+/// Returns `true` if some axes are negative: runtimes then omit them when they fit sizes to an aspect ratio.
 fn ignores_policy(site: &Site<'_>) -> Result<bool, Refusal> {
     Ok(site.attr_ints("axes")?.is_some_and(|axes| axes.iter().any(|&axis| axis < 0)))
 }
 
-/// Whether the region of interest counts.
+/// Returns `true` if the region of interest is used.
 pub(super) fn crops(site: &Site<'_>) -> Result<bool, Refusal> {
     Ok(site.attr_str("coordinate_transformation_mode")? == Some("tf_crop_and_resize"))
 }
 
-/// What is asked for, as far as it is known.
+/// The request, as far as it is known.
 enum Asked {
     Scales(Vec<Scalar>),
     Sizes(Vec<Scalar>),
-    /// So many numbers, if even that is known.
+    /// The number of elements, if even that is known.
     Unknown(Option<usize>),
 }
 
@@ -224,7 +224,7 @@ fn shape(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     Ok(Some(shape))
 }
 
-/// A size asked for.
+/// Returns the size for a requested one.
 fn stretched(cx: &InferCx<'_>, size: &Scalar) -> Result<Dim, Refusal> {
     match size {
         Scalar::Int(size) if size.as_const().is_some_and(|size| size < 0) => {
@@ -235,7 +235,7 @@ fn stretched(cx: &InferCx<'_>, size: &Scalar) -> Result<Dim, Refusal> {
     }
 }
 
-/// A size fitted to data whose shape is not known.
+/// Returns a size fitted to data of unknown shape.
 fn bounded(cx: &InferCx<'_>, policy: Policy, size: &Scalar, count: usize) -> Result<Dim, Refusal> {
     let size = stretched(cx, size)?;
     if count == 1 {
@@ -249,7 +249,7 @@ fn bounded(cx: &InferCx<'_>, policy: Policy, size: &Scalar, count: usize) -> Res
     Ok(dim)
 }
 
-/// Along which axes the region of interest is known to be all there is: it lists where it starts on every axis, then where it ends.
+/// Returns the axes whose region of interest is known to cover everything. The operand lists all starts, then all ends.
 fn whole_axes(cx: &InferCx<'_>, axes: usize) -> Vec<bool> {
     let region = Places::of(cx).roi.and_then(|place| cx.input(place)).and_then(Fact::elements);
     let region = region.filter(|region| Some(region.len()) == axes.checked_mul(2)).unwrap_or_default();
@@ -269,10 +269,10 @@ fn check_scale(scale: &Scalar) -> Result<(), Refusal> {
     }
 }
 
-/// Whole numbers up to this are exact in binary32.
+/// Integers up to this are exact in binary32.
 const EXACT: i64 = 1 << 24;
 
-/// A dim times a scale. Where the standard's exact product and the rounded one of runtimes give different sizes, neither is stated.
+/// Returns a dim times a scale; a fresh dim if the exact product of the standard and the rounded one of runtimes may differ.
 fn scaled_dim(cx: &InferCx<'_>, dim: &Dim, scale: &Scalar) -> Dim {
     match scale {
         Scalar::Float(scale) => scaled_by(cx.scope(), dim, *scale as f32),
@@ -303,7 +303,7 @@ fn scaled_by(scope: &Scope, dim: &Dim, scale: f32) -> Dim {
     if let Some(law) = law.filter(|law| high.is_some_and(|high| high <= law.reach)) {
         return stated(&law, dim);
     }
-    // Products that are no binary32 are beyond what sizes are assumed to be.
+    // Inexact products are larger than the assumed maximum of sizes.
     let exact = law.filter(|law| law.is_exact);
     match exact {
         Some(law) if scope.trusts() => return stated(&law, dim),
@@ -312,7 +312,7 @@ fn scaled_by(scope: &Scope, dim: &Dim, scale: f32) -> Dim {
     let nominal = exact.map(|law| scope.nominal(&stated(&law, dim)));
     let law = Law { name: "resized", parameter: scale.to_bits().into(), reach: law.map_or(0, |law| law.reach) };
     let size = scope.assumed(law, vec![dim.clone()], nominal, (Some(least.unwrap_or(0)), most));
-    // A product that is rounded up is no larger than the dim where the scale leaves room for that.
+    // If the scale leaves room for rounding up, the rounded product is at most the dim.
     if scale <= 0.999 {
         scope.assume_le(&size, dim);
     }
@@ -323,16 +323,16 @@ fn quotient(scope: &Scope, numerator: &Dim, denominator: i64) -> Dim {
     if denominator == 1 { numerator.clone() } else { scope.floor_div(numerator, &Dim::constant(denominator)) }
 }
 
-/// One axis of data that is resized.
+/// A resized axis of the data.
 #[derive(Clone, Debug)]
 pub(super) struct Extent {
     /// The dim of the data.
     pub input: usize,
     /// The dim of the result.
     pub output: usize,
-    /// The scale, as the quotient of two numbers. `output` is what becomes of `input` times this.
+    /// The scale, as a quotient of two numbers. `output` is `input` times this, rounded.
     pub scale: [f64; 2],
-    /// Where the region of interest starts and ends, as parts of the whole.
+    /// The start and end of the region of interest, as fractions of the axis.
     pub region: [f64; 2],
 }
 
@@ -341,7 +341,7 @@ impl Extent {
         Extent { input, output: input, scale: [1.0, 1.0], region: [0.0, 1.0] }
     }
 
-    /// Whether the scale makes the result just as long as it is.
+    /// Returns `true` if `input` times the scale is the size of the result without rounding.
     pub(super) fn is_exact(&self) -> bool {
         let [numerator, denominator] = self.scale;
         let exact = self.input as f64 * numerator / denominator;
@@ -353,10 +353,10 @@ impl Extent {
     }
 }
 
-/// How each axis of the data is resized.
+/// Returns the extents of all axes of the data.
 ///
 /// # Errors
-/// The operands break a rule, or runtimes would come to other sizes.
+/// The operands are invalid, or runtimes compute different sizes.
 pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, Decline> {
     let axes = resized_axes(cx, shape.len())?;
     let places = Places::of(cx);
@@ -433,8 +433,7 @@ pub(super) fn extents(cx: &EvalCx<'_>, shape: &[usize]) -> Result<Vec<Extent>, D
                 extent.region = [start, end];
             }
         }
-        // Runtimes take no part of the region into account when the sizes come from scales, and none at all of it when no
-        // size changes.
+        // Runtimes ignore the region if the sizes come from scales, or if no size changes.
         let unchanged = extents.iter().all(|extent| extent.input == extent.output);
         if (scales.is_some() || unchanged) && !extents.iter().all(Extent::is_whole) {
             return Err(Decline::unsupported(
@@ -513,7 +512,7 @@ mod tests {
         assert_eq!(fitted("not_smaller").with("axes", vec![0, -1]).infer(), ["float[?, ?]"]);
         let both = resize(13, "N H").absent().values(&[2], &[1f32, 2.0]).values(&[2], &[1i64, 2]);
         assert!(both.infer()[0].starts_with("invalid"));
-        // Resize-11 leaves scales empty rather than out.
+        // Resize-11 passes empty scales instead of omitting them.
         let empty = resize(11, "N H").values::<f32>(&[0], &[]).values::<f32>(&[0], &[]).values(&[2], &[1i64, 2]);
         assert_eq!(empty.infer(), ["float[1, 2]"]);
     }

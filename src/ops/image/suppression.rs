@@ -1,13 +1,13 @@
-//! NonMaxSuppression: the best of boxes that overlap.
+//! NonMaxSuppression: selects the best of overlapping boxes.
 //!
 //! | | |
 //! |---|---|
-//! | computes | for each image and class, boxes by falling score, the earlier of equal ones first; one is left out when it overlaps one that was taken by more than `iou_threshold`, a part of their union |
+//! | computes | for each image and class, boxes by decreasing score, ties by index; omits a box if its overlap with a selected one exceeds `iou_threshold`, as a part of their union |
 //! | operands | `boxes [N, S, 4]`, `scores [N, C, S]`; `max_output_boxes_per_class` (0), `iou_threshold` (0), `score_threshold` (none) |
-//! | boxes | `y1, x1, y2, x2`, any two opposite corners; with `center_point_box` centre and size |
+//! | boxes | `y1, x1, y2, x2`, any two opposite corners; with `center_point_box` center and size |
 //! | result | `[K, 3]`: image, class, box |
 //! | versions | 10; 11 (wording) |
-//! | refuses | a threshold beyond 0 … 1; not evaluated: scores or boxes with NaN |
+//! | rejects | a threshold outside of 0 … 1; not evaluated: scores or boxes with NaN |
 
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -26,7 +26,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let at = |shape: Option<&[Dim]>, axis: usize| shape.and_then(|shape| shape.get(axis)).cloned();
     let (batches, classes) = (at(boxes, 0).or_else(|| at(scores, 0)), at(scores, 1));
     let each = at(boxes, 1).or_else(|| at(scores, 2));
-    // For each image and class at most as many boxes as there are, and as are asked for.
+    // For each image and class, the number of boxes and operand 2 limit the selection.
     let limit = match cx.input(2) {
         None => Some(Dim::constant(0)),
         Some(limit) => match limit.ints().as_deref() {
@@ -56,7 +56,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int64), Some(vec![count, Dim::constant(3)]))])
 }
 
-/// A box by its edges. Arithmetic is that of binary32, as runtimes have it: a comparison follows.
+/// The edges of a box. Arithmetic is in binary32, as in runtimes, because comparisons depend on it.
 #[derive(Clone, Copy)]
 struct Edges {
     x: (f32, f32),
@@ -78,7 +78,7 @@ impl Edges {
         (self.x.1 - self.x.0) * (self.y.1 - self.y.0)
     }
 
-    /// Whether two boxes share more than this part of what both cover.
+    /// Returns `true` if the intersection of two boxes exceeds this part of their union.
     fn overlaps(self, other: Edges, threshold: f32) -> bool {
         let shared = |a: (f32, f32), b: (f32, f32)| (a.0.max(b.0), a.1.min(b.1));
         let both = Edges { x: shared(self.x, other.x), y: shared(self.y, other.y) };
@@ -91,7 +91,7 @@ impl Edges {
     }
 }
 
-/// The one number of an optional operand.
+/// Returns the single element of an optional operand.
 fn single<T: Copy>(values: Option<Vec<T>>) -> Result<Option<T>, Decline> {
     match values.as_deref() {
         None | Some([]) => Ok(None),
@@ -134,7 +134,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     if boxes.iter().chain(scores.iter()).any(|number| number.is_nan()) || score.is_some_and(f32::is_nan) {
         return Err(Decline::unsupported("'boxes' or 'scores' contains NaN, which has no order"));
     }
-    // Every box is compared with those taken before it.
+    // Each box is compared with those selected before.
     let each = (*count as u64).saturating_mul((limit as u64).saturating_add(16));
     cx.budget().take_work((*batches as u64).saturating_mul(*classes as u64).saturating_mul(each))?;
     let most = batches.saturating_mul(*classes).saturating_mul(limit);
@@ -175,7 +175,7 @@ mod tests {
     use crate::ops::single::Single;
     use crate::tensor::DType;
 
-    /// Three boxes, of which the first two overlap by a third of their union.
+    /// Returns a node with three boxes; the first two overlap by a third of their union.
     fn node(scores: [f32; 3]) -> Single {
         let boxes = [0f32, 0.0, 2.0, 2.0, 0.0, 1.0, 2.0, 3.0, 5.0, 5.0, 4.0, 4.0];
         Single::new("NonMaxSuppression", 11).values(&[1, 3, 4], &boxes).values(&[1, 1, 3], &scores)
@@ -189,7 +189,7 @@ mod tests {
         };
         assert_eq!(chosen(node([0.5, 0.9, 0.7]), 0.5), [1, 2, 0]);
         assert_eq!(chosen(node([0.5, 0.9, 0.7]), 0.3), [1, 2]);
-        // The earlier of equals comes first.
+        // Ties are ordered by index.
         assert_eq!(chosen(node([0.5, 0.5, 0.5]), 0.3), [0, 2]);
         let floor = node([0.5, 0.9, 0.7]).values(&[1], &[3i64]).values(&[1], &[1f32]).values(&[1], &[0.5f32]);
         assert_eq!(floor.eval().unwrap()[0].shape(), [2, 3]);

@@ -1,12 +1,12 @@
-//! Broadcasting: the shape that several operands meet in, and the way through their elements.
+//! Broadcasting: the common shape of several operands, and iteration over their elements.
 //!
 //! | form | where | rule |
 //! | --- | --- | --- |
 //! | multidirectional | operator set 7 and later | axes align at the end; on each axis the dims other than 1 are equal |
-//! | attribute `broadcast` | before operator set 7 | the second operand is stretched to the first, from axis `axis` on |
+//! | attribute `broadcast` | before operator set 7 | the second operand broadcasts to the first, from axis `axis` on |
 //!
-//! A dim of 0 is a dim like any other: beside 1 it gives 0, beside anything else it is an error. So the larger of two dims
-//! is the result only where neither can be 0; see [`broadcast_dims`].
+//! A dim of 0 broadcasts like any other: with 1 the result is 0, with a larger dim it is an error. So the larger of two dims is
+//! the result only if neither can be 0; see [`broadcast_dims`].
 
 use std::ops::Range;
 
@@ -17,10 +17,10 @@ use crate::ops::Refusal;
 use crate::sort;
 use crate::tensor::product;
 
-/// The shape that multidirectional broadcasting gives. No shapes give rank 0.
+/// Returns the shape of multidirectional broadcasting. Without shapes, the rank is 0.
 ///
 /// # Errors
-/// Two dims of an axis differ for sure and neither is 1.
+/// Two dims of an axis are proved to differ and neither is 1.
 pub fn broadcast_shapes(scope: &Scope, shapes: &[&[Dim]]) -> Result<Vec<Dim>, Refusal> {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     (0..rank)
@@ -31,9 +31,9 @@ pub fn broadcast_shapes(scope: &Scope, shapes: &[&[Dim]]) -> Result<Vec<Dim>, Re
         .collect()
 }
 
-/// The dim that the dims of one axis broadcast to.
+/// Returns the dim that the dims of one axis broadcast to.
 fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Result<Dim, Refusal> {
-    // What is decided goes first, so that a constant settles the axis before symbols are put together.
+    // Process constants first, so that they determine the axis before symbols are combined.
     let mut distinct: SmallVec<[&Dim; 4]> = SmallVec::new();
     for dim in dims {
         if !dim.is_const(1) && !distinct.contains(&dim) {
@@ -46,17 +46,17 @@ fn broadcast_axis<'d>(scope: &Scope, dims: impl Iterator<Item = &'d Dim>) -> Res
     dims.try_fold(first, |sum, dim| broadcast_dims(scope, &sum, dim))
 }
 
-/// The dim that two dims of one axis broadcast to.
+/// Returns the dim that two dims of one axis broadcast to.
 ///
 /// One of them is 1, or both are equal. Hence
 /// - a dim that cannot be 1 is the result,
-/// - the larger one is the result where neither can be 0,
+/// - the larger one is the result if neither can be 0,
 /// - `max(a, b)·min(1, a, b)` is the result in any case.
 ///
-/// The formula is kept short ([`Scope::meet`]); where it would not be, the result is a new symbol.
+/// If the formula grows too large ([`Scope::meet`]), the result is a new symbol.
 ///
 /// # Errors
-/// Both differ for sure and neither is 1.
+/// Both are proved to differ and neither is 1.
 pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     let one = Dim::constant(1);
     if a.is_const(1) {
@@ -96,7 +96,7 @@ pub fn broadcast_dims(scope: &Scope, a: &Dim, b: &Dim) -> Result<Dim, Refusal> {
     Ok(scope.fresh_within("broadcast", Some(low), high))
 }
 
-/// The shape that multidirectional broadcasting gives, or `None` when there is none.
+/// Returns the shape of multidirectional broadcasting, or `None` if the shapes are incompatible.
 pub fn broadcast_static(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
     let mut result = vec![1; rank];
@@ -113,16 +113,16 @@ pub fn broadcast_static(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     Some(result)
 }
 
-/// The second operand's shape as the attributes `broadcast=1` and `axis` place it under the first's, which has `rank` axes: axes
-/// of dim 1 are put behind it, so that aligning at the end then does the rest. Without `axis` it aligns at the end as it is.
+/// Aligns the second operand's shape with the first's of rank `rank`, as the attributes `broadcast=1` and `axis` specify. Appends
+/// axes of dim 1, so that aligning at the end is correct. Without `axis`, the shape is unchanged.
 ///
 /// # Errors
-/// The axis is out of range, or the shape reaches beyond the first operand's.
+/// The axis is out of range, or the shape has more axes than the first operand from there on.
 pub fn placed_shape<T: Clone>(rank: usize, shape: &[T], axis: Option<i64>, one: T) -> Result<Vec<T>, Refusal> {
     let beyond = || Refusal::invalid("the second operand has more axes than the first one from 'axis' on");
     let start = match axis {
         None => rank.checked_sub(shape.len()).ok_or_else(beyond)?,
-        // An operand of rank 0 may stand behind the last axis.
+        // An operand of rank 0 may be aligned after the last axis.
         Some(axis) if shape.is_empty() && usize::try_from(axis).ok() == Some(rank) => rank,
         Some(axis) => crate::ops::axis_in(axis, rank)?,
     };
@@ -132,24 +132,24 @@ pub fn placed_shape<T: Clone>(rank: usize, shape: &[T], axis: Option<i64>, one: 
     Ok(placed)
 }
 
-/// The way through the elements of `N` operands that broadcast to one shape: neighbouring axes on which every operand
-/// behaves alike are one, so that operands of one shape, or beside a scalar, are a single run.
+/// Iterates over the elements of `N` operands that broadcast to one shape. Adjacent axes with the same broadcast pattern are
+/// merged. So operands of one shape, or a tensor and a scalar, are a single run.
 #[derive(Clone, Debug)]
 pub struct Broadcast<const N: usize> {
     shape: Vec<usize>,
     len: usize,
-    /// The dims of the merged axes but the last, innermost first.
+    /// The dims of the merged axes except the last, innermost first.
     outer: SmallVec<[usize; 4]>,
-    /// For each of these, how far each operand moves with a step; 0 repeats.
+    /// The strides of each operand for each of these axes; 0 repeats.
     strides: SmallVec<[[usize; N]; 4]>,
     /// The dim of the last merged axis.
     inner: usize,
-    /// Whether each operand moves along it.
+    /// `true` for operands that advance along the last merged axis.
     moves: [bool; N],
 }
 
 impl<const N: usize> Broadcast<N> {
-    /// The way through operands of these shapes; `None` when they do not broadcast or the result is not addressable.
+    /// Returns the iteration over operands of these shapes; `None` if they do not broadcast or the result is not addressable.
     pub fn new(shapes: [&[usize]; N]) -> Option<Self> {
         let shape = broadcast_static(&shapes)?;
         let len = product(&shape)?;
@@ -157,7 +157,7 @@ impl<const N: usize> Broadcast<N> {
         for (back, &dim) in shape.iter().rev().enumerate().filter(|&(_, &dim)| dim != 1) {
             let moves = shapes.map(|shape| shape.iter().rev().nth(back).is_some_and(|&dim| dim != 1));
             match axes.last_mut() {
-                // Without elements the dims may be too large to multiply, and no way leads through them.
+                // Without elements, the product of dims may overflow, but is not used.
                 Some((merged, alike)) if *alike == moves => *merged = merged.saturating_mul(dim),
                 _ => axes.push((dim, moves)),
             }
@@ -180,23 +180,23 @@ impl<const N: usize> Broadcast<N> {
         Some(Broadcast { shape, len, outer, strides, inner, moves })
     }
 
-    /// The shape of the result.
+    /// Returns the shape of the result.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The number of elements of the result.
+    /// Returns the number of elements of the result.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the result has no elements.
+    /// Returns `true` if the result has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Visits the elements `range` of the result in order, in runs: the run's part of the result, counted from the start of
-    /// `range`, and the elements of each operand, as many as the run is long, or a single one that repeats.
+    /// Visits the elements `range` of the result in order, as runs. Each run has its part of the result, relative to the start of
+    /// `range`, and the elements of each operand: as many as the run has, or a single repeated one.
     pub fn runs(&self, range: Range<usize>, mut visit: impl FnMut(Range<usize>, [Range<usize>; N])) {
         self.visit_runs(range, &mut visit);
     }
@@ -243,7 +243,7 @@ impl<const N: usize> Broadcast<N> {
         }
     }
 
-    /// The elements of an operand, given by its place, that the elements `range` of the result are made of: from the first to the last.
+    /// Returns the range of elements of an operand, given by its index, that the elements `range` of the result depend on.
     pub fn reach(&self, range: Range<usize>, operand: usize) -> Range<usize> {
         let (mut first, mut end) = (usize::MAX, 0);
         self.runs(range, |_, operands| {
@@ -254,7 +254,7 @@ impl<const N: usize> Broadcast<N> {
         first.min(end)..end
     }
 
-    /// For each element of the result, in order, the element of each operand. For small results.
+    /// Returns for each element of the result, in order, the element of each operand. Intended for small results.
     pub fn positions(&self) -> Vec<[usize; N]> {
         let mut positions = Vec::with_capacity(self.len);
         self.runs(0..self.len, |run, operands| {
@@ -295,7 +295,7 @@ mod tests {
         let clamped = scope.min(&Dim::constant(64), &size);
         assert_eq!(broadcast_dims(&scope, &clamped, &size), Ok(size.clone()));
         assert_eq!(broadcast_dims(&scope, &size, &clamped), Ok(size.clone()));
-        // At S = 1 the other is 0, and so is the result.
+        // At S = 1 the other dim is 0, and so is the result.
         let shorter = scope.max(&Dim::constant(0), &scope.sub(&size, &Dim::constant(1)));
         assert_ne!(broadcast_dims(&scope, &shorter, &size), Ok(size));
     }
@@ -304,7 +304,7 @@ mod tests {
     fn what_is_one_where_a_size_is_one_gives_way_to_the_size() {
         let scope = Scope::new();
         let (size, other) = (Dim::symbol(scope.named("S")), Dim::symbol(scope.named("T")));
-        // What a Reshape gives for an entry S that copies T where it is 0.
+        // The dim of a Reshape for an entry S that copies T if it is 0.
         let empty = scope.max(&Dim::constant(0), &scope.sub(&Dim::constant(1), &size));
         let copied = scope.add(&size, &scope.mul(&other, &empty));
         assert_eq!(broadcast_dims(&scope, &size, &copied), Ok(size.clone()));
@@ -358,7 +358,7 @@ mod tests {
             let way = Broadcast::new(pair).unwrap();
             let expected = slow(pair);
             assert_eq!(way.positions(), expected, "{pair:?}");
-            // Any part of the result is walked as that part of the whole.
+            // Iteration over each part of the result equals that part of the whole iteration.
             for start in 0..=way.len() {
                 let mut seen = Vec::new();
                 way.runs(start..way.len(), |run, operands| {

@@ -1,10 +1,10 @@
-//! The join of facts: what holds whichever of two sources a value comes from.
+//! The join of facts: the facts that hold for a value from either of two sources.
 //!
-//! A size that is `a` in one and `b` in the other is a new symbol. Where two places pair the same `a` with the same `b`
-//! they get the same symbol: whatever chose between the sources chose for both.
+//! A dim that is `a` in one source and `b` in the other becomes a new symbol. Places with the same pair share the symbol, because
+//! one choice of the source determines all of them.
 //!
-//! The element type of a sequence speaks of every element at once. A dim there that mentions a fresh symbol is some size,
-//! not necessarily the same for each element; who takes an element out gives it a symbol of its own ([`element_of`]).
+//! The element type of a sequence describes all elements at once. A fresh symbol there is some size that may differ between
+//! elements; readers of an element must replace it by a separate symbol ([`element_of`]).
 
 use std::rc::Rc;
 
@@ -14,38 +14,38 @@ use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Content, Data, Fact, Scalar, TensorType, Type};
 use crate::ops::Site;
 
-/// How the two sources are related.
+/// The relation of the two sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Either of two alternatives.
     Either,
-    /// A value carried from iteration to iteration: what it starts as, and what an iteration makes of it.
+    /// A loop-carried value: its initial value, and its value after an iteration.
     Carried,
 }
 
-/// Joins facts, remembering which symbols stand for which pairs.
+/// Joins facts and records the symbols for pairs of dims.
 pub(in crate::ops) struct Join {
     scope: Rc<Scope>,
     stem: String,
     mode: Mode,
     pairs: FxHashMap<(Dim, Dim), Dim>,
-    /// Symbols that stand for what changes between iterations; see [`Join::carried`].
+    /// Symbols for dims that change between iterations; see [`Join::carried`].
     varying: FxHashSet<Symbol>,
-    /// Symbols that stand for sizes which elements of a sequence need not share.
+    /// Symbols for sizes that elements of a sequence need not share.
     anonymous: FxHashSet<Symbol>,
-    /// Those among `varying` that keep standing for the first group of places met.
+    /// The symbols of `varying` that their first group of places keeps.
     kept: FxHashSet<Symbol>,
-    /// The number of the current iteration, if there is a symbol for it, and the first symbol that belongs to iterations.
+    /// The symbol for the number of the current iteration, if any, and the first symbol that belongs to iterations.
     counter: Option<(Dim, Symbol)>,
-    /// What is at least 0 whenever the first of two alternatives is taken, and whenever the second is.
+    /// Dims that are at least 0 if the first, or the second, alternative is taken.
     premises: [Vec<Dim>; 2],
-    /// What grows by the same amount in every iteration: `start + number · step`, with start and step.
+    /// Dims that grow by the same amount in each iteration: `start + number · step`.
     lines: FxHashMap<Dim, Line>,
-    /// Whether the current step gave anything up.
+    /// `true` if the current step weakened a fact.
     changed: bool,
 }
 
-/// What grows by `step` in every iteration.
+/// A dim that grows by `step` in each iteration.
 #[derive(Clone, Debug)]
 pub(in crate::ops) struct Line {
     start: Dim,
@@ -53,14 +53,14 @@ pub(in crate::ops) struct Line {
 }
 
 impl Line {
-    /// What it is after so many iterations.
+    /// Returns the dim after this many iterations.
     pub(in crate::ops) fn after(&self, scope: &Scope, iterations: &Dim) -> Dim {
         scope.add(&self.start, &scope.mul(iterations, &self.step))
     }
 }
 
 impl Join {
-    /// A join of alternatives; new symbols are named after `stem`.
+    /// Returns a join of alternatives; `stem` is the name prefix of new symbols.
     pub(in crate::ops) fn either(scope: &Rc<Scope>, stem: &str) -> Join {
         Join {
             scope: Rc::clone(scope),
@@ -77,14 +77,14 @@ impl Join {
         }
     }
 
-    /// With what is at least 0 whenever the first alternative is taken, and whenever the second is.
+    /// Adds dims that are at least 0 if the first, or the second, alternative is taken.
     pub(in crate::ops) fn under(mut self, first: Vec<Dim>, second: Vec<Dim>) -> Join {
         self.premises = [first, second];
         self
     }
 
-    /// How both of two alternatives may be written: as one of them, or as the smaller or larger of both, if under what holds where each
-    /// is taken that is what it is.
+    /// Returns a common expression for both alternatives: one of them, or their minimum or maximum. The premises of each alternative
+    /// must prove it equal there.
     fn common(&self, a: &Dim, b: &Dim) -> Option<Dim> {
         let [first, second] = &self.premises;
         if first.is_empty() && second.is_empty() {
@@ -102,40 +102,39 @@ impl Join {
         }
     }
 
-    /// A join over the iterations of a loop, used by [`Join::step`] for every carried value in turn. A round of steps makes
-    /// the facts for the next inference; when a round gives nothing up, the facts hold for every iteration, by induction:
-    /// at the start of the first one, and at the start of the next if at the start of this.
+    /// Returns a join over the iterations of a loop; [`Join::step`] is called for each carried value in turn. A round of steps yields
+    /// the facts for the next inference. If a round weakens nothing, the facts hold for all iterations by induction: at the start of
+    /// the first one, and from the start of one to the start of the next.
     ///
-    /// A size that grows by the same amount in every iteration becomes an expression in the iteration's number, if there is a
-    /// symbol for that; symbols from `mark` on belong to iterations. Any other size that changes becomes a symbol that is
-    /// read as "in the current iteration". Places share one as long as they
-    /// start out equal and every iteration makes them equal again; when an iteration makes them differ, the group splits.
+    /// A dim that grows by the same amount in each iteration becomes an expression in the iteration number, if that has a symbol;
+    /// symbols from `mark` on belong to iterations. Any other dim that changes becomes a symbol for "in the current iteration".
+    /// Places share a symbol while they start equal and each iteration keeps them equal; else the group is split.
     pub(in crate::ops) fn carried(scope: &Rc<Scope>, stem: &str, number: Option<&Dim>, mark: Symbol) -> Join {
         let counter = number.filter(|number| number.as_symbol().is_some()).map(|number| (number.clone(), mark));
         Join { mode: Mode::Carried, counter, ..Join::either(scope, stem) }
     }
 
-    /// What is carried as an expression in the iteration's number.
+    /// Returns the dims that are expressions in the iteration number.
     pub(in crate::ops) fn into_lines(self) -> FxHashMap<Dim, Line> {
         self.lines
     }
 
-    /// Begins the next round.
+    /// Starts the next round.
     pub(in crate::ops) fn next_round(&mut self) {
         self.pairs.clear();
         self.kept.clear();
     }
 
-    /// Joins what an iteration was inferred with and what came out of it; also whether that gave anything up.
+    /// Joins the facts before and after an iteration; also returns `true` if that weakened a fact.
     pub(in crate::ops) fn step(&mut self, before: &Fact, after: &Fact) -> (Fact, bool) {
         self.changed = false;
         let joined = self.facts(before, after);
         (joined, self.changed)
     }
 
-    /// What holds of a value that is one or the other.
+    /// Joins the facts of two sources of a value.
     pub(in crate::ops) fn facts(&mut self, a: &Fact, b: &Fact) -> Fact {
-        // An empty sequence has every element type.
+        // An empty sequence is compatible with all element types.
         let ty = match (is_empty_sequence(a), is_empty_sequence(b)) {
             (true, false) if matches!(b.ty, Some(Type::Sequence(_))) => {
                 self.changed = true;
@@ -195,7 +194,7 @@ impl Join {
         inner.map(Box::new)
     }
 
-    /// The type that elements of two sequences have.
+    /// Joins the element types of two sequences.
     pub(in crate::ops) fn elements(&mut self, a: &Type, b: &Type) -> Option<Type> {
         Some(match (a, b) {
             (Type::Tensor(a), Type::Tensor(b)) => Type::Tensor(self.element_tensors(a, b)),
@@ -220,14 +219,14 @@ impl Join {
     }
 
     fn element_dim(&mut self, a: &Dim, b: &Dim) -> Dim {
-        // A symbol made here says nothing of any one element: there is nothing left to give up.
+        // An anonymous symbol makes no claim about any element, so it cannot be weakened.
         if a.as_symbol().is_some_and(|symbol| self.anonymous.contains(&symbol)) || self.same(a, b) {
             return a.clone();
         }
         self.changed = true;
         let (low, high) = match self.mode {
             Mode::Either => self.between(a, b),
-            // Nothing bounds what more iterations may put in.
+            // Further iterations may add elements of any size.
             Mode::Carried => (None, None),
         };
         let new = self.scope.fresh_within(&self.stem, Some(low.unwrap_or(0).max(0)), high);
@@ -251,10 +250,10 @@ impl Join {
         }
     }
 
-    /// The size at the start of the next iteration, as a size "at the start of the current iteration".
+    /// Maps the dim at the start of the next iteration to a dim at the start of the current iteration.
     fn next(&mut self, a: &Dim, b: &Dim, size: bool) -> Dim {
         match a.as_symbol().filter(|symbol| self.varying.contains(symbol)) {
-            // All that share the symbol must go on alike; the first group met keeps it.
+            // All places with this symbol must change equally; the first group keeps it.
             Some(symbol) => {
                 let key = (a.clone(), b.clone());
                 if let Some(known) = self.pairs.get(&key) {
@@ -281,7 +280,7 @@ impl Join {
         self.pair(a, b, size)
     }
 
-    /// `a`, `b`, … as a sequence of equal steps, if the step is known outside. The next round tells whether it is one.
+    /// Returns `a`, `b`, … as an arithmetic progression, if the step is defined outside of the loop. The next round verifies it.
     fn line(&mut self, a: &Dim, b: &Dim) -> Option<Dim> {
         let (number, mark) = self.counter.as_ref()?;
         let outer = |dim: &Dim| !dim.symbols().into_iter().any(|symbol| symbol >= *mark);
@@ -304,7 +303,7 @@ impl Join {
         (low_a.zip(low_b).map(|(a, b)| a.min(b)), high_a.zip(high_b).map(|(a, b)| a.max(b)))
     }
 
-    /// The symbol for "`a` here, `b` there".
+    /// Returns the symbol for the pair `a`, `b`.
     fn pair(&mut self, a: &Dim, b: &Dim, size: bool) -> Dim {
         let key = (a.clone(), b.clone());
         if let Some(known) = self.pairs.get(&key) {
@@ -322,7 +321,7 @@ impl Join {
                     self.scope.fresh_integer(&self.stem, low, high)
                 }
             }
-            // Nothing bounds what more iterations may make of it.
+            // Further iterations may change the dim arbitrarily.
             (Mode::Carried, true) => self.scope.fresh_dim(&self.stem),
             (Mode::Carried, false) => self.scope.fresh_value(&self.stem),
         };
@@ -376,8 +375,8 @@ fn is_vague(scope: &Scope, dim: &Dim) -> bool {
     dim.as_const().is_none() && dim.symbols().into_iter().any(|symbol| scope.is_fresh(symbol))
 }
 
-/// The type of one element of a sequence, or value of a map, whose element type this is: sizes that need not be the same
-/// for every element get symbols of their own.
+/// Returns the type of one element of a sequence, or value of a map, with this element type. Sizes that elements need not share
+/// become fresh symbols.
 pub(in crate::ops) fn element_of(scope: &Scope, stem: &str, ty: &Type) -> Type {
     let tensor = |tensor: &TensorType| {
         let own = |dim: &Dim| {
@@ -397,7 +396,7 @@ pub(in crate::ops) fn element_of(scope: &Scope, stem: &str, ty: &Type) -> Type {
     }
 }
 
-/// What new symbols for a node's results are named after.
+/// Returns the name prefix of new symbols for a node's results.
 pub(in crate::ops) fn stem_of(site: &Site<'_>) -> String {
     let first = site.node.outputs().iter().flatten().next();
     first.map_or_else(|| "dim".to_string(), |&value| site.model.value(value).name.to_string())

@@ -1,14 +1,14 @@
-//! The types arithmetic is carried out in.
+//! The types that arithmetic computes in.
 //!
-//! | elements | lane | then |
+//! | elements | lane | result |
 //! |---|---|---|
 //! | float16, bfloat16, float | `f32` | rounded once, at the end |
 //! | double | `f64` | |
-//! | integers of 32 bits or fewer | `u32` | truncated: ring arithmetic modulo 2ⁿ is exact modulo 2ᵐ for m ≤ n |
+//! | integers of at most 32 bits | `u32` | truncated: ring arithmetic modulo 2ⁿ is exact modulo 2ᵐ for m ≤ n |
 //! | integers of 64 bits | `u64` | |
 //!
-//! Four instances of every bulk algorithm instead of twelve. All arithmetic is the language's: separate multiplications
-//! and additions, never contracted, so that a result has the same bits on every machine.
+//! So each bulk algorithm has four instances instead of twelve. All arithmetic uses Rust's operators: separate multiplications
+//! and additions, never fused, so results have the same bits on all machines.
 
 use std::borrow::Cow;
 
@@ -20,26 +20,26 @@ use crate::tensor::{DType, Element, Tensor};
 
 /// A type with addition and multiplication; integers wrap.
 pub(in crate::ops) trait Ring: Element + Default + PartialEq {
-    /// `self + a·b`.
+    /// Computes `self + a·b`.
     fn accumulate(self, a: Self, b: Self) -> Self;
 
-    /// `self + other`.
+    /// Computes `self + other`.
     fn plus(self, other: Self) -> Self;
 
-    /// `self · other`.
+    /// Computes `self · other`.
     fn times(self, other: Self) -> Self;
 
-    /// 1.
+    /// Returns 1.
     fn one() -> Self;
 
-    /// The elements of a tensor whose arithmetic is done in this type.
+    /// Returns the elements of a tensor whose arithmetic uses this type.
     fn read(tensor: &Tensor) -> Option<Cow<'_, [Self]>>;
 
-    /// A tensor of an element type whose arithmetic is done in this type.
+    /// Builds a tensor of an element type whose arithmetic uses this type.
     fn write(dtype: DType, shape: &[usize], values: Vec<Self>) -> Result<Tensor, Decline>;
 }
 
-/// A binary floating point type arithmetic is done in.
+/// A binary floating-point type for arithmetic.
 pub(in crate::ops) trait Lane: Ring + PartialOrd {
     fn to_f64(self) -> f64;
 
@@ -182,20 +182,20 @@ fn not_in_lane(dtype: DType) -> Decline {
     Decline::unsupported(format!("arithmetic on {dtype} is not supported"))
 }
 
-/// The elements of a tensor in the type its arithmetic is done in.
+/// Returns the elements of a tensor in the type of its arithmetic.
 ///
 /// # Errors
-/// The tensor is of a type with other arithmetic than the one asked for: operands that should agree do not.
+/// The tensor's arithmetic uses another type: the operands' types differ.
 pub(in crate::ops) fn read<T: Ring>(tensor: &Tensor) -> Result<Cow<'_, [T]>, Decline> {
     T::read(tensor).ok_or_else(|| {
         Decline::invalid(format!("an operand has type {}, which the operator does not accept", tensor.dtype()))
     })
 }
 
-/// The operands must be of this one type.
+/// Checks that the operands have this type.
 ///
 /// # Errors
-/// Some operand is of another type.
+/// Some operand has another type.
 pub(in crate::ops) fn same_dtype(dtype: DType, operands: &[&Tensor]) -> Result<(), Decline> {
     match operands.iter().find(|operand| operand.dtype() != dtype) {
         None => Ok(()),
@@ -203,7 +203,7 @@ pub(in crate::ops) fn same_dtype(dtype: DType, operands: &[&Tensor]) -> Result<(
     }
 }
 
-/// Runs an expression with the [`Lane`] of a floating point type: `in_lane!(dtype, T => f::<T>(…))`. Other types decline.
+/// Runs an expression with the [`Lane`] of a floating-point type: `in_lane!(dtype, T => f::<T>(…))`. Declines other types.
 macro_rules! in_lane {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -221,7 +221,7 @@ macro_rules! in_lane {
 }
 pub(in crate::ops) use in_lane;
 
-/// Runs an expression with the [`Ring`] of a number type. Other types decline.
+/// Runs an expression with the [`Ring`] of a number type. Declines other types.
 macro_rules! in_ring {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {

@@ -1,5 +1,5 @@
-//! What operators of several families compute with: broadcasting ([`broadcast`]), numbers by element type ([`lane`]),
-//! windows that slide over axes ([`window`]), loops for wide vectors ([`vector`]), and what holds of several facts at once ([`join`]).
+//! Computations shared by operator families: broadcasting ([`broadcast`]), numbers by element type ([`lane`]), sliding windows
+//! ([`window`]), vectorized loops ([`vector`]), and joins of facts ([`join`]).
 
 pub(super) mod broadcast;
 pub(super) mod join;

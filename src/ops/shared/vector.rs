@@ -1,7 +1,7 @@
-//! Loops compiled twice: for the vectors that every processor of its kind has, and for the wide ones that most have.
+//! Loops compiled twice: for the baseline vectors of a processor family, and for the wide vectors of most processors.
 //!
-//! A program for x86-64 may use vectors of 16 bytes only, unless it asks the processor first. What is computed is the same either way, bit
-//! for bit: each operation on floats is rounded by itself, and the compiler neither reorders them nor multiplies and adds at once.
+//! A program for x86-64 may use only 16-byte vectors unless it detects more at run time. Results are the same bit for bit: float
+//! operations are rounded separately, and the compiler neither reorders nor fuses them.
 
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 use fearless_simd::{Avx512, Level, Simd as _};
@@ -9,8 +9,8 @@ use half::{bf16, f16};
 
 use crate::tensor::{Number, Tensor};
 
-/// What `work` gives, computed with vectors of 32 bytes where the processor has them. Only what is inlined into `work` is: write it as
-/// `#[inline(always)] || …`, and mark the functions that its loops call likewise.
+/// Runs `work` with 32-byte vectors if the processor has them. Only inlined code is vectorized: write `work` as
+/// `#[inline(always)] || …`, and mark the functions that its loops call in the same way.
 #[inline(always)]
 pub(in crate::ops) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
@@ -20,7 +20,7 @@ pub(in crate::ops) fn vectorized<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Whether the processor has vectors of 32 bytes that [`vectorized`] uses.
+/// Returns `true` if the processor has 32-byte vectors for [`vectorized`].
 pub(in crate::ops) fn has_wide_vectors() -> bool {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     return Level::new().as_avx2().is_some();
@@ -28,16 +28,17 @@ pub(in crate::ops) fn has_wide_vectors() -> bool {
     false
 }
 
-/// What stands for vectors of 64 bytes where the processor has them. Of few loops does the compiler make such vectors by itself.
+/// Returns the token for 64-byte vectors if the processor has them. The compiler uses such vectors by default in few loops.
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 pub(in crate::ops) fn widest_vectors() -> Option<Avx512> {
     Level::new().as_avx512()
 }
 
-/// Independent partial sums: enough to fill a vector register and hide its latency, and closer to a pairwise sum than one.
+/// The number of independent partial sums: enough to fill a vector register and hide its latency. They are also more accurate
+/// than one sum.
 pub(in crate::ops) const LANES: usize = 8;
 
-/// Folds a run of elements: `step` takes one into a partial result, `merge` unites two of those.
+/// Folds a run of elements: `step` adds an element to a partial result, `merge` combines two partial results.
 #[inline(always)]
 pub(in crate::ops) fn fold_run<T: Copy, A: Copy>(
     run: &[T],
@@ -58,8 +59,8 @@ pub(in crate::ops) fn fold_run<T: Copy, A: Copy>(
     lanes.into_iter().reduce(merge).unwrap_or(start)
 }
 
-/// Where in a run the first element is for which this holds, or the last. Blocks are looked at as a whole, so that several elements are compared at
-/// once.
+/// Returns the index of the first (or last) element in a run that satisfies the predicate. Tests whole blocks, so that several
+/// elements are compared at once.
 #[inline(always)]
 pub(in crate::ops) fn find_in_run<T: Copy>(run: &[T], last: bool, holds: impl Fn(T) -> bool) -> Option<usize> {
     const BLOCK: usize = 4 * LANES;
@@ -73,16 +74,16 @@ pub(in crate::ops) fn find_in_run<T: Copy>(run: &[T], last: bool, holds: impl Fn
     Some(before + run.get(before..)?.iter().position(holds)?)
 }
 
-/// A type whose elements can be read where they lie. In a mapped file that is at any address, and copying a payload to an aligned one takes
-/// longer than most loops over it.
+/// A type whose elements can be read in place. In a mapped file, payloads may be unaligned; copying a payload to align it takes
+/// longer than most loops.
 pub(in crate::ops) trait Stored: Number {
-    /// The bytes of an element, in the order of a payload.
+    /// The bytes of an element, in payload order.
     type Bytes: Copy + Send + Sync;
 
-    /// The element with these bytes.
+    /// Returns the element with these bytes.
     fn of_bytes(bytes: Self::Bytes) -> Self;
 
-    /// The elements of a tensor of this type; `None` for other types.
+    /// Returns the elements of a tensor of this type; `None` for other types.
     fn stored(tensor: &Tensor) -> Option<&[Self::Bytes]>;
 }
 
@@ -105,9 +106,10 @@ macro_rules! stored {
 
 stored! { f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64 }
 
-/// A float type. Without the sign, the bits of floats are ordered as the floats are, with NaN beyond infinity; integers compare faster.
+/// A float type. Without the sign, the bits of floats have the order of the floats, with NaN above infinity; integer comparisons
+/// are faster.
 pub(in crate::ops) trait StoredFloat: Stored {
-    /// The greatest magnitude among these elements, 0 of none; infinite if one of them is NaN.
+    /// Returns the largest magnitude of these elements; 0 if there are none, infinity if one is NaN.
     fn greatest(elements: &[Self::Bytes]) -> f64;
 }
 

@@ -1,18 +1,18 @@
-//! Windows that slide over spatial axes: what convolutions and pooling share.
+//! Sliding windows over spatial axes, shared by convolutions and pooling.
 //!
-//! On each axis a window of `kernel` taps, `dilation` apart, stands at `positions` places, `stride` apart, over the input and
-//! its padding: tap `t` of place `p` lies on element `p·stride − begin + t·dilation` of the input. A window is
-//! `extent = (kernel − 1)·dilation + 1` long. The number of places is
+//! On each axis a window has `kernel` taps, `dilation` apart. It moves over the input and its padding in steps of `stride`. Tap
+//! `t` of position `p` is on input element `p·stride − begin + t·dilation`. The length of a window is
+//! `extent = (kernel − 1)·dilation + 1`. The number of positions is
 //!
-//! | padding | places |
+//! | padding | positions |
 //! |---|---|
 //! | explicit | `⌊(size + begin + end − extent) / stride⌋ + 1` |
-//! | explicit, `ceil_mode` | the same with `⌈ ⌉`, but no window starts behind `size + begin`; where one would, nothing is stated before version 22 |
+//! | explicit, `ceil_mode` | the same with `⌈ ⌉`, but no window starts after `size + begin`; if one would, the number is unknown before version 22 |
 //! | VALID | as explicit, with no padding |
-//! | SAME | `⌈size / stride⌉`; the padding it takes is `(places − 1)·stride + extent − size`, at least 0, the odd one at the end (UPPER) or the beginning (LOWER) |
+//! | SAME | `⌈size / stride⌉`; the padding is `(positions − 1)·stride + extent − size`, at least 0; an odd one is at the end (UPPER) or beginning (LOWER) |
 //!
-//! `pads` holds all beginnings, then all ends. Where texts and runtimes give different numbers of places (`ceil_mode` with
-//! VALID, padding given twice), nothing is stated.
+//! `pads` contains all beginnings, then all ends. If texts and runtimes differ in the number of positions (`ceil_mode` with VALID,
+//! padding by both attributes), it is unknown.
 #![allow(
     clippy::indexing_slicing,
     reason = "the numbers of sizes, strides, dilations and pads are checked to be that of the axes"
@@ -23,38 +23,38 @@ use std::ops::Range;
 use crate::dim::{Dim, Scope};
 use crate::ops::{Decline, Refusal, Site};
 
-/// Which padding is meant.
+/// The padding mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ops) enum AutoPad {
-    /// What `pads` says.
+    /// Padding by `pads`.
     Explicit,
     SameUpper,
     SameLower,
     Valid,
 }
 
-/// The attributes that windows share.
+/// The attributes of windows.
 #[derive(Clone, Debug)]
 pub(in crate::ops) struct Window {
-    /// One an axis, at least 1.
+    /// One per axis, at least 1.
     pub strides: Vec<i64>,
-    /// One an axis, at least 1.
+    /// One per axis, at least 1.
     pub dilations: Vec<i64>,
-    /// Beginning and end of each axis, not negative.
+    /// The beginning and end of each axis, nonnegative.
     pub pads: Vec<[i64; 2]>,
-    /// Which padding is meant.
+    /// The padding mode.
     pub auto_pad: AutoPad,
-    /// Whether the last window may be partial.
+    /// `true` if the last window may be partial.
     pub ceil_mode: bool,
-    /// Whether the text of the operator's version counts windows that start behind the data, as it does before version 22. Runtimes never do.
+    /// `true` if the version's text counts windows that start after the data, as before version 22. Runtimes never count them.
     pub counts_padding: bool,
 }
 
 impl Window {
-    /// The attributes `strides`, `dilations`, `pads`, `auto_pad` and `ceil_mode` for this many spatial axes.
+    /// Reads the attributes `strides`, `dilations`, `pads`, `auto_pad` and `ceil_mode` for this many spatial axes.
     ///
     /// # Errors
-    /// An attribute has too few or too many numbers, or one that may not be.
+    /// An attribute has a wrong length or an invalid value.
     pub fn read(site: &Site<'_>, axes: usize) -> Result<Window, Refusal> {
         let auto_pad = match site.attr_str("auto_pad")? {
             None | Some("NOTSET" | "") => AutoPad::Explicit,
@@ -77,13 +77,13 @@ impl Window {
         })
     }
 
-    /// Whether the padding is given twice, by `pads` and by `auto_pad`: the standard forbids it, runtimes differ.
+    /// Returns `true` if both `pads` and `auto_pad` define padding: the standard forbids it, runtimes differ.
     pub fn is_disputed(&self) -> bool {
         self.auto_pad != AutoPad::Explicit && self.pads.iter().flatten().any(|&pad| pad != 0)
     }
 
-    /// The number of places of a window of `kernel` taps over an axis of `size`, for a model that runs. `None` where that is
-    /// disputed, or the window is larger than what it should lie over.
+    /// Returns the number of positions of a window of `kernel` taps over an axis of `size`, for a model that runs. Returns `None` if
+    /// it is disputed, or the window is larger than the padded axis.
     pub fn places(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
         let (&stride, &[begin, end]) = (self.strides.get(axis)?, self.pads.get(axis)?);
         if self.is_disputed() {
@@ -112,12 +112,12 @@ impl Window {
         }
     }
 
-    /// [`places`](Self::places) where ONNX Runtime runs windows that do not fit: pools and DeformConv, not the other convolutions.
+    /// Like [`places`](Self::places), for operators where ONNX Runtime runs windows that do not fit: pools and DeformConv.
     ///
-    /// With `free = size + begin + end − extent` it rounds `free / stride` towards 0, the text down: a window that is longer than the
-    /// padded axis by less than a stride has one place, one that is longer by less than two has none.
-    /// `max(⌊free / stride⌋ + 1, min(1, max(0, free + stride)))` is both where they agree, and what a run gives where they do
-    /// not. Axes of 0 are refused, so that padding of all of the window but one tap leaves no such size.
+    /// With `free = size + begin + end − extent`, ONNX Runtime rounds `free / stride` towards 0, the text rounds down. In runtimes, a
+    /// window that exceeds the padded axis by less than a stride has one position; if by less than two strides, it has none.
+    /// `max(⌊free / stride⌋ + 1, min(1, max(0, free + stride)))` equals both where they agree, else the runtime's result. Axes of 0
+    /// are rejected, so padding of all taps but one excludes such sizes.
     pub fn places_rounded(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
         let places = self.places(scope, axis, size, kernel)?;
         let stride = *self.strides.get(axis)?;
@@ -139,7 +139,7 @@ impl Window {
         Some(scope.max(&places, &scope.min(&short, &Dim::constant(1))))
     }
 
-    /// Whether a window of `kernel` taps is longer than an axis of `size` and its padding, whatever the sizes are.
+    /// Returns `true` if a window of `kernel` taps exceeds the padded axis of `size`, for all values of the symbols.
     pub fn never_fits(&self, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> bool {
         let padding = match (self.auto_pad, self.pads.get(axis)) {
             (AutoPad::Valid, _) => Some(0),
@@ -150,8 +150,8 @@ impl Window {
         scope.lt(&scope.add(size, &Dim::constant(padding)), &extent).is_yes()
     }
 
-    /// The least size of an axis that a window of `kernel` taps fits into, with the padding; one that is padded to as many places as
-    /// there are elements takes an element. `None` where padding is disputed.
+    /// Returns the smallest size of an axis, without padding, that a window of `kernel` taps fits into. With SAME padding, this is one
+    /// element. Returns `None` if padding is disputed.
     pub fn least_size(&self, scope: &Scope, axis: usize, kernel: &Dim) -> Option<i64> {
         if self.is_disputed() {
             return None;
@@ -164,19 +164,19 @@ impl Window {
         }
     }
 
-    /// How long a window of `kernel` taps is.
+    /// Returns the length of a window of `kernel` taps.
     fn extent(&self, scope: &Scope, axis: usize, kernel: &Dim) -> Option<Dim> {
         let (one, dilation) = (Dim::constant(1), Dim::constant(*self.dilations.get(axis)?));
         Some(scope.add(&scope.mul(&scope.sub(kernel, &one), &dilation), &one))
     }
 
-    /// Places in `ceil_mode`. With `free = size + begin + end − extent` there are `⌈free / stride⌉ + 1` windows, which is
-    /// `⌈(size + begin + over) / stride⌉` with `over = end − extent + stride`. Those that start before `size + begin` are
-    /// `⌈(size + begin) / stride⌉`, so the smaller of both is found by the sign of `over`. Before version 22 the text has all of them.
+    /// Returns the positions in `ceil_mode`. With `free = size + begin + end − extent` there are `⌈free / stride⌉ + 1` windows, which
+    /// is `⌈(size + begin + over) / stride⌉` with `over = end − extent + stride`. Windows that start before `size + begin` are
+    /// `⌈(size + begin) / stride⌉`, so the sign of `over` selects the minimum. Before version 22, the text counts all of them.
     fn ceil(&self, scope: &Scope, size: &Dim, extent: &Dim, stride: &Dim, [begin, end]: [i64; 2]) -> Option<Dim> {
         let end = Dim::constant(end);
         if !scope.le(&end, extent).is_yes() {
-            // Runtimes take away one window that starts in the padding, here there may be more.
+            // Runtimes drop one window that starts in the padding; here there may be more.
             return None;
         }
         let over = scope.add(&scope.sub(&end, extent), stride);
@@ -185,10 +185,10 @@ impl Window {
         (!self.counts_padding || scope.eq(&started, &places(&over)).is_yes()).then_some(started)
     }
 
-    /// The windows over axes of fixed sizes.
+    /// Returns the windows over axes of constant sizes.
     ///
     /// # Errors
-    /// The places are disputed, a window does not fit, SAME padding would be negative, or numbers overflow.
+    /// The positions are disputed, a window does not fit, SAME padding would be negative, or numbers overflow.
     pub fn over(&self, sizes: &[usize], kernel: &[usize]) -> Result<Vec<AxisWindows>, Decline> {
         if sizes.len() != self.strides.len() || kernel.len() != self.strides.len() {
             return Err(Decline::invalid("the rank of the kernel does not fit the rank of the data"));
@@ -216,7 +216,7 @@ impl Window {
             .collect()
     }
 
-    /// The windows over one axis; every number is below 2⁶³, so products are below 2¹²⁷.
+    /// Returns the windows over one axis. All numbers are below 2⁶³, so products are below 2¹²⁷.
     fn axis(&self, size: i128, kernel: i128, (stride, dilation, pads): (i64, i64, [i64; 2])) -> Option<AxisWindows> {
         let (stride, dilation) = (i128::from(stride), i128::from(dilation));
         let [begin, end] = pads.map(i128::from);
@@ -249,10 +249,10 @@ impl Window {
     }
 }
 
-/// An INTS attribute of a fixed length; an empty one counts as left out.
+/// Reads an INTS attribute of a fixed length; an empty one counts as absent.
 ///
 /// # Errors
-/// The length is another, or a number is below `least`.
+/// The length differs, or a number is below `least`.
 pub(in crate::ops) fn read_numbers(
     site: &Site<'_>,
     name: &str,
@@ -269,43 +269,43 @@ pub(in crate::ops) fn read_numbers(
     }
 }
 
-/// The windows over one axis of fixed size.
+/// The windows over one axis of constant size.
 #[derive(Clone, Debug)]
 pub(in crate::ops) struct AxisWindows {
     /// The axis without padding.
     pub size: usize,
-    /// Taps of a window.
+    /// The number of taps per window.
     pub kernel: usize,
     pub stride: usize,
     pub dilation: usize,
-    /// Padding in front.
+    /// Padding at the beginning.
     pub begin: usize,
-    /// Padding behind.
+    /// Padding at the end.
     pub end: usize,
-    /// How many windows.
+    /// The number of windows.
     pub places: usize,
 }
 
 impl AxisWindows {
-    /// The element that tap `tap` of place `place` lies on, if it is not padding.
+    /// Returns the element under tap `tap` of position `place`, unless it is padding.
     pub fn element(&self, place: usize, tap: usize) -> Option<usize> {
         let at = place as i128 * self.stride as i128 + tap as i128 * self.dilation as i128 - self.begin as i128;
         usize::try_from(at).ok().filter(|&at| at < self.size)
     }
 
-    /// Whether elements lie behind the last window although there is no padding.
+    /// Returns `true` if elements remain after the last window although there is no padding.
     fn leaves_out(&self) -> bool {
         let [size, kernel, stride, dilation, places] =
             [self.size, self.kernel, self.stride, self.dilation, self.places].map(|number| number as i128);
         self.begin == 0 && self.end == 0 && (places - 1) * stride + (kernel - 1) * dilation + 1 < size
     }
 
-    /// The taps of a place that lie on elements.
+    /// Returns the taps of a position that are on elements.
     pub fn taps(&self, place: usize) -> Range<usize> {
         self.taps_within(place, 0, self.size as i128)
     }
 
-    /// The number of taps of a place that lie on elements or padding; a partial last window reaches beyond.
+    /// Returns the number of taps of a position that are on elements or padding; a partial last window exceeds both.
     pub fn padded_taps(&self, place: usize) -> usize {
         self.taps_within(place, -(self.begin as i128), self.size as i128 + self.end as i128).len()
     }
@@ -319,7 +319,7 @@ impl AxisWindows {
         first as usize..end.max(first) as usize
     }
 
-    /// The places whose tap `tap` lies on an element: a run.
+    /// Returns the positions whose tap `tap` is on an element: a contiguous range.
     pub fn places_on_elements(&self, tap: usize) -> Range<usize> {
         let shift = tap as i128 * self.dilation as i128 - self.begin as i128;
         let stride = self.stride as i128;
@@ -356,7 +356,7 @@ mod tests {
                         let from_symbol = window.places(&scope, 0, &Dim::symbol(symbol), &kernel_dim);
                         let expected = fixed.as_ref().ok().map(|axes| axes[0].places as i64);
                         let from_number = from_number.and_then(|dim| dim.as_const());
-                        // The number of places is agreed on where it is not which elements the windows leave out.
+                        // With SAME padding, the number of positions is agreed on even if the omitted elements are not.
                         let same = matches!(auto_pad, AutoPad::SameUpper | AutoPad::SameLower);
                         if !(same && expected.is_none()) {
                             assert_eq!(from_number, expected, "{window:?} over {size}");
@@ -382,7 +382,7 @@ mod tests {
                 let places = window.places_rounded(&scope, 0, &size, &Dim::constant(kernel)).unwrap();
                 for size in 1..15 {
                     let expected = (size + pads[0] + pads[1] - (kernel - 1) * dilation - 1) / stride + 1;
-                    // No run gives a negative size.
+                    // No run yields a negative size.
                     if expected >= 0 {
                         assert_eq!(
                             places.evaluate(&|_| Some(size)),

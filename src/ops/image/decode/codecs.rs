@@ -1,8 +1,8 @@
 //! PNG, WebP and JPEG 2000, decoded by crates.
 //!
-//! `png` and `image-webp` are those of the image-rs project; `hayro-jpeg2000` is the decoder of a PDF renderer, without
-//! `unsafe`. Their pixels are those of libpng, libwebp and OpenJPEG, bit for bit, the irreversible transform of the last
-//! excepted, which is declined.
+//! `png` and `image-webp` are from the image-rs project; `hayro-jpeg2000`, without `unsafe`, is from a PDF renderer. Their pixels
+//! equal those of libpng, libwebp and OpenJPEG bit for bit, except for the irreversible transform of JPEG 2000, which is
+//! declined.
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +11,14 @@ use super::kind::{CODESTREAM, Kind};
 use super::{Charge, Image, PixelFormat};
 use crate::ops::Decline;
 
-/// The image of a file of this kind.
+/// Decodes a file of this kind.
 pub(super) fn decode(kind: Kind, file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     let decoder = match kind {
         Kind::Png => png,
         Kind::Webp => webp,
         Kind::Jpeg2000 => jpeg_2000,
     };
-    // The crates are not ours, and what they get is hostile.
+    // Third-party decoders read untrusted bytes here, so catch their panics.
     catch_unwind(AssertUnwindSafe(|| decoder(file, charge))).unwrap_or_else(|_| Err(broken("the decoder gave up")))
 }
 
@@ -41,7 +41,7 @@ fn size(width: u32, height: u32) -> Result<(usize, usize), Decline> {
 
 fn png(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     let mut decoder = png::Decoder::new(Cursor::new(file));
-    // Palettes become colours, and grey of fewer bits becomes grey of eight.
+    // Expands palettes to colors, and grey of fewer bits to 8 bits.
     decoder.set_transformations(png::Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(broken)?;
     let (width, height) = size(reader.info().width, reader.info().height)?;
@@ -76,21 +76,21 @@ fn webp(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     whole(Image { height, width, format: PixelFormat::Rgb, samples })
 }
 
-/// Whether a JPEG 2000 stream is transformed in integers: decoders round the other transform differently. A file that
-/// does not say so for the whole image counts as one that is not.
+/// Returns `true` if a JPEG 2000 stream uses the integer transform for the whole image. Decoders round the other transform
+/// differently, so files without this declaration count as irreversible.
 fn is_reversible(file: &[u8]) -> bool {
     let mut rest = match file.windows(4).position(|bytes| bytes == CODESTREAM) {
         Some(start) => file.get(start + 2..).unwrap_or_default(),
         None => return false,
     };
     let mut reversible = false;
-    // The main header: markers, each with its length, up to the first tile's.
+    // The main header: markers with lengths, up to the first tile header.
     while let [0xff, marker, high, low, ..] = *rest {
         match marker {
             0x90 => return reversible,
-            // The transform is the last but the sizes of precincts; 1 is the one in integers.
+            // The transform precedes the precinct sizes; 1 is the integer transform.
             0x52 => reversible = rest.get(13) == Some(&1),
-            // A component of its own mind.
+            // A component overrides the coding style.
             0x53 => return false,
             _ => {}
         }
@@ -125,7 +125,7 @@ fn jpeg_2000(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     whole(Image { height, width, format, samples: decoded.data_u8() })
 }
 
-/// The image, if there are as many samples as it has to have.
+/// Returns the image, if it has the expected number of samples.
 fn whole(image: Image) -> Result<Image, Decline> {
     let count = image.height.checked_mul(image.width).and_then(|count| count.checked_mul(image.format.channels()));
     if count == Some(image.samples.len()) { Ok(image) } else { Err(broken("its size differs from its header")) }

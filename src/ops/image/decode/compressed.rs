@@ -1,4 +1,4 @@
-//! The compressed images whose decoders are those of `codecs`, which a build without the feature `images` leaves out.
+//! Compressed images decoded by `codecs`. Builds without the feature `images` omit this module.
 
 use super::kind::Kind;
 use super::{Charge, Image};

@@ -1,9 +1,9 @@
-//! JPEG: sequential, coded by Huffman, eight bits a sample, one or three components.
+//! JPEG: sequential Huffman coding, 8-bit samples, one or three components.
 //!
-//! The standard of JPEG leaves the inverse transform, the interpolation of colours that are stored more coarsely and the
-//! conversion to red, green and blue some freedom, and ONNX points to no decoder. What the conformance tests hold, and nearly
-//! every program shows, are the pixels of libjpeg with its defaults: integer arithmetic throughout, so there is an exact
-//! answer, which no crate without C gives. Progressive and arithmetic coding, twelve bits and four components are declined.
+//! The JPEG standard leaves some freedom in the inverse transform, chroma upsampling and color conversion, and ONNX refers to no
+//! decoder. The conformance tests and most programs use libjpeg with its defaults. It computes in integers only, so its pixels are
+//! reproducible; no crate without C reproduces them. Declined: progressive and arithmetic coding, 12-bit samples and four
+//! components.
 
 mod entropy;
 mod pixels;
@@ -14,10 +14,10 @@ use entropy::{Bits, Huffman};
 use super::{Charge, Image};
 use crate::ops::Decline;
 
-/// How a file begins.
+/// The first bytes of a file.
 pub(super) const SIGNATURE: [u8; 3] = [0xff, 0xd8, 0xff];
 
-/// Where coefficients lie in a block, in the order of their coding.
+/// The positions of coefficients in a block, in coding order.
 const ZIGZAG: [usize; 64] = [
     0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21,
     28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54,
@@ -32,7 +32,7 @@ fn ends() -> Decline {
     broken("the encoded image is truncated")
 }
 
-/// The file from some place on.
+/// The remaining bytes of a file.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         Ok(usize::from(self.byte()?) << 8 | usize::from(self.byte()?))
     }
 
-    /// The next marker; bytes that fill are skipped.
+    /// Returns the next marker; skips fill bytes.
     fn marker(&mut self) -> Result<u8, Decline> {
         if self.byte()? != 0xff {
             return Err(broken("a marker is missing"));
@@ -67,35 +67,35 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a marker is followed by, without its length.
+    /// Returns the segment after a marker, without its length field.
     fn segment(&mut self) -> Result<Reader<'a>, Decline> {
         let length = self.short()?.checked_sub(2).ok_or_else(|| broken("a segment has no length"))?;
         Ok(Reader { rest: self.take(length)? })
     }
 }
 
-/// One component of the image: brightness or a colour.
+/// A component of the image: luminance or chrominance.
 struct Component {
     id: u8,
-    /// How many samples this has where the finest component has as many as the most.
+    /// The horizontal sampling factor.
     across: usize,
     down: usize,
     quantization: usize,
-    /// How many blocks of 8 by 8 there are, rounded up to whole units of all components.
+    /// The number of 8×8 blocks, rounded up to whole MCUs.
     blocks: [usize; 2],
-    /// How many samples count, height and width.
+    /// The number of valid samples: height and width.
     size: [usize; 2],
     /// The samples of all blocks, row by row.
     samples: Vec<u8>,
-    /// Whether a scan had this component.
+    /// `true` if a scan contained this component.
     seen: bool,
 }
 
-/// What the frame says of the image.
+/// The frame header.
 struct Frame {
     height: usize,
     width: usize,
-    /// The finest sampling of any component, across and down.
+    /// The largest sampling factors of all components: horizontal and vertical.
     finest: [usize; 2],
     components: Vec<Component>,
 }
@@ -142,14 +142,14 @@ impl Frame {
     }
 }
 
-/// What the file has said so far of how it is coded.
+/// The coding tables read so far.
 #[derive(Default)]
 struct Tables {
-    /// The steps of coefficients, in the order of coding.
+    /// The quantization steps, in coding order.
     quantization: [Option<[u16; 64]>; 4],
-    /// Of the first coefficients, and of the others.
+    /// DC tables, then AC tables.
     huffman: [[Option<Huffman>; 4]; 2],
-    /// How many units there are between two restarts; 0 if there are none.
+    /// The number of MCUs between two restarts; 0 without restarts.
     restart: usize,
 }
 
@@ -180,7 +180,7 @@ impl Tables {
     }
 }
 
-/// The image of a file that begins with the signature.
+/// Decodes a file that begins with the signature.
 pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline> {
     let mut reader = Reader { rest: file.get(2..).unwrap_or_default() };
     let (mut tables, mut frame) = (Tables::default(), None);
@@ -215,13 +215,13 @@ pub(super) fn decode(file: &[u8], charge: &Charge<'_>) -> Result<Image, Decline>
     Ok(pixels::assemble(frame, luminance))
 }
 
-/// One component of a scan, and its tables.
+/// A component of a scan, and its tables.
 struct Part<'a> {
     component: usize,
     steps: &'a [u16; 64],
     first: &'a Huffman,
     others: &'a Huffman,
-    /// The first coefficient of the block before.
+    /// The DC coefficient of the previous block.
     before: i32,
 }
 
@@ -243,7 +243,7 @@ fn scan(reader: &mut Reader<'_>, tables: &Tables, frame: &mut Frame) -> Result<(
         let (first, others) = (huffman(0, codes >> 4)?, huffman(1, codes & 15)?);
         parts.push(Part { component, steps, first, others, before: 0 });
     }
-    // One component alone has its blocks row by row, without those that only fill units.
+    // A scan of one component contains its blocks row by row, without the padding blocks of MCUs.
     let alone = parts.len() == 1;
     let units = match parts.as_slice() {
         [] => return Err(broken("a scan has no component")),
@@ -287,12 +287,12 @@ fn scan(reader: &mut Reader<'_>, tables: &Tables, frame: &mut Frame) -> Result<(
     Ok(())
 }
 
-/// The coefficients of the next block, row by row.
+/// Decodes the coefficients of the next block, row by row.
 fn block(bits: &mut Bits<'_>, part: &mut Part<'_>) -> Option<[i64; 64]> {
     let mut coefficients = [0i64; 64];
     let size = part.first.next(bits)?;
     part.before += bits.signed(u32::from(size))?;
-    // So many blocks that the sum leaves its range there are not in a sound file.
+    // Valid files do not have enough blocks for this sum to overflow.
     part.before = i32::from(i16::try_from(part.before).ok()?);
     *coefficients.first_mut()? = i64::from(part.before) * i64::from(*part.steps.first()?);
     let mut place = 1;
@@ -318,7 +318,7 @@ fn block(bits: &mut Bits<'_>, part: &mut Part<'_>) -> Option<[i64; 64]> {
 mod tests {
     use super::*;
 
-    /// 16 by 16, colours at half the resolution across and down, in sRGB-like YCbCr; made with Pillow.
+    /// A 16×16 image with 2×2 chroma subsampling, in sRGB-like YCbCr; made with Pillow.
     const FILE: &[u8] = include_bytes!("../../../../models/images/colours.jpg");
     const PIXELS: &[u8] = include_bytes!("../../../../models/images/colours.ppm");
 
@@ -338,7 +338,7 @@ mod tests {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut file = FILE.to_vec();
                 file[at] = value;
-                // Some of these are images as well; what matters is that there is an answer.
+                // Some of these are valid images, too; the test checks only that decoding returns.
                 let small = |height: usize, width: usize| {
                     if height * width < 1 << 12 { Ok(()) } else { Err(Decline::OverBudget(String::new())) }
                 };

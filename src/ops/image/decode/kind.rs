@@ -1,6 +1,6 @@
-//! Which kind of compressed image a file is.
+//! Detection of compressed image formats.
 
-/// The kinds of compressed images that crates decode.
+/// The compressed image formats that crates decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Png,
@@ -8,16 +8,16 @@ pub(super) enum Kind {
     Jpeg2000,
 }
 
-/// The first marks of a JPEG 2000 codestream.
+/// The first two markers of a JPEG 2000 codestream.
 pub(super) const CODESTREAM: &[u8] = b"\xff\x4f\xff\x51";
 
 impl Kind {
-    /// The kind of a file, by its first bytes.
+    /// Returns the format of a file, by its first bytes.
     pub(super) fn of(file: &[u8]) -> Option<Kind> {
         let kinds = [
             (&b"\x89PNG"[..], Kind::Png),
             (b"RIFF", Kind::Webp),
-            // In a box, and bare.
+            // In a JP2 box, and without one.
             (b"\0\0\0\x0cjP  ", Kind::Jpeg2000),
             (CODESTREAM, Kind::Jpeg2000),
         ];

@@ -1,12 +1,12 @@
-//! ImageDecoder: an image from the bytes of its file.
+//! ImageDecoder: decodes an image file.
 //!
 //! | | |
 //! |---|---|
-//! | computes | the pixels, `[height, width, channels]`, in the order `pixel_format` says |
+//! | computes | the pixels, `[height, width, channels]`, in the order of `pixel_format` |
 //! | versions | 20 |
-//! | evaluated | BMP of 24 bits, PNM (`P5`, `P6`) and TIFF without compression ([`plain`]); JPEG without progression ([`jpeg`]); PNG, WebP and JPEG 2000 (`codecs`, with the feature `images`); each of 8 bits a channel |
-//! | grey | 0.299 red + 0.587 green + 0.114 blue in steps of 2⁻¹⁶, as the conformance test has it |
-//! | not evaluated | transparency and animation, which the standard does not speak of; JPEG that is progressive, JPEG 2000 that is transformed in floats; grey files read as colours; broken files |
+//! | evaluated | 24-bit BMP, PNM (`P5`, `P6`), uncompressed TIFF ([`plain`]); sequential JPEG ([`jpeg`]); PNG, WebP, JPEG 2000 (`codecs`, with feature `images`); 8 bits per channel |
+//! | grey | 0.299 red + 0.587 green + 0.114 blue in steps of 2⁻¹⁶, as in the conformance test |
+//! | not evaluated | transparency and animation, which the standard does not define; progressive JPEG; JPEG 2000 with the float transform; grey files decoded as colors; broken files |
 
 #[cfg(feature = "images")]
 mod codecs;
@@ -56,7 +56,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Uint8), Some(shape))])
 }
 
-/// A decoded image, rows from the top.
+/// A decoded image, top row first.
 #[derive(Debug, PartialEq, Eq)]
 struct Image {
     height: usize,
@@ -65,7 +65,7 @@ struct Image {
     samples: Vec<u8>,
 }
 
-/// Asked before memory for an image of this height and width is touched.
+/// Charges the budget for an image of this height and width, before its memory is allocated.
 type Charge<'a> = dyn Fn(usize, usize) -> Result<(), Decline> + 'a;
 
 fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
@@ -74,7 +74,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     if file.dtype() != DType::Uint8 || file.rank() != 1 {
         return Err(Decline::invalid("the encoded image is not a vector of bytes"));
     }
-    // Decoders keep wider numbers for a while.
+    // Decoders temporarily use wider numbers.
     let charge = |height: usize, width: usize| {
         cx.claim(DType::Complex128, &[height, width])?;
         cx.budget().take_work((height as u64).saturating_mul(width as u64).saturating_mul(64))
@@ -129,7 +129,7 @@ mod tests {
         Some((image.shape().to_vec(), image.to_i64s().unwrap()))
     }
 
-    /// A BMP file of one row of two pixels, or of two of one.
+    /// Returns a BMP file of one row of two pixels, or of two rows of one.
     fn bmp(width: i32, height: i32, rows: &[u8]) -> Vec<u8> {
         let mut file = b"BM".to_vec();
         file.extend([0; 8]);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn tagged_images() {
-        // Two rows of one grey pixel, each a strip of its own; the offsets of both follow the directory.
+        // Two rows of one grey pixel, one strip each; the strip offsets follow the directory.
         let entries: [(u16, u16, u32, u32); 8] = [
             (256, 3, 1, 1),
             (257, 3, 1, 2),
@@ -200,7 +200,7 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(decode(&whole[..length], "Grayscale"), None);
         }
-        // Compression, another image, a strip beyond the file.
+        // Compression, a second image, a strip outside the file.
         assert_eq!(decode(&file(&|file| file[54] = 5), "Grayscale"), None);
         assert_eq!(decode(&file(&|file| file[106] = 8), "Grayscale"), None);
         assert_eq!(decode(&file(&|file| file[110] = 120), "Grayscale"), None);

@@ -1,28 +1,28 @@
-//! Files that hold pixels as they are: BMP, PNM, TIFF.
+//! Uncompressed image files: BMP, PNM, TIFF.
 
 use super::PixelFormat;
 
-/// Where the pixels of an image lie in its file.
+/// The location of an image's pixels in its file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) format: PixelFormat,
-    /// Where each row starts, top row first.
+    /// The offset of each row, top row first.
     pub(super) rows: Vec<usize>,
 }
 
 impl Layout {
-    /// The layout of a file of one of these kinds.
+    /// Returns the layout of a file in one of these formats.
     pub(super) fn of(file: &[u8]) -> Option<Layout> {
         bitmap(file).or_else(|| portable(file)).or_else(|| tagged(file))
     }
 }
 
-/// `count` rows of this many bytes, one after another; `None` when they are more than the file has.
+/// Returns the offsets of `count` consecutive rows of `stride` bytes; `None` if they exceed the file.
 fn rows(file: &[u8], start: usize, stride: usize, count: usize) -> Option<Vec<usize>> {
     let end = stride.checked_mul(count)?.checked_add(start)?;
-    // An image without pixels may have any number of rows; it is not worth the trouble.
+    // An image without pixels may declare any number of rows, so reject it.
     (stride > 0 && end <= file.len()).then(|| (0..count).map(|row| start + row * stride).collect())
 }
 
@@ -30,11 +30,11 @@ fn number<const BYTES: usize>(file: &[u8], at: usize) -> Option<[u8; BYTES]> {
     file.get(at..)?.first_chunk().copied()
 }
 
-/// A BMP file of 24 bits a pixel.
+/// Reads the layout of a 24-bit BMP file.
 fn bitmap(file: &[u8]) -> Option<Layout> {
     let long = |at: usize| number(file, at).map(i32::from_le_bytes);
     let short = |at: usize| number(file, at).map(u16::from_le_bytes);
-    // A header of 40 bytes or more; one plane, 24 bits, no compression.
+    // A header of at least 40 bytes; one plane, 24 bits, no compression.
     let plain = file.starts_with(b"BM") && long(14)? >= 40 && short(26)? == 1 && short(28)? == 24 && long(30)? == 0;
     let (width, height) = (usize::try_from(long(18)?).ok()?, long(22)?);
     let count = usize::try_from(height.unsigned_abs()).ok()?;
@@ -46,7 +46,7 @@ fn bitmap(file: &[u8]) -> Option<Layout> {
     Some(Layout { height: count, width, format: PixelFormat::Bgr, rows })
 }
 
-/// A binary PNM file, `P5` or `P6`.
+/// Reads the layout of a binary PNM file, `P5` or `P6`.
 fn portable(file: &[u8]) -> Option<Layout> {
     let format = match file.get(..2)? {
         b"P5" => PixelFormat::Grayscale,
@@ -64,13 +64,13 @@ fn portable(file: &[u8]) -> Option<Layout> {
         number
     };
     let (width, height, most) = (next()?, next()?, next()?);
-    // One blank, then the pixels.
+    // One whitespace byte, then the pixels.
     let start = at.checked_add(1).filter(|_| file.get(at).is_some_and(u8::is_ascii_whitespace) && most == 255)?;
     let rows = rows(file, start, width.checked_mul(format.channels())?, height)?;
     Some(Layout { height, width, format, rows })
 }
 
-/// The tags of TIFF that matter here.
+/// The TIFF tags this reader needs.
 mod tag {
     pub const WIDTH: u16 = 256;
     pub const HEIGHT: u16 = 257;
@@ -89,7 +89,7 @@ mod tag {
     pub const SAMPLE_FORMAT: u16 = 339;
 }
 
-/// A TIFF file with one image in strips without compression.
+/// Reads the layout of a TIFF file with one image in uncompressed strips.
 fn tagged(file: &[u8]) -> Option<Layout> {
     let big = match file.get(..4)? {
         b"II*\0" => false,
@@ -104,11 +104,11 @@ fn tagged(file: &[u8]) -> Option<Layout> {
     let directory = long(4)?;
     let entries = usize::from(short(directory)?);
     let entry = |number: usize| directory.checked_add(2)?.checked_add(number.checked_mul(12)?);
-    // Nothing follows the one image.
+    // Reject files with a second image.
     if long(entry(entries)?)? != 0 {
         return None;
     }
-    // The numbers of a tag: 16 or 32 bits each, in the entry itself where they fit.
+    // The values of a tag: 16 or 32 bits each, stored in the entry itself if they fit.
     let values = |tag: u16| -> Option<Vec<usize>> {
         let at = (0..entries).filter_map(entry).find(|&at| short(at) == Some(tag))?;
         let count = long(at + 4)?;
@@ -118,7 +118,7 @@ fn tagged(file: &[u8]) -> Option<Layout> {
             _ => return None,
         };
         let start = if count.checked_mul(size)? <= 4 { at + 8 } else { long(at + 8)? };
-        // More numbers than fit the file are none.
+        // Reject tags with more values than fit the file.
         if start.checked_add(count.checked_mul(size)?)? > file.len() {
             return None;
         }

@@ -1,14 +1,14 @@
-//! Bits and Huffman codes.
+//! Bit reader and Huffman codes.
 
-/// A Huffman code: which symbol a row of bits stands for.
+/// A Huffman code, which maps bit sequences to symbols.
 pub(super) struct Huffman {
-    /// For each length from 1 to 16, the first code, how many there are, and the number of the first one's symbol.
+    /// For each length from 1 to 16: the first code, the number of codes, and the index of the first symbol.
     lengths: [(u32, u32, u32); 16],
     symbols: Vec<u8>,
 }
 
 impl Huffman {
-    /// The code that has so many symbols of each length. `None` if there are more than the bits can tell apart.
+    /// Builds the code with these counts of symbols per length. Returns `None` if the counts exceed the available codes.
     pub(super) fn new(counts: &[u8], symbols: &[u8]) -> Option<Huffman> {
         let mut lengths = [(0, 0, 0); 16];
         let (mut code, mut number) = (0u32, 0u32);
@@ -25,7 +25,7 @@ impl Huffman {
         Some(Huffman { lengths, symbols: symbols.to_vec() })
     }
 
-    /// The symbol that the next bits stand for.
+    /// Decodes the next symbol.
     pub(super) fn next(&self, bits: &mut Bits<'_>) -> Option<u8> {
         let mut code = 0;
         for &(first, count, number) in &self.lengths {
@@ -38,7 +38,7 @@ impl Huffman {
     }
 }
 
-/// The bits of a scan, highest first.
+/// The bits of a scan, most significant first.
 pub(super) struct Bits<'a> {
     rest: &'a [u8],
     current: u8,
@@ -53,7 +53,7 @@ impl<'a> Bits<'a> {
     fn bit(&mut self) -> Option<u32> {
         if self.left == 0 {
             let (&byte, rest) = self.rest.split_first()?;
-            // A byte of all ones is followed by a zero that says it is no marker.
+            // A stuffed zero after a byte of all ones marks it as data, not a marker.
             self.rest = if byte == 0xff { rest.strip_prefix(&[0])? } else { rest };
             (self.current, self.left) = (byte, 8);
         }
@@ -61,7 +61,7 @@ impl<'a> Bits<'a> {
         Some(u32::from(self.current >> self.left & 1))
     }
 
-    /// A number of this many bits, no more than 15: the lower half of them stands for negative numbers.
+    /// Reads a number of this many bits, at most 15: the lower half of the range represents negative numbers.
     pub(super) fn signed(&mut self, size: u32) -> Option<i32> {
         if size > 15 {
             return None;
@@ -74,7 +74,7 @@ impl<'a> Bits<'a> {
         Some(if size > 0 && value < 1 << (size - 1) { value - (1 << size) + 1 } else { value })
     }
 
-    /// Goes on behind the restart marker that comes next. Bits before it fill the byte.
+    /// Continues after the next restart marker. The bits before it only fill the byte.
     pub(super) fn restart(&mut self) -> Option<()> {
         self.left = 0;
         self.rest = match self.rest {
@@ -84,7 +84,7 @@ impl<'a> Bits<'a> {
         Some(())
     }
 
-    /// What follows the byte that is being read.
+    /// Returns the bytes after the current one.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }

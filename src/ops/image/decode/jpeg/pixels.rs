@@ -1,9 +1,9 @@
-//! Pixels from components: the coarser ones interpolated, then brightness and colour differences mixed.
+//! Pixels from components: upsampling of chroma, then conversion from YCbCr to RGB.
 
 use super::super::{Image, PixelFormat};
 use super::{Component, Frame};
 
-/// The image that the components of a frame make up; whether they are brightness and colour differences.
+/// Assembles the image from the components of a frame; `luminance` is `true` for YCbCr components.
 pub(super) fn assemble(frame: Frame, luminance: bool) -> Image {
     let Frame { height, width, finest, components } = frame;
     let planes: Vec<Plane> = components.iter().map(|component| Plane::new(component, finest)).collect();
@@ -27,12 +27,12 @@ pub(super) fn assemble(frame: Frame, luminance: bool) -> Image {
     Image { height, width, format, samples }
 }
 
-/// Red, green and blue from brightness and the differences of blue and red, in numbers with 16 bits behind the point.
+/// Converts YCbCr to RGB, in fixed point with 16 fractional bits.
 #[allow(clippy::disallowed_methods, reason = "samples are no indices")]
 fn colour(brightness: u8, blue: u8, red: u8) -> [u8; 3] {
     const HALF: i32 = 1 << 15;
     let (brightness, blue, red) = (i32::from(brightness), i32::from(blue) - 128, i32::from(red) - 128);
-    // 1.402, 1.772, 0.34414 and 0.71414 times 2¹⁶.
+    // 1.402, 1.772, 0.34414 and 0.71414 times 2¹⁶, partly summed.
     let mixed = [
         brightness + ((91_881 * red + HALF) >> 16),
         brightness + ((HALF - 22_554 * blue - 46_802 * red) >> 16),
@@ -41,10 +41,10 @@ fn colour(brightness: u8, blue: u8, red: u8) -> [u8; 3] {
     mixed.map(|value| value.clamp(0, 255) as u8)
 }
 
-/// A component and how coarse it is.
+/// A component and its subsampling.
 struct Plane<'a> {
     component: &'a Component,
-    /// How many pixels a sample stands for, across and down.
+    /// The number of pixels per sample, horizontally and vertically.
     factors: [usize; 2],
 }
 
@@ -53,7 +53,7 @@ impl<'a> Plane<'a> {
         Plane { component, factors: [finest[0] / component.across, finest[1] / component.down] }
     }
 
-    /// Row `y` of the samples; beyond the ends, the first or last one that counts.
+    /// Returns row `y` of the samples; the first or last valid row if out of range.
     fn samples(&self, y: isize) -> &'a [u8] {
         let component = self.component;
         let last = component.size[0].saturating_sub(1);
@@ -61,12 +61,12 @@ impl<'a> Plane<'a> {
         component.samples.get(y * width..).and_then(|rest| rest.get(..component.size[1])).unwrap_or_default()
     }
 
-    /// Row `y` of the image: interpolated where a sample stands for two pixels, three parts of the nearer and one of the farther
-    /// neighbour, halves rounded up and down by turns; else repeated.
+    /// Computes row `y` of the image. If a sample covers two pixels, interpolates: three parts of the nearer and one of the farther
+    /// neighbor, with halves alternately rounded up and down. Else repeats samples.
     fn row(&self, y: usize, out: &mut Vec<u8>) {
         out.clear();
         let near = |y: usize| self.samples(isize::try_from(y).unwrap_or(isize::MAX));
-        // Too narrow an image is not interpolated across.
+        // Images that are too narrow are not interpolated horizontally.
         let wide = self.component.size[1] > 2;
         match self.factors {
             [1, 1] => out.extend(near(y)),
@@ -82,7 +82,7 @@ impl<'a> Plane<'a> {
         }
     }
 
-    /// Three parts of the row of samples that row `y` of the image lies in, and one of the row it lies next to.
+    /// Returns three parts of the nearest sample row of image row `y`, plus one part of the adjacent row.
     fn between(&self, y: usize) -> impl Iterator<Item = u32> + use<'a> {
         let own = isize::try_from(y / 2).unwrap_or(isize::MAX);
         let next = if y.is_multiple_of(2) { own - 1 } else { own.saturating_add(1) };
@@ -91,8 +91,8 @@ impl<'a> Plane<'a> {
     }
 }
 
-/// Two pixels from each of three or more sums: three parts of it and one of the sum to the left and to the right, four parts
-/// at the ends, with what is added before `shift` bits are cut off.
+/// Computes two pixels from each of at least three sums: three parts of the sum and one of its left or right neighbor, or four
+/// parts at the ends. Adds the rounding terms, then shifts right by `shift`.
 fn spread(sums: impl Iterator<Item = u32>, [left, right]: [u32; 2], shift: u32, out: &mut Vec<u8>) {
     let mut sums = sums.peekable();
     let mut before = None;

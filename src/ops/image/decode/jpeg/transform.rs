@@ -1,23 +1,23 @@
-//! The inverse cosine transform of a block in integers, as libjpeg's accurate method has it: the factorization of Loeffler,
-//! Ligtenberg and Moschytz with constants of 13 bits; columns keep two more bits than rows.
+//! The inverse cosine transform of a block in integers, as in libjpeg's accurate method: the factorization of Loeffler,
+//! Ligtenberg and Moschytz with 13-bit constants; column results have two extra bits.
 #![allow(clippy::indexing_slicing, reason = "the arrays have eight elements and the indices are constants")]
 
 const BITS: u32 = 13;
 const EXTRA: u32 = 2;
 
-/// A constant of the transform with 13 bits behind the point.
+/// Returns a constant of the transform with 13 fractional bits.
 const fn fixed(value: f64) -> i64 {
     (value * (1 << BITS) as f64 + 0.5) as i64
 }
 
-/// The transform of eight numbers, scaled by √8 and 2¹³, then rounded off by `shift` bits.
+/// Transforms eight numbers, scaled by √8 and 2¹³, then shifts right by `shift` with rounding.
 fn line(x: [i64; 8], shift: u32) -> [i64; 8] {
-    // Even numbers.
+    // The even part.
     let turn = (x[2] + x[6]) * fixed(0.541_196_100);
     let (a, b) = (turn - x[6] * fixed(1.847_759_065), turn + x[2] * fixed(0.765_366_865));
     let (sum, difference) = ((x[0] + x[4]) << BITS, (x[0] - x[4]) << BITS);
     let even = [sum + b, difference + a, difference - a, sum - b];
-    // Odd numbers.
+    // The odd part.
     let all = (x[7] + x[3] + x[5] + x[1]) * fixed(1.175_875_602);
     let outer = -(x[7] + x[1]) * fixed(0.899_976_223);
     let inner = -(x[5] + x[3]) * fixed(2.562_915_447);
@@ -36,7 +36,7 @@ fn line(x: [i64; 8], shift: u32) -> [i64; 8] {
     })
 }
 
-/// The samples of a block from its coefficients, both row by row.
+/// Computes the samples of a block from its coefficients, both row by row.
 #[allow(clippy::disallowed_methods, reason = "samples are no indices")]
 pub(super) fn samples(coefficients: &[i64; 64]) -> [u8; 64] {
     let mut columns = [[0i64; 8]; 8];
