@@ -1,9 +1,9 @@
-//! CausalConvWithState: a depthwise convolution over the past, one step at a time.
+//! CausalConvWithState: a depthwise causal convolution with a state of past elements.
 //!
 //! | | |
 //! |---|---|
-//! | computes | each channel with its own `k` taps: `y[p] = bias + Σ x[p − k + 1 + t]·w[t]`, then `y·σ(y)` if `activation` is `silu` or `swish` |
-//! | past | `past_state`, or zeros, in front; `present_state` is the last `k − 1` elements of both together |
+//! | computes | each channel with separate `k` taps: `y[p] = bias + Σ x[p − k + 1 + t]·w[t]`, then `y·σ(y)` if `activation` is `silu` or `swish` |
+//! | past | `past_state`, or zeros, precedes the input; `present_state` is the last `k − 1` elements of both together |
 //! | shapes | `input [B, C, L]`, `weight [C, 1, k]`, `bias [C]`, states `[B, C, k − 1]` |
 //! | versions | 27 |
 
@@ -16,7 +16,7 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 pub(super) const CAUSAL_CONV_WITH_STATE: Operator =
     Operator::new("CausalConvWithState", &[27], infer, eval).with(Traits::NONE.macs(|view| convolution(view, 1)));
 
-/// Whether the attribute `activation` asks for SiLU.
+/// Returns `true` if the attribute `activation` selects SiLU.
 fn read_activation(site: &Site<'_>) -> Result<bool, Refusal> {
     match site.attr_str("activation")? {
         None | Some("none") => Ok(false),

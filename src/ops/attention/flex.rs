@@ -1,13 +1,13 @@
-//! FlexAttention (`ai.onnx.preview`): attention whose scores and weights pass through subgraphs.
+//! FlexAttention (`ai.onnx.preview`): attention with subgraphs that modify scores and weights.
 //!
 //! | | |
 //! |---|---|
-//! | computes | for each head `Y = prob_mod(softmax(score_mod(Q·Kᵀ·scale)))·V`; a subgraph that is not given changes nothing |
-//! | shapes | `Q [B, Hq, L, D]`, `K [B, Hkv, S, D]`, `V [B, Hkv, S, Dv]`, `Y [B, Hq, L, Dv]`; subgraphs take and give `[B, Hq, L, S]` |
+//! | computes | for each head `Y = prob_mod(softmax(score_mod(Q·Kᵀ·scale)))·V`; an absent subgraph is the identity |
+//! | shapes | `Q [B, Hq, L, D]`, `K [B, Hkv, S, D]`, `V [B, Hkv, S, Dv]`, `Y [B, Hq, L, Dv]`; subgraphs map `[B, Hq, L, S]` to itself |
 //! | type | of scores and weights: `softmax_precision`, else double for double and float for all others |
 //! | grouped heads | query head `h` reads head `h / (Hq / Hkv)` |
 //! | versions | 1 |
-//! | not evaluated | rows of −∞, whose softmax is no number |
+//! | not evaluated | rows of −∞, whose softmax is NaN |
 
 use super::layout::Layout;
 use super::shapes::agreed;
@@ -23,7 +23,7 @@ pub(super) const FLEX_ATTENTION: Operator = Operator::new("FlexAttention", &[1],
     .in_domain("ai.onnx.preview")
     .with(Traits::NONE.macs(|view| attention(view, &view.elements(0)?, view.shape(1)?.get(2)?)));
 
-/// The type of scores and weights.
+/// Returns the type of scores and weights.
 fn scores_dtype(site: &Site<'_>, dtype: Option<DType>) -> Result<Option<DType>, Refusal> {
     if site.attr_int("softmax_precision")?.unwrap_or(0) != 0 {
         return site.attr_dtype("softmax_precision");
@@ -95,7 +95,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         operand.to_f64s().ok_or_else(|| Decline::unsupported(format!("the type of an operand is {}", operand.dtype())))
     });
     let (q, k, v) = (q?, k?, v?);
-    // A score is off by as much as the rounding of its terms, and a weight by that as a share.
+    // The error of a score is the rounding error of its terms; that of a weight is the same, relative to the weight.
     let largest = |values: &[f64]| {
         values.iter().fold(0.0f64, |most, x| if most.is_nan() || most > x.abs() { most } else { x.abs() })
     };
@@ -141,7 +141,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![real(dtype, &result, y)?.into()])
 }
 
-/// A tensor of a floating point type.
+/// Builds a tensor of a floating-point type.
 fn real(dtype: DType, shape: &[usize], values: Vec<f64>) -> Result<Tensor, Decline> {
     match dtype {
         DType::Double => f64::write(dtype, shape, values),
@@ -149,7 +149,7 @@ fn real(dtype: DType, shape: &[usize], values: Vec<f64>) -> Result<Tensor, Decli
     }
 }
 
-/// What a subgraph makes of scores or weights, in binary64.
+/// Evaluates a subgraph on scores or weights, in binary64.
 fn modified(cx: &EvalCx<'_>, name: &str, tensor: Tensor) -> Result<Vec<f64>, Decline> {
     let (dtype, shape) = (tensor.dtype(), tensor.shape().to_vec());
     let tensor = match cx.attr_graph(name)? {
@@ -166,19 +166,19 @@ fn modified(cx: &EvalCx<'_>, name: &str, tensor: Tensor) -> Result<Vec<f64>, Dec
     tensor.to_f64s().ok_or_else(|| Decline::invalid("the scores have no numeric type"))
 }
 
-/// `Q·Kᵀ` of one head: one row for each query, one column for each key.
+/// Computes `Q·Kᵀ` of one head: one row per query, one column per key.
 fn scores(queries: usize, size: usize, keys: usize, q: &[f64], k: &[f64]) -> Vec<f64> {
     let mut scores = vec![0.0; queries * keys];
     multiply_add(queries, size, keys, Matrix::dense(q, size), Matrix::transposed(k, size), &mut scores);
     scores
 }
 
-/// `P·V` of one head, added to `y`.
+/// Adds `P·V` of one head to `y`.
 fn mix(queries: usize, keys: usize, size: usize, p: &[f64], v: &[f64], y: &mut [f64]) {
     multiply_add(queries, keys, size, Matrix::dense(p, keys), Matrix::dense(v, size), y);
 }
 
-/// Softmax of one row: `eˣ / Σ eˣ`, shifted by the maximum, which is not −∞.
+/// Computes the softmax of one row: `eˣ / Σ eˣ`, shifted by the maximum, which is not −∞.
 fn softmax(row: &mut [f64]) {
     let most = row.iter().fold(f64::NEG_INFINITY, |most, &x| if x > most || x.is_nan() { x } else { most });
     row.iter_mut().for_each(|x| *x = libm::exp(*x - most));

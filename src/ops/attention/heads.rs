@@ -1,4 +1,4 @@
-//! Operands of attention with their heads on an axis of their own.
+//! Operands of attention with the heads on a separate axis.
 
 use crate::ops::lane::{Lane, read};
 use crate::ops::{Decline, EvalCx};
@@ -14,10 +14,10 @@ pub(super) struct Heads<T> {
 }
 
 impl<T: Lane> Heads<T> {
-    /// An operand of rank 4, or one of rank 3 whose last axis holds this many heads side by side.
+    /// Reads an operand of rank 4, or of rank 3 whose last axis packs this many heads.
     ///
     /// # Errors
-    /// Another rank, heads that do not divide the axis, too many elements.
+    /// The rank is invalid, the heads do not divide the axis, or there are too many elements.
     pub fn of(cx: &EvalCx<'_>, tensor: &Tensor, heads: impl Fn() -> Result<usize, Decline>) -> Result<Self, Decline> {
         cx.claim(DType::Double, tensor.shape())?;
         let values = read::<T>(tensor)?;
@@ -48,10 +48,10 @@ impl<T: Lane> Heads<T> {
         }
     }
 
-    /// These after the ones of `past`, head by head.
+    /// Concatenates `past` and these, head by head.
     ///
     /// # Errors
-    /// The sizes other than the length differ, or there are too many elements.
+    /// Dims other than the length differ, or there are too many elements.
     pub fn after(self, cx: &EvalCx<'_>, past: Heads<T>) -> Result<Self, Decline> {
         if (past.batch, past.heads, past.size) != (self.batch, self.heads, self.size) {
             return Err(Decline::invalid("past and new keys or values differ in a dim other than the sequence length"));
@@ -74,12 +74,12 @@ impl<T: Lane> Heads<T> {
         Ok(Heads { values, ..joined })
     }
 
-    /// The shape.
+    /// Returns the shape.
     pub fn shape(&self) -> [usize; 4] {
         [self.batch, self.heads, self.length, self.size]
     }
 
-    /// The matrix `[length, size]` of one head, counted through the batch.
+    /// Returns the matrix `[length, size]` of one head, indexed across the batch.
     pub fn head(&self, at: usize) -> &[T] {
         let own = product(&[self.length, self.size]).unwrap_or(0);
         self.values.get(at * own..(at + 1) * own).unwrap_or_default()

@@ -1,12 +1,12 @@
-//! The fixed sizes of an operand, wherever its heads are.
+//! The constant sizes of an operand, for both positions of the heads.
 
 use crate::dim::{Dim, Scope};
 use crate::ops::{Decline, Refusal, Site};
 
-/// An attribute that counts heads.
+/// Reads an attribute with a number of heads.
 ///
 /// # Errors
-/// It is not positive.
+/// The number is not positive.
 pub(super) fn read_heads(site: &Site<'_>, name: &str) -> Result<Option<i64>, Refusal> {
     match site.attr_int(name)? {
         Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}, which is not valid"))),
@@ -14,10 +14,10 @@ pub(super) fn read_heads(site: &Site<'_>, name: &str) -> Result<Option<i64>, Ref
     }
 }
 
-/// The part of a packed axis that belongs to one head. A model that runs has an axis that divides.
+/// Returns the size of one head on a packed axis. In a model that runs, the heads divide the axis.
 ///
 /// # Errors
-/// It does not.
+/// The heads do not divide the axis.
 pub(super) fn per_head(scope: &Scope, packed: &Dim, heads: i64) -> Result<Dim, Refusal> {
     let heads = Dim::constant(heads);
     match scope.exact_div(packed, &heads) {
@@ -32,23 +32,23 @@ pub(super) fn per_head(scope: &Scope, packed: &Dim, heads: i64) -> Result<Dim, R
     }
 }
 
-/// The fixed sizes of an operand.
+/// The constant sizes of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub batch: usize,
     pub heads: usize,
     pub sequence: usize,
-    /// Elements of one head at one place.
+    /// The number of elements per head and position.
     pub size: usize,
-    /// Whether the operand is `[batch, sequence, heads·size]` instead of `[batch, heads, sequence, size]`.
+    /// `true` if the operand is `[batch, sequence, heads·size]` instead of `[batch, heads, sequence, size]`.
     pub packed: bool,
 }
 
 impl Layout {
-    /// From the shape of an operand of rank 4, or of rank 3 and so many heads.
+    /// Returns the layout for the shape of an operand of rank 4, or of rank 3 with this many heads.
     ///
     /// # Errors
-    /// The rank is another, or the heads do not divide the last axis.
+    /// The rank differs, or the heads do not divide the last axis.
     pub fn of(shape: &[usize], heads: Option<i64>) -> Result<Layout, Decline> {
         match (shape, heads.and_then(|heads| usize::try_from(heads).ok())) {
             (&[batch, heads, sequence, size], _) => Ok(Layout { batch, heads, sequence, size, packed: false }),
@@ -59,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// Elements of one head of one batch entry.
+    /// Returns the number of elements of one head of one batch entry.
     pub fn head(&self) -> usize {
         self.sequence.saturating_mul(self.size)
     }

@@ -12,9 +12,9 @@
 //! | computes | after each step `o = scale·Sᵀ·q`; a `scale` of 0 is `1 / √d_k` |
 //! | shapes | `query [B, T, Hq·d_k]`, `key [B, T, Hkv·d_k]`, `value [B, T, Hkv·d_v]`, states `[B, Hkv, d_k, d_v]`, `decay [B, T, Hkv]` or `[B, T, Hkv·d_k]`, `beta [B, T, Hkv]` or `[B, T, 1]` |
 //! | grouped heads | query head `h` reads the state of head `h / (Hq / Hkv)` |
-//! | types | the state of the result is of the type of `past_state`, without one of `query` |
+//! | types | the output state has the type of `past_state`, or else of `query` |
 //! | versions | 27 |
-//! | refuses | operands that the rule needs and that are missing, or that it has no use for |
+//! | rejects | operands that the rule needs and that are missing, or that it does not use |
 
 use super::layout::{Layout, per_head, read_heads};
 use crate::dim::Dim;
@@ -27,7 +27,7 @@ use crate::tensor::Tensor;
 pub(super) const LINEAR_ATTENTION: Operator =
     Operator::new("LinearAttention", &[27], infer, eval).with(Traits::NONE.macs(macs));
 
-/// The heads of queries and of keys and values.
+/// Reads the number of query heads and of key/value heads.
 fn read_both(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     match (read_heads(site, "q_num_heads")?, read_heads(site, "kv_num_heads")?) {
         (Some(q), Some(kv)) if q % kv == 0 => Ok([q, kv]),
@@ -38,7 +38,7 @@ fn read_both(site: &Site<'_>) -> Result<[i64; 2], Refusal> {
     }
 }
 
-/// Whether the rule has a gate, and whether it corrects by what is there already.
+/// Returns two flags of the rule: it has a gate; it is a delta rule.
 fn read_rule(site: &Site<'_>) -> Result<[bool; 2], Refusal> {
     match site.attr_str("update_rule")?.unwrap_or("gated_delta") {
         "linear" => Ok([false, false]),
@@ -49,8 +49,8 @@ fn read_rule(site: &Site<'_>) -> Result<[bool; 2], Refusal> {
     }
 }
 
-/// Returns the multiply-accumulates: each step adds `k⊗v` to the state of each head of keys and multiplies the state with each query; a delta
-/// rule multiplies the state with the key, too. Each of these is `d_k·d_v` products.
+/// Returns the multiply-accumulates. Each step adds `k⊗v` to the state of each key head and multiplies the state with each query;
+/// a delta rule also multiplies it with the key. Each of these is `d_k·d_v` products.
 fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
     let site = view.site()?;
     let ([q_heads, kv_heads], [_, delta]) = (read_both(&site).ok()?, read_rule(&site).ok()?);
@@ -180,10 +180,10 @@ struct Operands {
     k: Vec<f32>,
     v: Vec<f32>,
     decay: Option<Vec<f32>>,
-    /// Numbers for each step: one for each head, or one for each element of its keys.
+    /// The numbers per step: one per head, or one per element of its keys.
     decay_width: usize,
     beta: Option<Vec<f32>>,
-    /// Numbers for each step: one for each head, or one for all.
+    /// The numbers per step: one per head, or one for all heads.
     beta_width: usize,
 }
 
@@ -232,7 +232,7 @@ impl Operands {
         y
     }
 
-    /// The gate of one step.
+    /// Applies the gate of one step.
     fn forget(&self, state: &mut [f32], step: usize, head: usize) {
         let Some(decay) = &self.decay else { return };
         let [_, k, v] = self.layouts;
@@ -245,7 +245,7 @@ impl Operands {
     }
 }
 
-/// The rows of a state.
+/// Returns the rows of a state.
 fn rows(state: &mut [f32], width: usize) -> impl Iterator<Item = &mut [f32]> {
     state.chunks_exact_mut(width.max(1))
 }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn every_rule() {
-        // Two steps, one head of keys of one element.
+        // Two steps, one key head with one element.
         let operands = |rule| {
             node(rule)
                 .values(&[1, 2, 2], &[1.0f32, 2.0, 1.0, 10.0])

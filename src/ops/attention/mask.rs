@@ -1,20 +1,20 @@
-//! What is added to the scores of attention: the mask given, and −∞ where a query may not see a key.
+//! The bias of attention scores: the given mask, and −∞ for hidden keys.
 
 use crate::ops::lane::{Lane, read};
 use crate::ops::{Decline, EvalCx};
 use crate::tensor::{DType, Tensor};
 
-/// Which keys a query may see, by position.
+/// The keys that a query may see, by position.
 ///
-/// Query `i` is at position `p = offset + i`, where as many keys are in front of the queries as there are past ones, or
-/// valid ones in a cache kept outside.
+/// Query `i` is at position `p = offset + i`. The offset is the number of past keys, or of valid keys in an external cache that
+/// precede the queries.
 #[derive(Clone, Copy)]
 pub(super) struct VisibleKeys {
-    /// No key after `p`.
+    /// Hides keys after `p`.
     pub causal: bool,
-    /// No key more than this many before `p`.
+    /// Hides keys more than this many positions before `p`.
     pub left: Option<i64>,
-    /// No key more than this many after `p`.
+    /// Hides keys more than this many positions after `p`.
     pub right: Option<i64>,
 }
 
@@ -27,7 +27,7 @@ impl VisibleKeys {
     }
 }
 
-/// The sum of everything that masks.
+/// The sum of all masks.
 pub(super) struct Bias<T> {
     mask: Option<Given<T>>,
     window: VisibleKeys,
@@ -37,12 +37,12 @@ pub(super) struct Bias<T> {
     keys: usize,
 }
 
-/// The operand `attn_mask`, of which axes of 1 are stretched.
+/// The operand `attn_mask`, whose axes of dim 1 broadcast.
 struct Given<T> {
     values: Vec<T>,
-    /// Distances along the batch, the heads, the queries.
+    /// The strides along the batch, the heads and the queries.
     strides: [usize; 3],
-    /// How many keys it speaks of; it hides the others.
+    /// The number of keys in the mask; further keys are hidden.
     keys: usize,
 }
 
@@ -73,7 +73,7 @@ impl<T: Lane> Given<T> {
         let rank = mask.rank();
         let own = match mask.shape().last() {
             Some(&own) if own == keys || (own < keys && own != 1) => own,
-            // A mask of one column may be meant to be stretched or to be filled up.
+            // A mask with one column may either broadcast or be padded.
             Some(1) => {
                 return Err(Decline::unsupported(
                     "the mask has size 1 on the axis of the keys, and runtimes disagree whether this axis is broadcast",
@@ -107,7 +107,7 @@ impl<T: Lane> Given<T> {
 }
 
 impl<T: Lane> Bias<T> {
-    /// For scores of `shape`: `[batch, heads, queries, keys]`, of type `dtype`, where the first `past` keys are past ones.
+    /// Builds the bias for scores `[batch, heads, queries, keys]` of type `dtype`, where the first `past` keys are past ones.
     ///
     /// # Errors
     /// The operands do not fit the scores.
@@ -137,7 +137,7 @@ impl<T: Lane> Bias<T> {
         Ok(Bias { mask, window, past: past.unwrap_or(0), valid, queries, keys })
     }
 
-    /// Writes the sums for one query; returns whether it sees any key.
+    /// Writes the bias of one query; returns `true` if it sees a key.
     pub fn row(&self, batch: usize, head: usize, query: usize, row: &mut [T]) -> bool {
         let wide = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let valid = self.valid.as_ref().and_then(|valid| valid.get(batch)).copied();

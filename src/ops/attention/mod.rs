@@ -1,4 +1,4 @@
-//! Attention and the operators that go with it.
+//! Attention and related operators.
 //!
 //! | operator | versions | file |
 //! | --- | --- | --- |

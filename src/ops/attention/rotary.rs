@@ -1,12 +1,12 @@
-//! RotaryEmbedding: turns pairs of elements by angles that depend on the place in the sequence.
+//! RotaryEmbedding: rotates pairs of elements by angles that depend on the position in the sequence.
 //!
 //! | | |
 //! |---|---|
 //! | computes | `(x₁, x₂) → (cos·x₁ − sin·x₂, sin·x₁ + cos·x₂)` for pairs of the first `rotary_embedding_dim` elements of each head (0: all) |
 //! | pairs | elements `i` and `i + half`, or `2i` and `2i + 1` if `interleaved` |
-//! | shapes | `X [B, H, S, D]`, or `[B, S, H·D]` with `num_heads`; caches `[B, S, half]`, or `[places, half]` with `position_ids [B, S]` |
+//! | shapes | `X [B, H, S, D]`, or `[B, S, H·D]` with `num_heads`; caches `[B, S, half]`, or `[positions, half]` with `position_ids [B, S]` |
 //! | versions | 23 |
-//! | refuses | caches of another shape, positions outside of them, odd dims |
+//! | rejects | caches of another shape, positions outside of them, odd dims |
 
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(x.dtype(), x.shape())?;
     cx.budget().take_work((x.len() as u64).saturating_mul(4))?;
     let interleaved = cx.attr_flag("interleaved", false)?;
-    // Kernels may multiply and add at once.
+    // Kernels may fuse multiplications and additions.
     stays_finite(2, &[x, cos])?;
     stays_finite(2, &[x, sin])?;
     let (cos, sin) = (read::<f32>(cos)?, read::<f32>(sin)?);
@@ -68,7 +68,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![f32::write(x.dtype(), x.shape(), values)?.into()])
 }
 
-/// The number of the place, `batch·sequence + place`, of a head in the operand's own order.
+/// Returns the flat position, `batch·sequence + position`, of a head in the operand's layout.
 fn place(layout: &Layout, at: usize) -> usize {
     match layout.packed {
         true => at / layout.heads,
@@ -76,7 +76,7 @@ fn place(layout: &Layout, at: usize) -> usize {
     }
 }
 
-/// For each place of each batch entry, the row of the caches.
+/// Returns the cache row for each position of each batch entry.
 fn rows<'a>(cx: &EvalCx<'_>, layout: &Layout, half: usize, caches: [&Tensor; 2]) -> Result<Cow<'a, [usize]>, Decline> {
     let places = [layout.batch, layout.sequence];
     let wrong = || {

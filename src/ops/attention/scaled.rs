@@ -1,17 +1,17 @@
-//! The values of Attention, version 23 and later.
+//! Evaluation of Attention, version 23 and later.
 //!
-//! With `s` the square root of the scale, for each head, `kv heads` of K and V shared evenly by those of Q:
+//! With `s` the square root of the scale, for each head of Q; equal groups of these heads share a head of K and V:
 //!
 //! | step | `qk_matmul_output_mode` |
 //! | --- | --- |
 //! | `(s·Q)·(s·K)ᵀ` | 0 |
 //! | `softcap · tanh(… / softcap)`, if `softcap` is not 0 | 1 |
-//! | plus the mask and −∞ wherever a query may not see a key ([`Bias`]) | 2 |
-//! | softmax in `softmax_precision`; a query that sees no key gets zeros | 3 |
+//! | adds the mask, and −∞ for hidden keys ([`Bias`]) | 2 |
+//! | softmax in `softmax_precision`; a query without visible keys gets zeros | 3 |
 //! | `· V` | |
 //!
-//! Every step is rounded to the element type of Q, as by the operators the standard builds this one of. Not evaluated: masks
-//! of integers or of one key, where runtimes disagree; no keys at all.
+//! Each step is rounded to the element type of Q, as in the standard's function body. Not evaluated: integer masks and masks of
+//! one key, where runtimes disagree; operands without keys.
 
 use super::heads::Heads;
 use super::mask::{Bias, VisibleKeys};
@@ -27,7 +27,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     in_lane!(dtype, T => attend::<T>(cx, dtype))
 }
 
-/// Rounds a number to a type.
+/// Returns the function that rounds a number to a type.
 fn rounding(dtype: DType) -> Result<fn(f64) -> f64, Decline> {
     Ok(match dtype {
         DType::Double => |value| value,
@@ -49,15 +49,15 @@ fn round<T: Lane>(dtype: DType, values: &mut [T]) -> Result<(), Decline> {
     Ok(())
 }
 
-/// How scores become weights.
+/// The parameters that convert scores to weights.
 struct Weighting {
     mode: i64,
     softcap: f64,
-    /// Scores below this count as hidden in runtimes that hide with the lowest number.
+    /// Scores up to this count as hidden in runtimes that hide keys with the lowest number.
     lowest: f64,
     /// The precision of the softmax.
     fine: fn(f64) -> f64,
-    /// The precision of everything else.
+    /// The precision of all other steps.
     coarse: fn(f64) -> f64,
 }
 
@@ -85,7 +85,7 @@ impl Weighting {
         })
     }
 
-    /// `softcap · tanh(x / softcap)`.
+    /// Computes `softcap · tanh(x / softcap)`.
     fn cap<T: Lane>(&self, scores: &mut [T]) {
         if self.softcap != 0.0 {
             for score in scores {
@@ -95,7 +95,7 @@ impl Weighting {
         }
     }
 
-    /// The shares of one query in the keys it sees.
+    /// Computes the weights of the keys that one query sees.
     fn softmax<T: Lane>(&self, scores: &mut [T]) -> Result<(), Decline> {
         let exact: Vec<f64> = scores.iter().map(|score| (self.fine)(score.to_f64())).collect();
         let top = exact.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -113,14 +113,14 @@ impl Weighting {
     }
 }
 
-/// The square root of the scale, in the element type.
+/// Returns the square root of the scale, in the element type.
 fn root_scale(cx: &EvalCx<'_>, dtype: DType, size: usize) -> Result<f64, Decline> {
     let scale = cx.attr_float("scale")?.map_or(1.0 / (size as f64).sqrt(), f64::from);
     if !scale.is_finite() || scale < 0.0 {
         return Err(Decline::unsupported(format!("'scale' is {scale}")));
     }
     let root = rounding(dtype)?(scale.sqrt());
-    // The standard's own function rounds it to float, whatever the element type is; what is computed of its text is not.
+    // The standard's function body rounds it to float for all element types; implementations of its text do not.
     if root != f64::from(root as f32) && dtype == DType::Double {
         return Err(Decline::unsupported("the square root of the scale is not a finite float"));
     }
@@ -142,7 +142,7 @@ fn window(cx: &EvalCx<'_>) -> Result<VisibleKeys, Decline> {
     })
 }
 
-/// The greater of two numbers; a NaN if there is one.
+/// Returns the maximum of two numbers; NaN if one is NaN.
 fn greater(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
 }
@@ -189,7 +189,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
     if !fits {
         return Err(Decline::invalid("the dims of 'Q', 'K' and 'V' do not match"));
     }
-    // Without keys all is 0, as the products are that the standard makes it of. Without a size there is no scale.
+    // Without keys the result is 0, like the products in the standard's function body. Without a head size there is no scale.
     if q.size == 0 {
         return Err(Decline::unsupported(
             "the head size of 'Q' and 'K' is 0, for which the default scale is undefined",
@@ -208,7 +208,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
 
     let (rule, bias) = (Weighting::of(cx, dtype)?, Bias::<T>::new(cx, dtype, scores, window(cx)?, past)?);
     let present = (T::write(dtype, &k.shape(), k.values.clone())?, T::write(dtype, &v.shape(), v.values.clone())?);
-    // Kernels scale the product where the text scales its operands: both must get through.
+    // Kernels scale the product, the text scales its operands: neither may overflow.
     let largest = |values: &[T]| values.iter().fold(0.0f64, |most, value| greater(most, value.to_f64().abs()));
     let (most_q, most_k, most_v) = (largest(&q.values), largest(&k.values), largest(&v.values));
     let most = if dtype == DType::Double { f64::MAX } else { f64::from(f32::MAX) } / 4.0;
@@ -217,7 +217,7 @@ fn attend<T: Lane>(cx: &EvalCx<'_>, dtype: DType) -> EvalResult {
         return Err(Decline::unsupported("intermediate results overflow in the kernels of runtimes"));
     }
     let root = root_scale(cx, dtype, q.size)?;
-    // A score is off by as much as the rounding of its terms, and a weight by that as a share.
+    // The error of a score is the rounding error of its terms; that of a weight is the same, relative to the weight.
     let precise = if dtype == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     if most_q * most_k * q.size as f64 * root * root > precise {
         return Err(Decline::unsupported(

@@ -1,14 +1,14 @@
 //! The shapes of Attention.
 //!
-//! | | heads on an axis of their own | heads side by side |
+//! | | heads on a separate axis | packed heads |
 //! | --- | --- | --- |
 //! | Q | `[batch, q heads, q length, size]` | `[batch, q length, q heads · size]` |
 //! | K | `[batch, kv heads, kv length, size]` | `[batch, kv length, kv heads · size]` |
 //! | V | `[batch, kv heads, kv length, v size]` | `[batch, kv length, kv heads · v size]` |
 //! | Y | `[batch, q heads, q length, v size]` | `[batch, q length, q heads · v size]` |
 //!
-//! The caches are always `[batch, kv heads, past length, size]`; the present ones are as long as the past and the incoming
-//! keys together, and so are the rows of `qk_matmul_output`.
+//! Caches are always `[batch, kv heads, length, size]`. The length of the present ones, and of the rows of `qk_matmul_output`,
+//! is the sum of past and incoming keys.
 
 use crate::dim::Dim;
 use crate::ir::Fact;
@@ -26,7 +26,7 @@ const LENGTHS: usize = 6;
 const PRESENT_KEY: usize = 1;
 const PRESENT_VALUE: usize = 2;
 
-/// What is known of an operand's sizes, wherever its heads are.
+/// The known sizes of an operand, for both positions of the heads.
 #[derive(Default)]
 struct Sizes {
     batch: Option<Dim>,
@@ -35,7 +35,7 @@ struct Sizes {
     size: Option<Dim>,
 }
 
-/// How many heads an attribute says there are, where the heads lie side by side.
+/// Returns the number of heads by an attribute, for packed heads.
 pub(super) fn head_count(site: &Site<'_>, name: &str) -> Result<i64, Refusal> {
     match site.attr_int(name)? {
         Some(heads) if heads > 0 => Ok(heads),
@@ -74,7 +74,7 @@ fn sizes(cx: &InferCx<'_>, operand: usize, attribute: &str) -> Result<Sizes, Ref
     })
 }
 
-/// Of dims that are equal in a model that runs, a number if there is one, else the first.
+/// Merges dims that are equal in a model that runs: a constant if there is one, else the first dim.
 pub(super) fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Refusal> {
     let known = || dims.iter().filter_map(|dim| dim.as_ref());
     let Some(first) = known().find(|dim| dim.as_const().is_some()).or_else(|| known().next()) else {
@@ -87,7 +87,7 @@ pub(super) fn agreed(cx: &InferCx<'_>, dims: &[&Option<Dim>]) -> Result<Dim, Ref
     Ok(first.clone())
 }
 
-/// What version 25 forbids.
+/// Checks the restrictions of version 25.
 fn check_attributes(cx: &InferCx<'_>, rank: Option<usize>) -> Result<(), Refusal> {
     for name in ["left_window_size", "right_window_size"] {
         if let Some(size) = cx.attr_int(name)?.filter(|&size| size < -1) {
@@ -132,7 +132,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
 
     let batches = [&q.batch, &k.batch, &v.batch, &past_key.batch, &past_value.batch];
     let batch = agreed(cx, &batches)?;
-    // Of doubles ONNX Runtime has no kernel, and in the products of the function that it takes for it a batch of 1 is broadcast.
+    // ONNX Runtime has no kernel for doubles and inlines the function body, whose products broadcast a batch of 1.
     let are_equal =
         || batches.iter().take(3).all(|dim| dim.as_ref().is_some_and(|dim| cx.scope().eq(dim, &batch).is_yes()));
     let batch = if dtype == Some(DType::Double) && !are_equal() { cx.fresh_dim() } else { batch };
@@ -151,7 +151,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
 
     let shape = match ranks.first() {
         Some(3) => {
-            // The sizes of all heads together: V's, where K and V have as many heads as Q, else so many times that.
+            // The size of all heads together: V's, if K and V have as many heads as Q, else a multiple of it.
             let (heads, kv_heads) = (head_count(cx, "q_num_heads")?, head_count(cx, "kv_num_heads")?);
             if heads % kv_heads != 0 {
                 return Err(Refusal::invalid(format!(
@@ -177,9 +177,9 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     ])
 }
 
-/// Returns the multiply-accumulates: the keys are the past ones and the incoming ones.
+/// Returns the multiply-accumulates over past and incoming keys.
 pub(super) fn macs(view: &NodeFacts<'_>) -> Option<Dim> {
-    // The length is the last axis but one in both layouts.
+    // In both layouts, the length is the second-to-last axis.
     let [.., keys, _] = view.shape(K)? else { return None };
     let length = match view.input(PAST_KEY) {
         None => keys.clone(),

@@ -1,12 +1,12 @@
-//! DeformConv: a convolution whose taps are moved, each at each place, by offsets that are data.
+//! DeformConv: a convolution whose taps are shifted by offsets from an operand, separately at each position.
 //!
 //! | | |
 //! |---|---|
-//! | computes | as Conv, but tap `t` of place `p` reads the image at `p·stride − begin + t·dilation + offset[n, g, t, :, p]`, interpolated linearly between elements and zeros outside, times `mask[n, g, t, p]` |
+//! | computes | like Conv, but tap `t` of position `p` samples the image at `p·stride − begin + t·dilation + offset[n, g, t, :, p]`, with linear interpolation and zeros outside, times `mask[n, g, t, p]` |
 //! | shapes | `X [N, C, D…]`, `W [M, C / group, k…]`, `offset [N, offset_group·taps·axes, o…]`, `B [M]`, `mask [N, offset_group·taps, o…]` |
-//! | offset groups | channel `c` is moved by group `c / (C / offset_group)` |
+//! | offset groups | group `c / (C / offset_group)` shifts channel `c` |
 //! | versions | 19; 22 adds bfloat16 |
-//! | refuses | offsets or a mask of another shape, offsets that are no numbers |
+//! | rejects | offsets or a mask of another shape, NaN offsets |
 #![allow(
     clippy::indexing_slicing,
     reason = "the layout checked the ranks, and blocks are cut from buffers made for the largest of them"
@@ -31,7 +31,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = (0..5).find_map(|at| cx.dtype(at));
     let bias = cx.shape(3).and_then(|shape| shape.first()).cloned();
     let mut shape = shape_of(cx, 0, 1, bias)?;
-    // Where the image says nothing of the result, the offsets do.
+    // If the image's shape is unknown, the offsets determine the dims.
     if let (Some(shape), Some(offset)) = (&mut shape, cx.shape(2))
         && shape.len() == offset.len()
     {
@@ -101,14 +101,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// Reads images where the offsets point.
+/// Samples images at the offsets.
 struct Sampler<'a, T: Clone> {
     geometry: &'a Geometry,
     offset: Cow<'a, [T]>,
     mask: Option<Cow<'a, [T]>>,
-    /// Offset groups.
+    /// The number of offset groups.
     groups: usize,
-    /// Channels of an offset group.
+    /// The number of channels per offset group.
     channels: usize,
 }
 
@@ -148,7 +148,7 @@ impl<T: Lane> Sampler<'_, T> {
         y
     }
 
-    /// What tap `tap` reads of a channel at the places from `start` on.
+    /// Samples a channel for tap `tap` at the positions from `start` on.
     fn row(&self, elements: &[T], image: usize, channel: usize, tap: usize, start: usize, to: &mut [T]) {
         let Geometry { axes, places, taps, .. } = self.geometry;
         let row = (image * self.groups + channel / self.channels) * taps + tap;
@@ -170,7 +170,7 @@ impl<T: Lane> Sampler<'_, T> {
         }
     }
 
-    /// The image between elements: each of the `2ⁿ` neighbours counts as much as the position is near to it.
+    /// Interpolates the image: each of the `2ⁿ` neighbors is weighted by its proximity.
     fn sample(&self, elements: &[T], position: &[f64]) -> f64 {
         let axes = &self.geometry.axes;
         (0..1usize << axes.len().min(usize::BITS as usize - 1))
@@ -201,7 +201,7 @@ mod tests {
     fn shapes() {
         let node = Single::new("DeformConv", 19).input(DType::Float, "N 4 9 9").input(DType::Float, "8 4 3 3");
         assert_eq!(node.input(DType::Float, "N 18 7 7").infer(), ["float[N, 8, 7, 7]"]);
-        // ONNX Runtime runs a kernel that does not fit: with these strides it has one place.
+        // ONNX Runtime runs a kernel that does not fit: with these strides it has one position.
         let short = Single::new("DeformConv", 19).input(DType::Float, "1 1 2 H").input(DType::Float, "1 1 3 3");
         let short = short.with("strides", vec![2, 2]).input(DType::Float, "1 18 A B");
         assert_eq!(short.infer(), ["float[1, 1, ?, max(0, floor((H - 3)/2)) + min(2, H) - 1]"]);

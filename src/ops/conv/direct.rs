@@ -3,9 +3,9 @@
 //! | | |
 //! |---|---|
 //! | computes | `Y[n, m, p…] = B[m] + Σ X[n, c, p·stride − pad + t·dilation] · W[m, c, t…]` over the channels `c` of `m`'s group and the taps `t` |
-//! | shapes | `X [N, C, D…]`, `W [M, C / group, k…]`, `B [M]`; places as [`window`](crate::ops::window) says |
+//! | shapes | `X [N, C, D…]`, `W [M, C / group, k…]`, `B [M]`; positions as in [`window`](crate::ops::window) |
 //! | versions | 1; 11 (wording); 22 adds bfloat16 |
-//! | refuses | images without spatial axes, channels that do not go with the groups, a `kernel_shape` that is not the weights', kernels that do not fit, padding given twice |
+//! | rejects | images without spatial axes, channels that do not match the groups, a `kernel_shape` other than the weights', kernels that do not fit, padding by both attributes |
 #![allow(
     clippy::indexing_slicing,
     reason = "the layout checked the ranks, and blocks are cut from buffers made for the largest of them"
@@ -41,7 +41,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
 /// Checks operand 2, the bias, against the channels of the result.
 ///
 /// # Errors
-/// It is no vector of as many entries.
+/// The bias is not a vector of this length.
 pub(super) fn check_bias(cx: &InferCx<'_>, result: Option<&[Dim]>) -> Result<(), Refusal> {
     match (cx.shape(2), result) {
         (Some([entries]), Some([_, channels, ..])) if cx.scope().eq(entries, channels).is_no() => {
@@ -53,10 +53,10 @@ pub(super) fn check_bias(cx: &InferCx<'_>, result: Option<&[Dim]>) -> Result<(),
     }
 }
 
-/// Checks that the padding is not given twice, which a pool may be.
+/// Checks that only one attribute defines padding; pools accept both.
 ///
 /// # Errors
-/// There are both `pads` and `auto_pad`.
+/// Both `pads` and `auto_pad` define padding.
 pub(super) fn check_padding(window: &Window) -> Result<(), Refusal> {
     match window.is_disputed() {
         true => Err(Refusal::invalid("both attributes 'pads' and 'auto_pad' define the padding")),
@@ -64,10 +64,10 @@ pub(super) fn check_padding(window: &Window) -> Result<(), Refusal> {
     }
 }
 
-/// The shape of the convolution of operands `x` and `w`; `channels` is what else is known of its channels.
+/// Infers the shape of the convolution of operands `x` and `w`; `channels` is the result's channels, if known otherwise.
 ///
 /// # Errors
-/// The operands or attributes do not go together.
+/// The operands or attributes are incompatible.
 pub(in crate::ops) fn shape_of(
     cx: &InferCx<'_>,
     x: usize,
@@ -137,7 +137,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// A convolution of fixed shapes.
+/// The layout of a convolution of constant shapes.
 pub(super) struct ConvLayout {
     pub geometry: Geometry,
     /// The shape of the result.
@@ -146,7 +146,7 @@ pub(super) struct ConvLayout {
 
 impl ConvLayout {
     /// # Errors
-    /// The operands do not go together.
+    /// The operands are incompatible.
     pub fn new(cx: &EvalCx<'_>, x: &[usize], w: &[usize]) -> Result<ConvLayout, Decline> {
         let groups = group(cx)?;
         let ([batch, channels, sizes @ ..], [out_channels, per_group, kernel @ ..]) = (x, w) else {
@@ -167,7 +167,7 @@ impl ConvLayout {
         Ok(ConvLayout { geometry, shape })
     }
 
-    /// The sums. The caller has claimed their memory and work.
+    /// Computes the convolution. The caller must have claimed memory and work.
     pub fn convolve<T: Ring>(&self, x: &[T], w: &[T], bias: Option<&[T]>) -> Vec<T> {
         let Geometry { groups, in_channels, out_channels, elements, places, taps, .. } = self.geometry;
         let mut y = vec![T::default(); crate::tensor::product(&self.shape).unwrap_or(0)];
@@ -182,7 +182,7 @@ impl ConvLayout {
         if terms == 0 || elements == 0 {
             return y;
         }
-        // A part of the matrix at a time, as much as stays in a cache until it is packed.
+        // Unfold a part of the matrix at a time, small enough to be cached until it is packed.
         const PART: usize = 1 << 18;
         #[allow(clippy::disallowed_methods, reason = "the size of a block")]
         let width = (PART / terms).clamp(8, 1 << 16).min(places);
@@ -195,7 +195,7 @@ impl ConvLayout {
                 multiply_add(out_channels, terms, places, weights, Matrix::dense(image, places), y);
                 continue;
             }
-            // Each thread makes parts of its own, from the bias on, that lie side by side in the result.
+            // Each thread computes separate parts, starting from the bias, which are contiguous in the result.
             let made = |matrix: &mut Vec<T>, start: usize| {
                 let range = start..places.min(start + width);
                 let columns = range.len();
@@ -219,7 +219,7 @@ impl ConvLayout {
     }
 }
 
-/// The attribute `kernel_shape`, if given, must be the weights'.
+/// Checks that the attribute `kernel_shape`, if given, equals the weights' shape.
 pub(super) fn check_kernel(cx: &EvalCx<'_>, kernel: &[usize]) -> Result<(), Decline> {
     let given = cx.attr_ints("kernel_shape")?.filter(|given| !given.is_empty());
     let same =
@@ -232,7 +232,7 @@ pub(super) fn check_kernel(cx: &EvalCx<'_>, kernel: &[usize]) -> Result<(), Decl
     }
 }
 
-/// The bias or another vector with one number for each channel.
+/// Checks that the bias or another vector has one number per channel.
 pub(super) fn per_channel(tensor: &Tensor, channels: usize) -> Result<(), Decline> {
     if tensor.shape() == [channels] {
         Ok(())

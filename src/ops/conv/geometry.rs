@@ -1,4 +1,4 @@
-//! The shapes of a convolution's operands, and the way from an image to a matrix and back.
+//! The shapes of a convolution's operands, and the conversion of images to matrices and back.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use crate::ops::{Decline, InferCx, Refusal, Site};
 use crate::tensor::threads;
 use crate::tensor::{Shape, product};
 
-/// The attribute `group`.
+/// Reads the attribute `group`.
 ///
 /// # Errors
-/// It is less than 1.
+/// The attribute is less than 1.
 pub(super) fn group(site: &Site<'_>) -> Result<i64, Refusal> {
     match site.attr_int("group")?.unwrap_or(1) {
         group if group >= 1 => Ok(group),
@@ -21,7 +21,7 @@ pub(super) fn group(site: &Site<'_>) -> Result<i64, Refusal> {
     }
 }
 
-/// What is known of a convolution's operands while inferring.
+/// The known facts of a convolution's operands, for inference.
 pub(super) struct Operands<'a> {
     /// The image's dims, if known.
     pub x: Option<&'a [Dim]>,
@@ -32,7 +32,7 @@ pub(super) struct Operands<'a> {
 }
 
 impl<'a> Operands<'a> {
-    /// From operands `x` and `w` and the attribute `kernel_shape`; `None` when not even the number of axes is known.
+    /// Reads operands `x` and `w` and the attribute `kernel_shape`; `None` if the number of axes is unknown.
     ///
     /// # Errors
     /// The ranks or kernel sizes differ.
@@ -68,19 +68,19 @@ impl<'a> Operands<'a> {
         Ok(Some(Operands { x, w, kernel }))
     }
 
-    /// A dim of the image.
+    /// Returns a dim of the image.
     pub fn x(&self, axis: usize) -> Option<&'a Dim> {
         self.x.and_then(|shape| shape.get(axis))
     }
 
-    /// A dim of the weights.
+    /// Returns a dim of the weights.
     pub fn w(&self, axis: usize) -> Option<&'a Dim> {
         self.w.and_then(|shape| shape.get(axis))
     }
 }
 
-/// A convolution of an image with weights, which are operands `x` and `w`, needs axes that the kernel fits into: ONNX Runtime refuses the
-/// others, those of an empty batch as well (`Invalid input shape`), and rounds the number of places down.
+/// Returns lower bounds for the axes of a convolved image. ONNX Runtime rejects images that the kernel does not fit, even for an
+/// empty batch (`Invalid input shape`), and rounds the number of positions down.
 pub(super) fn fitting(view: &NodeFacts<'_>, x: usize, w: usize) -> Vec<(Dim, i64)> {
     let least = || {
         let (image, weights) = (view.shape(x)?.get(2..)?, view.shape(w)?.get(2..)?);
@@ -94,28 +94,28 @@ pub(super) fn fitting(view: &NodeFacts<'_>, x: usize, w: usize) -> Vec<(Dim, i64
     least().unwrap_or_default()
 }
 
-/// The fixed sizes of a convolution: `N` images of `groups·channels` channels and `positions` elements, made from or into
-/// images of the elements of `axes`.
+/// The constant sizes of a convolution: `N` images of `groups·channels` channels. One side has the elements of `axes`, the other
+/// one element per window position.
 pub(super) struct Geometry {
     pub batch: usize,
     pub groups: usize,
-    /// Input channels of one group.
+    /// The number of input channels per group.
     pub in_channels: usize,
-    /// Output channels of one group.
+    /// The number of output channels per group.
     pub out_channels: usize,
     /// The spatial axes the windows slide over.
     pub axes: Vec<AxisWindows>,
-    /// Elements of a channel of the axes.
+    /// The number of elements per channel.
     pub elements: usize,
-    /// Places of the windows.
+    /// The number of window positions.
     pub places: usize,
-    /// Taps of the kernel.
+    /// The number of taps of the kernel.
     pub taps: usize,
 }
 
 impl Geometry {
     /// # Errors
-    /// The channels do not go with the groups, or the sizes are not addressable.
+    /// The channels do not match the groups, or the sizes are not addressable.
     pub fn new(
         batch: usize,
         groups: i64,
@@ -142,21 +142,21 @@ impl Geometry {
         Ok(Geometry { batch, groups, in_channels, out_channels, axes, elements, places, taps })
     }
 
-    /// Multiplications in all.
+    /// Returns the number of multiplications.
     pub fn work(&self) -> u64 {
         [self.batch, self.groups, self.in_channels, self.out_channels, self.taps, self.places]
             .iter()
             .fold(1, |work: u64, &factor| work.saturating_mul(factor as u64))
     }
 
-    /// Whether the matrix of an image is the image.
+    /// Returns `true` if the matrix of an image equals the image.
     pub fn is_pointwise(&self) -> bool {
         let trivial =
             |axis: &AxisWindows| axis.kernel == 1 && axis.begin == 0 && axis.stride == 1 && axis.size == axis.places;
         self.axes.iter().all(trivial)
     }
 
-    /// The index of tap number `tap` on each axis, in row-major order.
+    /// Returns the index of tap `tap` on each axis, in row-major order.
     pub fn tap_index(&self, mut tap: usize) -> Shape {
         let mut index = Shape::from_elem(0, self.axes.len());
         for (at, axis) in index.iter_mut().zip(&self.axes).rev() {
@@ -166,8 +166,8 @@ impl Geometry {
         index
     }
 
-    /// The runs of neighbouring places within `range` (flattened) whose tap lies on elements: the places, counted from the
-    /// start of `range`, and the element of the first; the next ones lie a stride of the last axis apart.
+    /// Visits the runs of adjacent positions within `range` (flattened) whose tap is on elements. Each run has its positions,
+    /// relative to the start of `range`, and the first element; further elements are a stride of the last axis apart.
     pub fn runs(&self, tap: &[usize], range: Range<usize>, mut visit: impl FnMut(Range<usize>, usize)) {
         let Some((last, outer)) = self.axes.split_last() else { return };
         let Some((&last_tap, outer_taps)) = tap.split_last() else { return };
@@ -190,7 +190,7 @@ impl Geometry {
         }
     }
 
-    /// The matrix of an image: one row for each channel and tap, one column for each place of `range`; padding is 0.
+    /// Writes the matrix of an image: one row per channel and tap, one column per position of `range`; padding is 0.
     pub fn unfold<T: Ring>(&self, image: &[T], range: Range<usize>, matrix: &mut [T]) {
         let width = range.len().max(1);
         let step = self.axes.last().map_or(1, |axis| axis.stride);
@@ -208,7 +208,7 @@ impl Geometry {
         });
     }
 
-    /// Adds a matrix of one row for each tap from number `first` on and one column for each place back to a channel.
+    /// Adds a matrix back to a channel: one row per tap from `first` on, one column per position.
     pub fn fold<T: Ring>(&self, first: usize, matrix: &[T], channel: &mut [T]) {
         let step = self.axes.last().map_or(1, |axis| axis.stride);
         for (at, row) in matrix.chunks_exact(self.places.max(1)).enumerate() {
@@ -220,7 +220,7 @@ impl Geometry {
     }
 }
 
-/// The number of the row of elements that the outer taps of a row of places lie on, if they are not padding.
+/// Returns the row of elements under the outer taps of a row of positions, unless it is padding.
 fn element_of_line(axes: &[AxisWindows], taps: &[usize], line: usize) -> Option<usize> {
     let (mut line, mut row, mut stride) = (line, 0, 1);
     for (axis, &tap) in axes.iter().zip(taps).rev() {

@@ -1,4 +1,4 @@
-//! Convolutions: plain, transposed, deformable, and on quantized numbers.
+//! Convolutions: plain, transposed, deformable and quantized.
 
 mod deform;
 mod direct;

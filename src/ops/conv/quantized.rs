@@ -1,13 +1,13 @@
-//! ConvInteger and QLinearConv: convolutions of quantized numbers.
+//! ConvInteger and QLinearConv: convolutions of quantized tensors.
 //!
 //! | | |
 //! |---|---|
 //! | ConvInteger | the convolution of `x − x_zero_point` and `w − w_zero_point` in `int32`, which wraps |
 //! | QLinearConv | the same sums plus `B`, scaled by `x_scale·w_scale / y_scale` in binary32, rounded to nearest even, shifted by `y_zero_point`, clamped |
-//! | zero points and scales | one number; for the weights also one for each output channel |
-//! | padding | counts as `x_zero_point`, that is, as 0 |
+//! | zero points and scales | one number; for the weights also one per output channel |
+//! | padding | has the value `x_zero_point`, which represents 0 |
 //! | versions | 10 |
-//! | not evaluated | unsigned by signed numbers so large that two products leave 16 bits, in which some processors add them |
+//! | not evaluated | products of unsigned and signed numbers whose pairwise sums exceed 16 bits: some processors saturate them |
 
 use std::borrow::Cow;
 
@@ -66,7 +66,7 @@ fn eval_qlinear(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![requantize.tensor(&layout.shape, codes)?.into()])
 }
 
-/// The sums of products in 32 bits.
+/// Computes the sums of products in 32 bits.
 fn sums(
     cx: &EvalCx<'_>,
     (x, x_zero): (&Tensor, Option<&Tensor>),
@@ -99,7 +99,7 @@ fn sums(
     Ok((layout, sums))
 }
 
-/// The operand's numbers less their zero points, one for all or one for each of `channels` parts, wrapped to 32 bits.
+/// Subtracts the zero points, one for all or one for each of `channels` parts, and wraps to 32 bits.
 fn shifted<'a>(operand: &'a Tensor, zero: Option<&Tensor>, channels: usize) -> Result<Cow<'a, [u32]>, Decline> {
     if !matches!(operand.dtype(), DType::Int8 | DType::Uint8) {
         return Err(Decline::invalid(format!("the type of an operand is {}", operand.dtype())));
@@ -145,7 +145,7 @@ mod tests {
             .values(&[], &[0.5f32])
             .values(&[], &[-1i8])
             .values(&[2], &[1i32, 0]);
-        // (2·3 + 1)·1 − 1 and (−1·3 + 1)·1 − 1; the second channel leaves the range on both sides.
+        // (2·3 + 1)·1 − 1 and (−1·3 + 1)·1 − 1; the second channel saturates on both sides.
         assert_eq!(node.integers(), [6, -3, 127, -128]);
     }
 }

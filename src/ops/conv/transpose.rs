@@ -5,13 +5,13 @@
 //! | computes | `Y[n, m, p·stride − begin + t·dilation] += X[n, c, p] · W[c, m, t]` for all `c`, `p`, `t`; then `B[m]` is added |
 //! | shapes | `X [N, C, D…]`, `W [C, M / group, k…]`, `B [M]` |
 //! | size | `stride·(D − 1) + output_padding + extent − begin − end` |
-//! | `output_shape` | is the size; `begin` and `end` follow, the odd one at the beginning unless SAME_UPPER |
-//! | SAME | the size is `D·stride`; `begin` and `end` follow likewise |
-//! | versions | 1: says where the odd padding goes the other way round, which no runtime does; 11; 22 adds bfloat16 |
-//! | refuses | sizes below 1; an `output_padding` or `output_shape` beyond what one more stride could fill |
+//! | `output_shape` | is the size; `begin` and `end` follow, with the odd one at the beginning unless SAME_UPPER |
+//! | SAME | the size is `D·stride`; `begin` and `end` follow in the same way |
+//! | versions | 1: describes the opposite position of the odd padding, which no runtime implements; 11; 22 adds bfloat16 |
+//! | rejects | sizes below 1; an `output_padding` or `output_shape` that exceeds one more stride |
 //!
-//! With SAME and windows shorter than the stride the text and runtimes give different sizes, and so they do with SAME and `output_padding`, which
-//! the standard's inference adds: nothing is stated.
+//! With SAME, the text and runtimes give different sizes in two cases: windows shorter than the stride, and `output_padding`, which
+//! the standard's inference adds. The size is unknown then.
 
 use super::direct::{check_bias, check_kernel, check_padding};
 use super::geometry::{Geometry, Operands, group};
@@ -42,7 +42,7 @@ impl Transpose {
         })
     }
 
-    /// The size of an axis of the result.
+    /// Infers the size of an axis of the result.
     fn size(&self, site: &Site<'_>, scope: &Scope, axis: usize, size: &Dim, kernel: &Dim) -> Option<Dim> {
         if let Some(shape) = &self.output_shape {
             return shape.get(axis).map(|&size| Dim::constant(size));
@@ -58,7 +58,7 @@ impl Transpose {
         let extent = scope.add(&extent, &Dim::constant(*extra?));
         match self.window.auto_pad {
             AutoPad::SameUpper | AutoPad::SameLower => {
-                // Version 1 reads as if the size stayed what it is.
+                // By the text of version 1, the size does not change.
                 let same = (stride.is_const(1) || site.version > 1) && *extra? == 0;
                 (same && scope.ge(&extent, &stride).is_yes()).then(|| scope.mul(size, &stride))
             }
@@ -72,7 +72,7 @@ impl Transpose {
         }
     }
 
-    /// The windows over the result, one place for each element of the image.
+    /// Returns the windows over the result, one position per element of the image.
     fn axis(&self, version: i64, at: usize, places: usize, kernel: usize) -> Option<AxisWindows> {
         let stride = i128::from(*self.window.strides.get(at)?);
         let dilation = i128::from(*self.window.dilations.get(at)?);
@@ -210,8 +210,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// For each image, group and output channel: the weights times the image is a matrix of one row for each tap, which is
-/// added to the channel where the taps lie.
+/// Computes for each image, group and output channel the product of weights and image: a matrix with one row per tap. Adds it to
+/// the channel at the taps' positions.
 fn scatter<T: Ring>(geometry: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>) -> Vec<T> {
     let &Geometry { batch, groups, in_channels, out_channels, elements, places, taps, .. } = geometry;
     let channels = batch * groups * out_channels;
@@ -219,14 +219,14 @@ fn scatter<T: Ring>(geometry: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>) -
     if y.is_empty() {
         return y;
     }
-    // Some taps at a time, a few megabytes.
+    // Process some taps at a time, a few megabytes.
     const PART: usize = 1 << 20;
     #[allow(clippy::disallowed_methods, reason = "the size of a block")]
     let rows = (PART / places.max(1)).clamp(1, taps.max(1));
     threads::for_each(y.chunks_exact_mut(elements).enumerate(), |(at, channel)| {
         let (image_group, m) = (at / out_channels, at % out_channels);
         let image = x.get(image_group * in_channels * places..).unwrap_or_default();
-        // Column `t` of row `c` is `w[group, c, m, t]`; the product wants it transposed.
+        // Column `t` of row `c` is `w[group, c, m, t]`; the product needs its transpose.
         let weights = w.get(image_group % groups * in_channels * out_channels * taps + m * taps..).unwrap_or_default();
         let mut matrix = vec![T::default(); rows * places];
         for first in (0..taps).step_by(rows) {

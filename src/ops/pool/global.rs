@@ -1,4 +1,4 @@
-//! GlobalMaxPool, GlobalAveragePool, GlobalLpPool: one number for each channel.
+//! GlobalMaxPool, GlobalAveragePool, GlobalLpPool: reduce each channel to one number.
 //!
 //! | | |
 //! |---|---|
@@ -67,7 +67,7 @@ fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
     each_channel(cx, |values| Ok(norm(p, values)))
 }
 
-/// One number for each channel, from its elements in order.
+/// Reduces each channel to one number, from its elements in order.
 fn each_channel(
     cx: &EvalCx<'_>,
     reduce: impl Fn(&mut dyn ExactSizeIterator<Item = f64>) -> Result<f64, Decline>,

@@ -1,4 +1,4 @@
-//! Pooling: windows and whole images reduced to one number, their inverse, and regions of interest.
+//! Pooling over windows and whole images, its inverse, and pooling of regions of interest.
 
 mod global;
 mod roi;

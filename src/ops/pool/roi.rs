@@ -1,13 +1,13 @@
-//! MaxRoiPool: the maxima of the cells of a grid laid over regions of interest.
+//! MaxRoiPool: computes the maxima of grid cells over regions of interest.
 //!
 //! | | |
 //! |---|---|
-//! | computes | for each region `[n, x₁, y₁, x₂, y₂]` a grid of `pooled_shape` cells over it, and in each cell of each channel of image `n` the maximum, 0 in an empty one |
-//! | region | corners are scaled by `spatial_scale` and rounded, halves away from zero; both ends belong to it, and it is at least 1 long |
+//! | computes | for each region `[n, x₁, y₁, x₂, y₂]` a grid of `pooled_shape` cells, and for each cell and channel of image `n` the maximum, 0 for an empty cell |
+//! | region | corners are scaled by `spatial_scale` and rounded, halves away from zero; both ends are inclusive, and the length is at least 1 |
 //! | cell `i` | from `⌊i·length / cells⌋` up to `⌈(i + 1)·length / cells⌉`, clipped to the image |
 //! | shapes | `X [N, C, H, W]`, `rois [R, 5]`, `Y [R, C, h, w]` |
 //! | versions | 1; 22 adds bfloat16 |
-//! | refuses | regions of images that are not there or whose corners are no numbers |
+//! | rejects | regions of missing images or with NaN corners |
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let scale = cx.attr_float("spatial_scale")?.unwrap_or(1.0);
     let shape = [count, channels, cells[0], cells[1]];
     cx.claim(x.dtype(), &shape)?;
-    // Cells overlap by less than one row and column each.
+    // Adjacent cells overlap by less than one row and column.
     let pixels =
         (count as u64).saturating_mul(channels as u64).saturating_mul(4 * (height as u64).saturating_mul(width as u64));
     cx.budget().take_work(pixels.saturating_add(crate::tensor::product(&shape).unwrap_or(usize::MAX) as u64))?;
@@ -93,7 +93,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// The cells of a region along one axis.
+/// Returns the cells of a region along one axis.
 fn grid(first: f32, last: f32, cells: usize, size: usize) -> Vec<Range<usize>> {
     let length = (last - first + 1.0).max(1.0) / cells as f32;
     let clip = |at: f32| (at + first).clamp(0.0, size as f32) as usize;

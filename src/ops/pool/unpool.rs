@@ -1,12 +1,12 @@
-//! MaxUnpool: puts the maxima of MaxPool back to where they came from.
+//! MaxUnpool: writes the maxima of MaxPool to their original positions.
 //!
 //! | | |
 //! |---|---|
-//! | computes | zeros, and `X[i]` at place `I[i]` of all elements; of equal places the last counts |
+//! | computes | zeros, and `X[i]` at index `I[i]` of all elements; the last of equal indices wins |
 //! | size | `(D − 1)·stride + kernel − begin − end` |
-//! | `output_shape` | is the shape; places count in the size above, and what is beyond it is zero. So the standard's conformance test and reference implementation have it; ONNX Runtime, which fails that test, counts places in `output_shape` |
+//! | `output_shape` | is the shape; indices refer to the size above, further elements are zero, as in the standard's conformance test and reference implementation; ONNX Runtime, which fails that test, applies indices to `output_shape` |
 //! | versions | 9; 11 (wording); 22 adds bfloat16 |
-//! | refuses | places outside, or of another shape than the maxima |
+//! | rejects | indices out of range, or of another shape than the maxima |
 //! | not evaluated | an `output_shape` other than the size above |
 
 use super::windowed::read_kernel;
@@ -19,7 +19,7 @@ use crate::tensor::{DType, Tensor, product};
 
 pub(super) const MAX_UNPOOL: Operator = Operator::new("MaxUnpool", &[9, 11, 22], infer, eval);
 
-/// For each axis, the stride, and what is added after the strides.
+/// Returns for each axis the stride and the constant term of the size.
 fn read_axes(site: &Site<'_>, kernel: &[i64]) -> Result<Vec<(i64, i64)>, Refusal> {
     let axes = kernel.len();
     let strides = read_numbers(site, "strides", axes, 1)?.unwrap_or_else(|| vec![1; axes]);
@@ -108,7 +108,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(x.dtype(), &full)?;
     let count = product(&shape).unwrap_or(0);
     let mut payload = vec![0u8; count.saturating_mul(width)];
-    // Zero is all zero bits, and elements move as they are.
+    // Zero has only zero bits, and elements are copied bitwise.
     for (place, element) in places.iter().zip(x.bytes().chunks_exact(width)) {
         let place = usize::try_from(*place).ok().filter(|&place| place < count);
         let place = place.ok_or_else(|| Decline::invalid("an element of 'I' (indices) is out of range"))?;

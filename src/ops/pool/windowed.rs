@@ -1,15 +1,14 @@
-//! MaxPool, AveragePool, LpPool: one number for each window of a channel.
+//! MaxPool, AveragePool, LpPool: reduce each window of a channel to one number.
 //!
 //! | operator | computes | versions |
 //! |---|---|---|
-//! | MaxPool | the largest element, and optionally where it lies: its number among all elements of `X`, of each channel column by column if `storage_order` is 1; of equals the first | 1; 8 adds `Indices`; 10 `dilations`, `ceil_mode`; 11; 12 adds 8-bit integers; 22 bfloat16 |
-//! | AveragePool | the mean, of the padding as well if `count_include_pad` | 1; 7 adds `count_include_pad`; 10 `ceil_mode`; 11; 19 `dilations`; 22 bfloat16 |
+//! | MaxPool | the maximum, and optionally its index among all elements of `X`, column-major within each channel if `storage_order` is 1; the first of equal maxima | 1; 8 adds `Indices`; 10 `dilations`, `ceil_mode`; 11; 12 adds 8-bit integers; 22 bfloat16 |
+//! | AveragePool | the mean, including padding with `count_include_pad` | 1; 7 adds `count_include_pad`; 10 `ceil_mode`; 11; 19 `dilations`; 22 bfloat16 |
 //! | LpPool | `(Σ │x│ᵖ)^(1/p)` | 1: `p` is a FLOAT, `kernel_shape` may be missing; 2; 11; 18 adds `dilations`, `ceil_mode`; 22 bfloat16 |
 //!
-//! Shapes: `X [N, C, D…]`; places as [`window`](crate::ops::window) says, and one where the window is longer than the axis by less than a
-//! stride. Padding never wins and adds nothing. Not stated or
-//! computed, because runtimes differ: SAME with dilations or with windows that need not reach the end, NaN in MaxPool and windows whose maximum is −∞, windows with
-//! nothing but padding.
+//! Shapes: `X [N, C, D…]`; positions as in [`window`](crate::ops::window), and one if the window exceeds the axis by less than a
+//! stride. Padding never wins and adds nothing. Not inferred or evaluated, because runtimes differ: SAME with dilations or with
+//! windows that may not reach the end, NaN in MaxPool, windows whose maximum is −∞, windows that contain only padding.
 
 use std::ops::Range;
 
@@ -26,8 +25,8 @@ use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Re
 use crate::tensor::threads;
 use crate::tensor::{DType, Tensor, product};
 
-/// Runtimes count windows along all axes or along none. Rounding up, ONNX Runtime infers a window that begins in the padding, and has a kernel that
-/// leaves it out.
+/// Runtimes require the number of windows on all axes or on none. With `ceil_mode`, ONNX Runtime's inference counts a window that
+/// begins in the padding, and its kernel omits it.
 const BY_WINDOWS: Traits = Traits::NONE.inferred_by_numbers(NumbersOf::Whole(1)).inferred_without("ceil_mode");
 
 pub(super) const MAX_POOL: Operator =
@@ -36,7 +35,7 @@ pub(super) const AVERAGE_POOL: Operator =
     Operator::new("AveragePool", &[1, 7, 10, 11, 19, 22], infer, eval_average).with(BY_WINDOWS.homogeneous());
 pub(super) const LP_POOL: Operator = Operator::new("LpPool", &[1, 2, 11, 18, 22], infer, eval_lp).with(BY_WINDOWS);
 
-/// The attribute `kernel_shape` for an operand of this rank, if known.
+/// Returns the attribute `kernel_shape` for an operand of this rank, if known.
 pub(super) fn read_kernel(site: &Site<'_>, rank: Option<usize>) -> Result<Option<Vec<i64>>, Refusal> {
     let count = match rank {
         None => match site.attr_ints("kernel_shape")? {
@@ -60,11 +59,11 @@ fn infer_max(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), shape.clone()), Fact::tensor(Some(DType::Int64), shape)])
 }
 
-/// The shape of what is pooled from operand 0: `[N, C, D…]` or, with `channels_last`, `[N, D…, C]`.
+/// Infers the shape of operand 0 after pooling: `[N, C, D…]` or, with `channels_last`, `[N, D…, C]`.
 pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, channels_last: bool) -> Result<Option<Vec<Dim>>, Refusal> {
     let Some(kernel) = read_kernel(cx, cx.rank(0))? else {
         return match cx.shape(0) {
-            // Before version 2 the kernel of LpPool may be left out; what it is then is not said.
+            // LpPool-1 without a kernel is not defined.
             Some([n, c, spatial @ ..]) if cx.version == 1 && cx.node.is("LpPool") => {
                 Ok(Some([n, c].into_iter().cloned().chain(cx.fresh_shape(spatial.len())).collect()))
             }
@@ -87,35 +86,35 @@ pub(in crate::ops) fn shape_of(cx: &InferCx<'_>, channels_last: bool) -> Result<
     Ok(Some(dims))
 }
 
-/// Runtimes do not count the gaps between taps when they pad to the same size.
+/// Returns `true` for dilated SAME padding, for which runtimes ignore the gaps between taps.
 fn is_disputed(window: &Window, axis: usize) -> bool {
     matches!(window.auto_pad, AutoPad::SameUpper | AutoPad::SameLower) && window.dilations.get(axis) != Some(&1)
 }
 
-/// Windows over the channels of an operand of fixed shape.
+/// Windows over the channels of an operand of constant shape.
 struct Pooling {
     /// The shape of the result.
     shape: Vec<usize>,
     axes: Vec<AxisWindows>,
-    /// For each axis, what each place covers.
+    /// For each axis, the elements that each position covers.
     spans: Vec<Vec<Span>>,
-    /// Elements and places of a channel.
+    /// The number of elements and positions per channel.
     elements: usize,
     places: usize,
 }
 
-/// The elements one place covers on one axis: `count` from `first` on, `step` apart.
+/// The elements that one position covers on one axis: `count` from `first` on, `step` apart.
 #[derive(Clone, Copy, Default)]
 struct Span {
     first: usize,
     count: usize,
     step: usize,
-    /// Taps that lie on elements or padding.
+    /// The number of taps on elements or padding.
     padded: usize,
 }
 
 impl Pooling {
-    /// Checks the node, claims the result and the work.
+    /// Checks the node, and claims the result and the work.
     fn new(cx: &EvalCx<'_>, x: &Tensor, dtype: DType) -> Result<Self, Decline> {
         let kernel = read_kernel(cx, Some(x.rank()))?;
         let kernel = kernel.ok_or_else(|| Decline::unsupported("attribute 'kernel_shape' is missing"))?;
@@ -134,7 +133,7 @@ impl Pooling {
         if pooling.shape.contains(&0) {
             return Ok(pooling);
         }
-        // No dim is 0, so no axis has more places than the result has elements.
+        // No dim is 0, so no axis has more positions than the result has elements.
         for axis in &pooling.axes {
             let spans = (0..axis.places).map(|place| {
                 let taps = axis.taps(place);
@@ -153,7 +152,7 @@ impl Pooling {
         Ok(pooling)
     }
 
-    /// One result for each window: `reduce` gets the channel's number, its elements, and what the window covers on each axis.
+    /// Computes one result per window: `reduce` gets the channel's index, its elements, and the window's span on each axis.
     fn each<E: Sync, R: Send + Default + Clone>(
         &self,
         x: &[E],
@@ -176,8 +175,8 @@ impl Pooling {
         results
     }
 
-    /// The largest element of each window, for all windows of a row at a time; of equals the first in the order of
-    /// [`each_element`](Self::each_element). `None` where the windows are too long on the last axis for that to pay.
+    /// Returns the maximum of each window, computed for all windows of a row at once; ties select the first in the order of
+    /// [`each_element`](Self::each_element). Returns `None` if the windows are too long on the last axis for this to be faster.
     ///
     /// # Errors
     /// An element is NaN.
@@ -186,13 +185,13 @@ impl Pooling {
         x: &[E],
         read: impl Fn(E) -> T + Sync,
     ) -> Result<Option<Vec<T>>, Decline> {
-        /// Most taps on the last axis.
+        /// The maximum number of taps on the last axis.
         const MOST: usize = 64;
         let (Some(last), Some((_, outer))) = (self.axes.last(), self.spans.split_last()) else { return Ok(None) };
         if last.kernel > MOST {
             return Ok(None);
         }
-        // For each tap the places that have it, and the element of the row that it lies on at the first of them.
+        // For each tap, its positions on elements, and the element of the row at the first of them.
         let taps = (0..last.kernel).filter_map(|tap| {
             let places = last.places_on_elements(tap);
             let first = last.element(places.start, tap).filter(|_| !places.is_empty())?;
@@ -223,14 +222,14 @@ impl Pooling {
         Ok(Some(results))
     }
 
-    /// Calls `visit` with the place of each element a window covers among the channel's, in order.
+    /// Calls `visit` with the index of each element in a window, within the channel and in order.
     fn each_element(&self, spans: &[Span], mut visit: impl FnMut(usize)) {
         if let Some((last, outer)) = spans.split_last() {
             self.each_row(outer, |row| (0..last.count).for_each(|at| visit(row + last.first + at * last.step)));
         }
     }
 
-    /// Calls `visit` with the place where each row of elements begins that a window covers on the axes before the last, in order.
+    /// Calls `visit` with the start of each row of elements that a window covers on the outer axes, in order.
     fn each_row(&self, outer: &[Span], mut visit: impl FnMut(usize)) {
         let Some(size) = self.axes.last().map(|axis| axis.size) else { return };
         let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, outer.len());
@@ -252,7 +251,7 @@ impl Pooling {
         }
     }
 
-    /// The number of an element among its channel's, counted column by column.
+    /// Returns the column-major index of an element within its channel.
     fn column_major(&self, element: usize) -> usize {
         let (mut rest, mut number, mut stride) = (element, 0, self.elements);
         for axis in self.axes.iter().rev() {
@@ -264,14 +263,14 @@ impl Pooling {
     }
 }
 
-/// What the place with this index covers on each axis.
+/// Writes the spans of the position with this index on each axis.
 fn covered(axes: &[Vec<Span>], index: &[usize], spans: &mut [Span]) {
     for ((span, axis), &at) in spans.iter_mut().zip(axes).zip(index) {
         *span = axis.get(at).copied().unwrap_or_default();
     }
 }
 
-/// Goes on to the next place.
+/// Advances to the next position.
 fn advance(index: &mut [usize], axes: &[Vec<Span>]) {
     for (at, spans) in index.iter_mut().zip(axes).rev() {
         *at += 1;
@@ -282,7 +281,7 @@ fn advance(index: &mut [usize], axes: &[Vec<Span>]) {
     }
 }
 
-/// Raises each number to the one `step` further on than for the number before, where that is larger.
+/// Replaces each number by the element `step` after the previous number's one, if that is larger.
 #[inline(always)]
 fn raise<E: Copy, T: Lane>(most: &mut [T], from: &[E], step: usize, read: &impl Fn(E) -> T) {
     let raise = |most: &mut T, x: E| {
@@ -305,7 +304,7 @@ fn raise<E: Copy, T: Lane>(most: &mut [T], from: &[E], step: usize, read: &impl 
 /// # Errors
 /// An element is NaN.
 fn all_numbers<E: Copy, T: Lane>(values: &[E], read: impl Fn(E) -> T) -> Result<(), Decline> {
-    // All of a part are looked at, so that several are at once.
+    // Test all elements of a part without branches, so that the loop is vectorized.
     let any = |values: &[E]| values.iter().fold(false, |any, &value| any | read(value).to_f64().is_nan());
     if values.chunks(1024).any(any) {
         return Err(Decline::unsupported("'X' contains NaN, for which runtimes return different maxima"));
@@ -326,7 +325,7 @@ fn eval_max(cx: &mut EvalCx<'_>) -> EvalResult {
     }
 }
 
-/// Elements are read by `read`.
+/// Evaluates MaxPool; `read` converts elements.
 fn max<E: Copy + Sync, T: Lane>(cx: &EvalCx<'_>, x: &Tensor, values: &[E], read: impl Fn(E) -> T + Sync) -> EvalResult {
     let pooling = Pooling::new(cx, x, x.dtype())?;
     let by_column = cx.attr_int("storage_order")?.unwrap_or(0) != 0;
@@ -392,7 +391,7 @@ fn eval_average(cx: &mut EvalCx<'_>) -> EvalResult {
     })
 }
 
-/// The attribute `p` of a norm.
+/// Reads the attribute `p` of a norm.
 pub(super) fn read_norm(site: &Site<'_>) -> Result<f64, Decline> {
     let p = match site.version {
         1 => f64::from(site.attr_float("p")?.unwrap_or(2.0)),
@@ -405,14 +404,14 @@ pub(super) fn read_norm(site: &Site<'_>) -> Result<f64, Decline> {
     }
 }
 
-/// Fails unless powers of the elements, and sums of them, are finite in kernels that compute in the type itself.
+/// Fails unless powers of the elements, and their sums, are finite in kernels that compute in the type itself.
 pub(super) fn powers_stay_finite(x: &Tensor, p: f64) -> Result<(), Decline> {
-    // Powers beyond are of numbers up to 4.
+    // In binary32, higher powers are finite only for numbers below 4.
     const MOST: f64 = 64.0;
     stays_finite(x.len(), &vec![x; p.min(MOST).ceil() as usize])
 }
 
-/// `Σ │x│ᵖ` by terms, and its root.
+/// Returns the root of `Σ │x│ᵖ` over the terms.
 pub(super) fn norm(p: f64, terms: impl Iterator<Item = f64>) -> f64 {
     match p {
         1.0 => terms.map(f64::abs).sum(),
@@ -497,7 +496,7 @@ mod tests {
         assert_eq!(both(ties).1, [0, 1]);
     }
 
-    /// Without places a row is computed at a time, with them one window after the other.
+    /// Without indices, a row is computed at once; with indices, each window separately.
     #[test]
     fn rows_of_windows_give_what_single_ones_do() {
         let numbers = |count: usize| (0..count).map(|at| ((at * 7919) % 1009) as f32 - 500.0).collect::<Vec<_>>();

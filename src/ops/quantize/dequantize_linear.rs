@@ -5,9 +5,9 @@
 //! | granularity | see [`grain`](super::grain) |
 //! | type | float before version 19; then that of the scale, or from 23 on `output_dtype` |
 //! | versions | 10; 13 adds axes; 19 8-bit floats, scales of 16 bits; 21 blocks, 4- and 16-bit integers; 23 `output_dtype`, 4-bit floats; 24 scales that are powers of two; 25 2-bit integers; 28 6-bit floats |
-//! | accuracy | the difference is exact, the product one of binary32, rounded once to the type of the result |
-//! | refuses | zero points of another shape or type than they belong to; a result of no type |
-//! | not evaluated | zero points of small floats that are not 0; scales whose rounding to the type of the result changes it |
+//! | accuracy | the difference is exact, the product is in binary32, rounded once to the result type |
+//! | rejects | zero points whose shape or type does not match; a result without a type |
+//! | not evaluated | nonzero zero points of small floats; scales that rounding to the result type changes |
 
 use super::grain::{Grain, check_zero_point};
 use crate::ir::Fact;
@@ -24,7 +24,7 @@ pub(super) const DEQUANTIZE_LINEAR: Operator =
             .fused_with_next(),
     );
 
-/// The type of the result, if known.
+/// Returns the result type, if known.
 fn result_dtype(site: &Site<'_>, scale: Option<DType>) -> Result<Option<DType>, Refusal> {
     if site.version < 19 {
         return Ok(Some(DType::Float));
@@ -67,14 +67,14 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         (DType::Int32, Some(zeros)) => differences(x, zeros, &grain),
         _ => widened(x)?,
     };
-    // What has been subtracted from 32-bit integers already is not again.
+    // The zero points of 32-bit integers are already subtracted.
     let zeros = zeros.filter(|_| x.dtype() != DType::Int32);
     let zeros: Option<Vec<f32>> = zeros.map(|zeros| zeros.into_iter().map(|zero| zero as f32).collect());
     let values = dequantized(values, &scales, zeros.as_deref(), &grain);
     Ok(vec![f32::write(dtype, x.shape(), values)?.into()])
 }
 
-/// The elements in binary32: exact but for 32-bit integers, which round to nearest.
+/// Converts the elements to binary32: exact except for 32-bit integers, which are rounded to nearest.
 fn widened(tensor: &Tensor) -> Result<Vec<f32>, Decline> {
     if let Some(values) = f32::read(tensor) {
         return Ok(values.into_owned());
@@ -100,7 +100,7 @@ fn widened(tensor: &Tensor) -> Result<Vec<f32>, Decline> {
     values.ok_or_else(|| Decline::invalid(format!("the type of an operand is {}", tensor.dtype())))
 }
 
-/// The number behind a code of a small type.
+/// Returns the number that a code of a small type represents.
 fn decoded(dtype: DType, code: u8) -> f32 {
     match (smallfloat::decode(dtype, code), dtype.bits()) {
         (Some(value), _) => value,
@@ -112,7 +112,7 @@ fn decoded(dtype: DType, code: u8) -> f32 {
     }
 }
 
-/// The zero points, `None` when all are 0 and subtract nothing.
+/// Returns the zero points; `None` if all are 0.
 fn zero_points(dtype: DType, zero: &Tensor) -> Result<Option<Vec<i32>>, Decline> {
     if dtype.is_small_float() {
         let nothing = zero.codes().is_some_and(|mut codes| codes.all(|code| code == 0));
@@ -128,7 +128,7 @@ fn zero_points(dtype: DType, zero: &Tensor) -> Result<Option<Vec<i32>>, Decline>
     Ok(zeros.iter().any(|&zero| zero != 0).then_some(zeros))
 }
 
-/// 32-bit integers less their zero points, rounded to binary32.
+/// Subtracts the zero points from 32-bit integers and rounds to binary32.
 fn differences(x: &Tensor, zeros: &[i32], grain: &Grain) -> Vec<f32> {
     let x = x.elements::<i32>().unwrap_or_default();
     let mut values = Vec::with_capacity(x.len());
@@ -139,8 +139,8 @@ fn differences(x: &Tensor, zeros: &[i32], grain: &Grain) -> Vec<f32> {
     values
 }
 
-/// The text lets the result's type set the precision of the product, runtimes multiply in binary32: the same where the
-/// scale is a number of the result's type.
+/// Checks that the scale is exact in the result type. The text computes the product in the result type, runtimes in binary32;
+/// both agree then.
 fn check_rounding(from: DType, to: DType, scales: &[f32]) -> Result<(), Decline> {
     let exact = |&scale: &f32| match to {
         DType::Float16 => half::f16::from_f32(scale).to_f32() == scale,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | computes | with `low = min(0, min x)`, `high = max(0, max x)`: `y_scale = (high − low) / 255`, `y_zero_point = round(−low / y_scale)`, `y = saturate(round(x / y_scale) + y_zero_point)`, all in binary32 |
 //! | versions | 11 |
-//! | not evaluated | data without range, whose scale implementations choose differently; NaN and infinities |
+//! | not evaluated | constant-zero data, for which implementations choose different scales; NaN and infinities |
 
 use crate::ir::Fact;
 use crate::ops::lane::read;

@@ -1,19 +1,19 @@
-//! The granularity of quantization: which scale and zero point goes with which element.
+//! The granularity of quantization: the scale and zero point of each element.
 //!
 //! | granularity | shape of the scale, for a tensor `[D₀, …, Dᵢ, …, Dₙ]` and `axis = i` | since |
 //! |---|---|---|
-//! | one for the tensor | `[]` or `[1]` | 10 |
-//! | one for each index of an axis | `[Dᵢ]` | 13 |
-//! | one for each block of `block_size` neighbours along an axis | `[D₀, …, ⌈Dᵢ / block_size⌉, …, Dₙ]` | 21 |
+//! | per tensor | `[]` or `[1]` | 10 |
+//! | per index of an axis | `[Dᵢ]` | 13 |
+//! | per block of `block_size` neighbors along an axis | `[D₀, …, ⌈Dᵢ / block_size⌉, …, Dₙ]` | 21 |
 
 use std::ops::Range;
 
 use crate::ops::{Decline, Site, axis_in};
 use crate::tensor::{Tensor, product};
 
-/// How the elements of a tensor share scales.
+/// The assignment of scales to the elements of a tensor.
 pub(super) struct Grain {
-    /// Elements before, on and behind the axis.
+    /// The number of elements before, on and after the axis.
     outer: usize,
     dim: usize,
     inner: usize,
@@ -23,15 +23,15 @@ pub(super) struct Grain {
 enum Kind {
     Tensor,
     Axis,
-    /// The size of a block and how many there are along the axis.
+    /// The size of a block and the number of blocks along the axis.
     Blocks(usize, usize),
 }
 
 impl Grain {
-    /// From the shapes of an operand and its scale.
+    /// Returns the granularity for the shapes of an operand and its scale.
     ///
     /// # Errors
-    /// The scale's shape is none of the three.
+    /// The scale's shape matches none of the three.
     pub fn of(site: &Site<'_>, x: &Tensor, scale: &Tensor) -> Result<Grain, Decline> {
         let whole = Grain { outer: 1, dim: 1, inner: x.len(), kind: Kind::Tensor };
         let wrong = || {
@@ -65,8 +65,8 @@ impl Grain {
         Ok(Grain { outer: count(before), dim: *dim, inner: count(behind), kind })
     }
 
-    /// Runs of neighbouring elements in order, each with the scale of its first element and whether each next element has
-    /// the next scale (else all have the same).
+    /// Visits runs of adjacent elements in order. Each run has the scale of its first element, and `true` if each further element has
+    /// the next scale (else all share one).
     pub fn runs(&self, visit: &mut dyn FnMut(Range<usize>, usize, bool)) {
         let &Grain { outer, dim, inner, ref kind } = self;
         if outer == 0 || dim == 0 || inner == 0 {
@@ -95,7 +95,7 @@ impl Grain {
         }
     }
 
-    /// Calls `visit` with every element's place and its scale's, in order.
+    /// Calls `visit` with the index of each element and of its scale, in order.
     pub fn each(&self, mut visit: impl FnMut(usize, usize)) {
         self.runs(&mut |run, scale, next| {
             let start = run.start;
@@ -104,10 +104,10 @@ impl Grain {
     }
 }
 
-/// The zero point must have the shape of the scale; one number may be written as `[]` or `[1]`.
+/// Checks that the zero point has the scale's shape; a single number may be `[]` or `[1]`.
 ///
 /// # Errors
-/// It has another.
+/// The shapes differ.
 pub(super) fn check_zero_point(scale: &Tensor, zero: &Tensor) -> Result<(), Decline> {
     let single = |tensor: &Tensor| tensor.rank() <= 1 && tensor.len() == 1;
     if scale.shape() == zero.shape() || single(scale) && single(zero) {

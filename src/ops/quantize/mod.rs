@@ -1,4 +1,4 @@
-//! Quantization: to integers and small floats and back.
+//! Quantization to integers and small floats, and dequantization.
 
 mod dequantize_linear;
 mod dynamic;

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | granularity | see [`grain`](super::grain) |
 //! | type | that of the zero point; else from 21 on `output_dtype`; else uint8 |
-//! | rounding | to nearest, ties to even, before the zero point is added; small floats round as Cast does, `saturate` included |
+//! | rounding | to nearest, ties to even, before the zero point is added; small floats are rounded as in Cast, including `saturate` |
 //! | precision | of the division: `precision` from 23 on, else the type of the scale |
 //! | versions | 10; 13 adds axes; 19 8-bit floats, 16-bit operands, `saturate`; 21 blocks, 4- and 16-bit integers, `output_dtype`; 23 `precision`, 4-bit floats; 24 scales that are powers of two; 25 2-bit integers; 28 6-bit floats |
-//! | refuses | zero points of another shape or type than they belong to |
-//! | not evaluated | NaN to integers; zero points of small floats that are not 0; elements that come out differently in the text's precision and in the binary32 of runtimes |
+//! | rejects | zero points whose shape or type does not match |
+//! | not evaluated | NaN to integers; nonzero zero points of small floats; elements whose result differs between the text's precision and the binary32 of runtimes |
 
 use super::grain::{Grain, check_zero_point};
 use crate::ir::Fact;
@@ -23,8 +23,8 @@ pub(super) const QUANTIZE_LINEAR: Operator =
     Operator::new("QuantizeLinear", &[10, 13, 19, 21, 23, 24, 25, 28], infer, eval)
         .with(Traits::function().with_operands(Operands::Scaled).inferred_by_numbers(NumbersOf::SameAxisOfFirst));
 
-/// The type of the result, if known, from that of the zero point: `None` when there is none, `Some(None)` when its type is
-/// not known.
+/// Returns the result type, if known, given the zero point's type: `None` without a zero point, `Some(None)` if its type is
+/// unknown.
 fn result_dtype(site: &Site<'_>, zero: Option<Option<DType>>) -> Result<Option<DType>, Refusal> {
     let given = if site.version >= 21 && site.attr_int("output_dtype")?.unwrap_or(0) != 0 {
         site.attr_dtype("output_dtype")?
@@ -45,7 +45,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, cx.shape(0).map(<[_]>::to_vec))])
 }
 
-/// The type a division is carried out in.
+/// The type of the division.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Precision {
     Float16,
@@ -59,7 +59,7 @@ impl Precision {
         Some(match dtype {
             DType::Float16 => Precision::Float16,
             DType::Bfloat16 => Precision::Bfloat16,
-            // A power of two divides exactly.
+            // Division by a power of two is exact.
             DType::Float | DType::Float8E8M0 => Precision::Float,
             DType::Double | DType::Int32 => Precision::Double,
             _ => return None,
@@ -75,15 +75,15 @@ impl Precision {
         }
     }
 
-    /// The quotient in this precision. A quotient of binary64 rounded to 24 bits or fewer is the rounded quotient.
+    /// Returns the quotient in this precision. Rounding a binary64 quotient to at most 24 bits equals rounding the exact quotient.
     fn divide(self, x: f64, scale: f64) -> f64 {
         self.round(self.round(x) / self.round(scale))
     }
 }
 
-/// From quotients to codes.
+/// The conversion of quotients to codes.
 enum Target {
-    /// Integers with their zero points, or one 0.
+    /// Integers with their zero points, or a single 0.
     Integers { low: f32, high: f32, zeros: Vec<f32> },
     /// A small float.
     Float { format: Format, saturate: bool },
@@ -116,7 +116,7 @@ impl Target {
         Ok(Target::Integers { low: low as f32, high: high as f32, zeros })
     }
 
-    /// The code of a quotient, in the low bits.
+    /// Returns the code of a quotient, in the low bits.
     #[inline]
     fn code(&self, quotient: f32, scale: usize) -> Option<u16> {
         match self {
@@ -127,26 +127,26 @@ impl Target {
                 let zero = zeros.get(scale).or(zeros.first()).copied()?;
                 Some(integer(quotient, zero, *low, *high))
             }
-            // Only Cast says what becomes of NaN where there is none.
+            // Only Cast defines the conversion of NaN to a type without NaN.
             Target::Float { format, .. } if quotient.is_nan() && !format.has_nan() => None,
             Target::Float { format, saturate } => format.encode(quotient, *saturate).map(u16::from),
         }
     }
 }
 
-/// The code of a quotient that is not NaN.
+/// Returns the code of a quotient that is not NaN.
 #[inline(always)]
 fn integer(quotient: f32, zero: f32, low: f32, high: f32) -> u16 {
-    // Beyond the ends by more than any zero point nothing changes, and numbers this small round to integers when 1.5·2²³ is added: to
-    // nearest, ties to even.
+    // The clamp exceeds the type's range by more than any zero point. Adding 1.5·2²³ rounds numbers of this size to the nearest
+    // integer, ties to even.
     const SHIFT: f32 = 12_582_912.0;
     let bounded = quotient.clamp(-131_072.0, 131_072.0);
     let rounded = (bounded + SHIFT) - SHIFT;
-    // Those are the low bits.
+    // The low bits contain the integer.
     ((rounded + zero).clamp(low, high) + SHIFT).to_bits() as u16
 }
 
-/// The codes of elements that have scales of their own, or one for all, and zero points likewise. Whether there is one for each.
+/// Writes the codes of elements with one scale or separate scales and zero points. Returns `true` if each element has a code.
 #[inline(always)]
 fn integers<V: Copy, C>(
     out: &mut [C],
@@ -172,7 +172,7 @@ fn integers<V: Copy, C>(
     known
 }
 
-/// A tensor of the codes of elements that `read` reads.
+/// Builds a tensor of the codes of elements that `read` converts.
 fn quantized<V: Copy>(
     (dtype, shape): (DType, &[usize]),
     grain: &Grain,
@@ -189,7 +189,7 @@ fn quantized<V: Copy>(
     encoded(dtype, shape, codes)
 }
 
-/// The codes of all elements, if each has one.
+/// Returns the codes of all elements, if each has one.
 fn all_integers<V: Copy, C: Copy + Default>(
     grain: &Grain,
     values: &[V],
@@ -229,7 +229,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         .ok_or_else(|| Decline::invalid(format!("attribute 'precision' is {precision}, which is not supported")))?;
     cx.claim(dtype, x.shape())?;
     cx.budget().take_work(x.len() as u64)?;
-    // What texts and runtimes do is one and the same.
+    // Texts and runtimes agree in this case.
     let plain = precision == Precision::Float && scale.dtype() == x.dtype();
     if let (Target::Integers { low, high, zeros }, true, Some(scales)) = (&target, plain, f32::read(scale)) {
         let target = (*low, *high, zeros.as_slice());
@@ -282,7 +282,7 @@ fn uncertain() -> Decline {
     Decline::unsupported("an element is NaN, or the rounding of an element depends on the precision of the runtime")
 }
 
-/// The elements in binary64, exactly.
+/// Converts the elements to binary64, exactly.
 fn exact(tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     match tensor.dtype() {
         DType::Float | DType::Float16 | DType::Bfloat16 | DType::Int32 => tensor.to_f64s(),
@@ -292,11 +292,11 @@ fn exact(tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     .ok_or_else(|| Decline::invalid(format!("the type of an operand is {}", tensor.dtype())))
 }
 
-/// The code that the text's precision and the binary32 of runtimes agree on.
+/// Returns the code if the text's precision and the binary32 of runtimes agree on it.
 fn agreed(target: &Target, precision: Precision, x: f64, scale: f64, at: usize) -> Option<u16> {
     let code = target.code(Precision::Float.divide(x, scale) as f32, at)?;
     let stated = precision.divide(x, scale);
-    // Integers are decided by what is beyond the half as well, which binary32 may have cut off.
+    // Digits below the half also affect integers, and binary32 may have dropped them.
     let halfway = matches!(target, Target::Integers { .. }) && f64::from(stated as f32) != stated;
     let stated = match halfway {
         true => target.code(stated.round_ties_even() as f32, at)?,
@@ -305,7 +305,7 @@ fn agreed(target: &Target, precision: Precision, x: f64, scale: f64, at: usize) 
     (code == stated).then_some(code)
 }
 
-/// A tensor of codes.
+/// Builds a tensor of codes.
 fn encoded(dtype: DType, shape: &[usize], codes: Vec<u16>) -> Result<Tensor, Decline> {
     let narrow = |codes: Vec<u16>| codes.into_iter().map(|code| code as u8).collect::<Vec<u8>>();
     Ok(match dtype.bits() {
@@ -386,7 +386,7 @@ mod tests {
     fn elements_that_depend_on_the_precision_decline() {
         let half = |x: f32| node(19).values(&[1], &[f16::from_f32(x)]).values(&[], &[f16::from_f32(3.0)]);
         assert_eq!(half(10.0).integers(), [3]);
-        // 3.4995 is below a half in binary32, but not a number of binary16.
+        // 3.4998 rounds to 3 in binary32, but its binary16 value is 3.5.
         let disputed = node(23).values(&[1], &[3.4998f32]).values(&[], &[f16::ONE]);
         assert!(disputed.eval().is_err());
         let stated = node(23).values(&[1], &[3.4998f32]).values(&[], &[f16::ONE]).with("precision", DType::Float);

@@ -1,13 +1,13 @@
-//! From sums of products of quantized numbers back to quantized numbers.
+//! Requantization of sums of products of quantized numbers.
 
 use crate::ops::Decline;
 use crate::ops::lane::read;
 use crate::tensor::{DType, Tensor};
 
-/// The way into the quantization of a result: `saturate(round(sum·multiplier / y_scale) + y_zero_point)`.
+/// The quantization of a result: `saturate(round(sum·multiplier / y_scale) + y_zero_point)`.
 ///
-/// Rounding is to nearest, ties to even, and comes before the zero point: the order of the standard's text. The
-/// multiplication is one of binary32, as in runtimes.
+/// Rounding is to nearest, ties to even, and precedes adding the zero point, as in the standard's text. The multiplication is in
+/// binary32, as in runtimes.
 pub(in crate::ops) struct Requantize {
     dtype: DType,
     scale: f32,
@@ -17,10 +17,10 @@ pub(in crate::ops) struct Requantize {
 }
 
 impl Requantize {
-    /// From the scale and the zero point of the result.
+    /// Reads the scale and the zero point of the result.
     ///
     /// # Errors
-    /// They are not one number each, or the zero point is not of type int8 or uint8.
+    /// One of them has several elements, or the zero point is not of type int8 or uint8.
     pub fn new(scale: &Tensor, zero: &Tensor) -> Result<Self, Decline> {
         let (low, high) = match zero.dtype() {
             DType::Int8 => (-128, 127),
@@ -35,15 +35,15 @@ impl Requantize {
         Ok(Requantize { dtype: zero.dtype(), scale, zero: zero_point, low, high })
     }
 
-    /// The type of the result.
+    /// Returns the type of the result.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The code of a sum, to be scaled by `multiplier / y_scale`.
+    /// Returns the code of a sum, scaled by `multiplier / y_scale`.
     ///
     /// # Errors
-    /// The scales are not finite or zero.
+    /// The factor is not finite.
     #[inline]
     pub fn code(&self, sum: i32, multiplier: f32) -> Result<u8, Decline> {
         let factor = multiplier / self.scale;
@@ -52,28 +52,28 @@ impl Requantize {
                 "the product of the input scales divided by the output scale is not finite",
             ));
         }
-        // An integer between the ends, which are small: exact.
+        // A small integer in range: exact.
         let rounded = (sum as f32 * factor).round_ties_even().clamp(self.low, self.high);
         Ok((rounded as i32 + self.zero) as u8)
     }
 
-    /// A tensor of codes.
+    /// Builds a tensor of codes.
     ///
     /// # Errors
-    /// There are more or fewer than the shape has elements.
+    /// The number of codes differs from the number of elements.
     pub fn tensor(&self, shape: &[usize], codes: Vec<u8>) -> Result<Tensor, Decline> {
         Ok(Tensor::from_bytes(self.dtype, shape, codes.into())?)
     }
 }
 
-/// Checks that every processor sums the products of these operands alike.
+/// Checks that all processors compute the same sums of products of these operands.
 ///
-/// Those that multiply unsigned by signed bytes add each two neighbouring products in 16 bits, where the sum ends at -32768 and 32767
-/// (`vpmaddubsw`: ONNX Runtime on x86 with AVX2 or AVX-512, but not with VNNI). Which operand runtimes take for the first, and which products are
-/// neighbours, is theirs to choose.
+/// Processors that multiply unsigned by signed bytes add adjacent products in 16 bits, saturating at -32768 and 32767
+/// (`vpmaddubsw`: ONNX Runtime on x86 with AVX2 or AVX-512, but not with VNNI). Runtimes choose the first operand and the adjacent
+/// products.
 ///
 /// # Errors
-/// The operands are of both kinds, and two products may leave the 16 bits.
+/// One operand is unsigned, the other signed, and two products may exceed 16 bits.
 pub(in crate::ops) fn sums_alike(operands: [&Tensor; 2], zero: Option<&Tensor>) -> Result<(), Decline> {
     let ends = |tensor: &Tensor| -> Result<[i32; 2], Decline> {
         let numbers = read::<u32>(tensor)?;
@@ -85,7 +85,7 @@ pub(in crate::ops) fn sums_alike(operands: [&Tensor; 2], zero: Option<&Tensor>) 
     if first.dtype() == second.dtype() {
         return Ok(());
     }
-    // What is put around the first operand is its zero point.
+    // The first operand is padded with its zero point.
     let around = zero.map(ends).transpose()?.unwrap_or_default();
     let (a, b) = ([ends(first)?, around].concat(), ends(second)?);
     let fits = |of_one: i32, of_other: i32| (-16384..=16383).contains(&of_one.saturating_mul(of_other));
@@ -110,7 +110,7 @@ mod tests {
         assert!(!alike(&unsigned(&[255]), &signed(&[65])) && !alike(&unsigned(&[255]), &signed(&[-65])));
         assert!(alike(&unsigned(&[128]), &signed(&[-128])) && alike(&unsigned(&[128]), &signed(&[127])));
         assert!(alike(&unsigned(&[255]), &unsigned(&[255])) && alike(&signed(&[-128]), &signed(&[-128])));
-        // The zero point stands in the padding.
+        // The padding has the value of the zero point.
         assert!(sums_alike([&unsigned(&[0]), &signed(&[127])], Some(&unsigned(&[255]))).is_err());
     }
 }

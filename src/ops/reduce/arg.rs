@@ -12,7 +12,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let keep = cx.attr_flag("keepdims", true)?;
     let shape = match cx.required(0)?.shape() {
         None => None,
-        // Of nothing, ONNX Runtime keeps an axis that is counted from the end.
+        // For empty tensors, ONNX Runtime keeps an axis with a negative index.
         Some(shape) if axis < 0 && shape.iter().any(|dim| dim.is_const(0)) => {
             axis_in(axis, shape.len())?;
             None
@@ -73,15 +73,15 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 struct Search {
     /// The length of the searched axis.
     dim: usize,
-    /// How many elements lie between two neighbours on it.
+    /// The number of elements between two neighbors on this axis.
     inner: usize,
     largest: bool,
-    /// Of equal elements, whether the last counts.
+    /// `true` if ties select the last element.
     last: bool,
 }
 
 impl Search {
-    /// The index of the winner for each place; `None` if there is a NaN.
+    /// Returns the winning index for each position; `None` if there is a NaN.
     fn over<T: Stored>(&self, elements: &[T::Bytes]) -> Option<Vec<i64>> {
         let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0 && elements.len() >= PARALLEL);
         let Some(block) = block else { return self.over_part::<T>(elements) };
@@ -90,13 +90,13 @@ impl Search {
         Some(parts.into_iter().collect::<Option<Vec<_>>>()?.concat())
     }
 
-    /// The same by one thread.
+    /// Like `over`, on one thread.
     fn over_part<T: Stored>(&self, elements: &[T::Bytes]) -> Option<Vec<i64>> {
         vectorized(
             #[inline(always)]
             || {
                 let is_unordered = |bytes| u32::from(T::of_bytes(bytes).partial_cmp(&T::of_bytes(bytes)).is_none());
-                // Counted block by block, for a count of them all would need larger numbers.
+                // Count per block; a count over all elements would need wider integers.
                 let is_ordered = |block: &[T::Bytes]| block.iter().map(|&bytes| is_unordered(bytes)).sum::<u32>() == 0;
                 elements.chunks(TASK).all(is_ordered).then(|| match self.largest {
                     true => self.winners::<T>(elements, |x, best| x > best),
@@ -106,7 +106,7 @@ impl Search {
         )
     }
 
-    /// The index of the element at each place that wins against all before it.
+    /// Returns for each position the index of the element that wins against all before it.
     #[inline(always)]
     fn winners<T: Stored>(&self, elements: &[T::Bytes], wins: impl Fn(T, T) -> bool) -> Vec<i64> {
         let block = self.dim.checked_mul(self.inner).filter(|&block| block > 0);
@@ -128,7 +128,7 @@ impl Search {
             winners.fill(index);
             best.iter_mut().zip(first).for_each(|(best, &bytes)| *best = T::of_bytes(bytes));
             for (index, row) in (1..self.dim).map(row) {
-                // Nothing branches, so that several places are compared at once.
+                // Branch-free, so that several positions are compared at once.
                 for ((best, winner), &bytes) in best.iter_mut().zip(winners.iter_mut()).zip(row) {
                     let element = T::of_bytes(bytes);
                     let is_better = wins(element, *best);
@@ -142,7 +142,7 @@ impl Search {
     }
 }
 
-/// The index of the element of a row that wins against all before it: the first of those that equal the best, or the last.
+/// Returns the index of the winning element of a row: the first of those that equal the best, or the last.
 #[inline(always)]
 fn winner<T: Stored>(row: &[T::Bytes], wins: impl Fn(T, T) -> bool, last: bool) -> i64 {
     let better = |best, x| if wins(x, best) { x } else { best };

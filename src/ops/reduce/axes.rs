@@ -1,4 +1,4 @@
-//! Which axes a reduction takes away.
+//! The axes that a reduction removes.
 
 use crate::ir::Fact;
 use crate::ops::traits::NodeFacts;
@@ -7,31 +7,31 @@ use crate::ops::{Refusal, Site, axis_in};
 /// The axes to reduce, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Axes {
-    /// One flag for each axis: whether it is reduced.
+    /// One flag per axis: `true` if it is reduced.
     Known(Vec<bool>),
-    /// One axis; nobody knows which.
+    /// One unknown axis.
     One,
-    /// Nothing is known of them.
+    /// Unknown axes.
     Unknown,
 }
 
-/// Whether this version takes the axes as an operand: ReduceSum from 13 on, the others from 18 on.
+/// Returns `true` if this version has the axes as an operand: ReduceSum from 13 on, the others from 18 on.
 pub(super) fn are_operand(site: &Site<'_>) -> bool {
     site.version >= if site.node.is("ReduceSum") { 13 } else { 18 }
 }
 
-/// What the axes operand says.
+/// The contents of the axes operand.
 pub(super) enum Operand<'v> {
-    /// It is left out.
+    /// The operand is absent.
     Absent,
-    /// Its elements.
+    /// The known axes.
     Known(&'v [i64]),
-    /// Only how many there are, if even that.
+    /// Unknown axes: their number, if known.
     Unknown(Option<usize>),
 }
 
-/// The axes that a node reduces in a tensor of this rank. No axes are all axes, unless `noop_with_empty_axes` makes them
-/// none.
+/// Resolves the axes that a node reduces in a tensor of this rank. An empty list selects all axes, or none with
+/// `noop_with_empty_axes`.
 ///
 /// # Errors
 /// An axis is out of range.
@@ -45,7 +45,7 @@ pub(super) fn resolve(site: &Site<'_>, operand: &Operand<'_>, rank: usize) -> Re
             Operand::Unknown(Some(0)) => (&[][..], noop),
             Operand::Unknown(Some(1)) if rank == 1 => return Ok(Axes::Known(vec![true])),
             Operand::Unknown(Some(1)) => return Ok(Axes::One),
-            // Several may be the same one: ONNX Runtime reduces it once.
+            // Several unknown axes may be equal: ONNX Runtime reduces duplicates once.
             Operand::Unknown(_) => return Ok(Axes::Unknown),
         }
     } else {
@@ -64,7 +64,7 @@ pub(super) fn resolve(site: &Site<'_>, operand: &Operand<'_>, rank: usize) -> Re
     Ok(Axes::Known(reduced))
 }
 
-/// Whether one of these axes is counted from the end. ONNX Runtime does not count so where the tensor is empty, and keeps the axis.
+/// Returns `true` if one of these axes is negative. For empty tensors, ONNX Runtime ignores such an axis and keeps it.
 pub(super) fn from_the_end(site: &Site<'_>, operand: &Operand<'_>) -> Result<bool, Refusal> {
     let axes = match operand {
         Operand::Known(axes) if are_operand(site) => axes,
@@ -74,7 +74,7 @@ pub(super) fn from_the_end(site: &Site<'_>, operand: &Operand<'_>) -> Result<boo
     Ok(axes.iter().any(|&axis| axis < 0))
 }
 
-/// The axes that a reduction of numbers takes away, and whether they stay with size 1.
+/// Returns the axes that a numeric reduction removes, and `true` if it keeps them with dim 1.
 pub(super) fn reduced(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
     let site = view.site()?;
     let known = view.fact(1).map(Fact::const_ints);
@@ -88,13 +88,13 @@ pub(super) fn reduced(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
     Some((axes, site.attr_flag("keepdims", true).ok()?))
 }
 
-/// The one axis along which ArgMax and ArgMin look for a place.
+/// Returns the axis that ArgMax and ArgMin search, and `true` if they keep it.
 pub(super) fn chosen(view: &NodeFacts<'_>) -> Option<(Vec<usize>, bool)> {
     let site = view.site()?;
     Some((vec![view.axis(0)?], site.attr_flag("keepdims", true).ok()?))
 }
 
-/// The axes among which Softmax and its kin share. Before version 13 all from one on are one.
+/// Returns the normalized axes of Softmax and related operators. Before version 13, these are all axes from `axis` on.
 pub(super) fn shared(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     if view.site()?.version >= 13 {
         return Some(vec![view.axis(-1)?]);
@@ -102,12 +102,12 @@ pub(super) fn shared(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     Some((view.axis(1)?..view.shape(0)?.len()).collect())
 }
 
-/// All axes but the first: each instance has a mean of its own.
+/// Returns all axes but the first: each instance has a separate mean.
 pub(super) fn of_instances(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     Some((1..view.shape(0)?.len()).collect())
 }
 
-/// The axes of a layer, if what it is scaled by has none but those.
+/// Returns the axes of a layer, if the scale has no other axes.
 pub(super) fn of_layers(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     let (rank, axis) = (view.shape(0)?.len(), view.axis(-1)?);
     let most = rank.checked_sub(axis)?;
@@ -116,7 +116,7 @@ pub(super) fn of_layers(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     fits.then(|| (axis..rank).collect())
 }
 
-/// The axis of the norm.
+/// Returns the axis of the norm.
 pub(super) fn of_norms(view: &NodeFacts<'_>) -> Option<Vec<usize>> {
     Some(vec![view.axis(-1)?])
 }

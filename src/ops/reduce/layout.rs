@@ -1,31 +1,30 @@
-//! Walking the elements of a tensor that some axes of are reduced, in the order they lie in memory.
+//! Iteration over a tensor's elements in memory order, with some axes reduced.
 
 use super::real::{PARALLEL, TASK};
 use crate::ops::vector::{fold_run, vectorized};
 use crate::tensor::{product, threads};
 
-/// Results that a thread adds rows to: they stay in the nearest cache.
+/// The number of results a thread accumulates at a time: they fit in the L1 cache.
 const COLUMNS: usize = 512;
 
-/// How the elements of a dense tensor fall onto the elements of its reduction.
+/// The map from elements of a dense tensor to elements of its reduction.
 ///
-/// Neighbouring axes that are both kept or both reduced are one axis, so the groups alternate; the last group is a run in
-/// memory.
+/// Adjacent axes that are both kept or both reduced are merged, so groups alternate. The last group is contiguous in memory.
 pub(super) struct Layout {
-    /// The dims of all groups but the last, and how far a step of each moves in the result: 0 when it is reduced.
+    /// The dims of all groups but the last, and their strides in the result: 0 for reduced groups.
     outer: Vec<(usize, usize)>,
     /// The length of the last group.
     run: usize,
-    /// Whether the last group is reduced.
+    /// `true` if the last group is reduced.
     run_reduced: bool,
-    /// How many elements the result has.
+    /// The number of results.
     pub(super) results: usize,
-    /// How many elements fall onto each of them.
+    /// The number of elements per result.
     pub(super) each: usize,
 }
 
 impl Layout {
-    /// For a shape and one flag for each axis: whether it is reduced. `None` when the number of elements overflows.
+    /// Returns the layout for a shape and one flag per axis: `true` if it is reduced. `None` if the number of elements overflows.
     pub(super) fn new(shape: &[usize], reduced: &[bool]) -> Option<Layout> {
         product(shape)?;
         let mut groups: Vec<(usize, bool)> = Vec::new();
@@ -53,7 +52,7 @@ impl Layout {
         Some(Layout { outer, run, run_reduced, results, each })
     }
 
-    /// Folds the elements that fall onto each result: `step` takes one in, `merge` unites two parts.
+    /// Folds the elements of each result: `step` adds an element, `merge` combines two partial results.
     #[inline(always)]
     pub(super) fn fold<T: Copy, A: Copy>(
         &self,
@@ -69,9 +68,9 @@ impl Layout {
         results
     }
 
-    /// The same by all threads, with the greatest that `look` tells of parts of the elements, each of which it sees before they are folded.
-    /// Each result takes its elements in by one thread in one order, however many threads there are. Every use is compiled for all ways to
-    /// share the work out, so the rarer reductions do without.
+    /// Like `fold`, on all threads. Also returns the maximum of `look`, which sees each part of the elements before it is folded. Each
+    /// result is folded by one thread in one order, for any number of threads. Each use is compiled for all ways to split the work,
+    /// so rare reductions use `fold`.
     #[inline(always)]
     pub(super) fn fold_looking<T: Copy + Sync, A: Copy + Send + Sync>(
         &self,
@@ -112,7 +111,7 @@ impl Layout {
                         #[inline(always)]
                         || {
                             let mut greatest = 0.0f64;
-                            // A result is loaded and stored once for four rows, whose elements it takes in one after another.
+                            // A result is loaded and stored once per four rows, whose elements are added in order.
                             let fours = elements.chunks_exact(4 * run);
                             let rest = fours.remainder();
                             for rows in fours {
@@ -144,7 +143,7 @@ impl Layout {
         (results, greatest)
     }
 
-    /// The same by one thread, for any axes.
+    /// Like `fold_looking`, on one thread, for any axes.
     #[inline(always)]
     fn fold_alone<T: Copy, A: Copy>(
         &self,
@@ -173,13 +172,13 @@ impl Layout {
         )
     }
 
-    /// Which result each of so many elements falls onto.
+    /// Returns the result index of each element.
     pub(super) fn targets(&self, elements: usize) -> Vec<usize> {
         let run = |place: usize| (0..self.run).map(move |at| if self.run_reduced { place } else { place + at });
         self.places().flat_map(run).take(elements).collect()
     }
 
-    /// Where in the result each run begins; without end.
+    /// Returns the result index of each run's start, as an endless iterator.
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let mut index = vec![0usize; self.outer.len()];
         let mut place = 0usize;
@@ -199,7 +198,7 @@ impl Layout {
     }
 }
 
-/// The greatest of these numbers, at least 0.
+/// Returns the maximum of these numbers, at least 0.
 fn greatest_of(numbers: Vec<f64>) -> f64 {
     numbers.into_iter().fold(0.0, f64::max)
 }

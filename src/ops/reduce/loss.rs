@@ -6,7 +6,7 @@ use crate::ir::{Data, Fact};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::product;
 
-/// What becomes of the losses of all samples.
+/// The reduction of the losses of all samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reduction {
     None,
@@ -35,7 +35,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
     let shape = match reduction(cx)? {
         Reduction::Sum | Reduction::Mean => Some(Vec::new()),
-        // A loss for each label: ONNX Runtime also takes fewer labels than there are instances.
+        // One loss per label: ONNX Runtime also accepts fewer labels than instances.
         Reduction::None => match (labels.shape(), scores.rank()) {
             (Some(labels), _) => Some(labels.to_vec()),
             (None, Some(rank)) if rank > 1 => Some(cx.fresh_shape(rank - 1)),
@@ -85,7 +85,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
         let class = usize::try_from(target).ok().filter(|&class| class < classes);
         let class = class.ok_or_else(|| Decline::invalid(format!("the label {target} is not a class")))?;
-        // A label exists, so there are instances of at least one element.
+        // A label exists, so each instance has at least one element.
         let (item, place) = (at / inner, at % inner);
         let log = logs.get((item * classes + class) * inner + place).copied().unwrap_or(f64::NAN);
         let weight = weights.as_ref().and_then(|weights| weights.get(class)).copied().unwrap_or(1.0);

@@ -1,20 +1,20 @@
-//! Reductions and normalizations, losses, and the steps of optimizers.
+//! Reductions, normalizations, losses, and optimizer steps.
 //!
 //! | operator | computes | versions |
 //! | --- | --- | --- |
-//! | ReduceSum, ReduceMean, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare | a number for all elements along some axes | 11 adds negative axes, 13 `bfloat16`; from 18 on (ReduceSum: 13) the axes are an operand and may be none; 28: logarithms of floats only |
+//! | ReduceSum, ReduceMean, ReduceProd, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceSumSquare | one number for all elements along some axes | 11 adds negative axes, 13 `bfloat16`; from 18 on (ReduceSum: 13) the axes are an optional operand; 28: logarithms of floats only |
 //! | ReduceMax, ReduceMin | the same | also 12 for 8-bit integers and 20 for bools |
 //! | ArgMax, ArgMin | the index of the largest or smallest element | 11 adds negative axes, 12 `select_last_index`, 13 `bfloat16` |
-//! | Softmax, LogSoftmax, Hardmax | exponentials as shares of their sum, their logarithms, the largest | before 13 over all axes from `axis` (1) on, then over `axis` (−1) alone |
-//! | BatchNormalization | `(x - mean) / sqrt(var + epsilon) · scale + bias` for each channel | 1, 6: `is_test`; before 9: `spatial`; 14 adds `training_mode` and one output type for the statistics, 15 one more |
+//! | Softmax, LogSoftmax, Hardmax | exponentials divided by their sum, the logarithms of these, the maximum as one-hot | before 13 over all axes from `axis` (1) on, from 13 on only over `axis` (−1) |
+//! | BatchNormalization | `(x - mean) / sqrt(var + epsilon) · scale + bias` for each channel | 1, 6: `is_test`; before 9: `spatial`; 14 adds `training_mode` and one output type for the statistics, 15 another one |
 //! | InstanceNormalization, GroupNormalization, LayerNormalization, RMSNormalization | the same with statistics of the data | GroupNormalization scales groups in 18, channels from 21 on |
-//! | LpNormalization, LRN, MeanVarianceNormalization | division by a norm, by neighbouring channels, by the deviation | later ones add `bfloat16` |
+//! | LpNormalization, LRN, MeanVarianceNormalization | division by a norm, by adjacent channels, by the deviation | later versions add `bfloat16` |
 //! | NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss | the loss of predicted classes | 12; 13 adds types, 22 more |
-//! | ai.onnx.preview.training: Adagrad, Adam, Momentum, Gradient | a step of an optimizer; Gradient is only inferred | 1 |
+//! | ai.onnx.preview.training: Adagrad, Adam, Momentum, Gradient | an optimizer step; Gradient is only inferred | 1 |
 //!
-//! Floats are reduced in binary64 and rounded once. Not evaluated, since runtimes disagree: extremes of NaN, softmax of
-//! infinities, the mean of nothing, integer reductions that overflow, training modes whose saved statistics the standard
-//! leaves open.
+//! Floats are reduced in binary64 and rounded once. Not evaluated because runtimes disagree: maxima and minima of NaN, softmax of
+//! infinities, means without elements, overflowing integer reductions. Training modes with saved statistics that the standard
+//! leaves open are not evaluated either.
 
 mod arg;
 mod axes;
@@ -36,7 +36,7 @@ const fn reduction(name: &'static str, versions: &'static [i64]) -> Operator {
     Operator::new(name, versions, reductions::infer, reductions::eval)
 }
 
-/// The axes are an operand, or an attribute.
+/// Returns the traits of a reduction whose axes are an operand or an attribute.
 const fn over_axes(folds: Option<&'static str>) -> Traits {
     Traits::reduction(axes::reduced, folds).inferred_by_contents(1)
 }

@@ -6,13 +6,13 @@ use crate::ir::{Data, Fact};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site, axis_in};
 use crate::tensor::{DType, StridedView, Tensor, gather, product};
 
-/// The type and shape of the first operand.
+/// Infers the type and shape of the first operand.
 pub(super) fn infer_same(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
     Ok(vec![Fact::tensor(data.dtype(), data.shape().map(<[Dim]>::to_vec))])
 }
 
-/// The same for an operator with groups of channels.
+/// Like [`infer_same`], for an operator with groups of channels.
 pub(super) fn infer_group(cx: &mut InferCx<'_>) -> InferResult {
     let groups = count_of(cx, "num_groups")?;
     let channels = cx.shape(0).and_then(|shape| shape.get(1)?.as_const());
@@ -24,19 +24,19 @@ pub(super) fn infer_group(cx: &mut InferCx<'_>) -> InferResult {
     }
 }
 
-/// The same for LRN.
+/// Like [`infer_same`], for LRN.
 pub(super) fn infer_lrn(cx: &mut InferCx<'_>) -> InferResult {
     count_of(cx, "size")?;
     infer_same(cx)
 }
 
-/// An attribute that is a positive number.
+/// Returns an attribute that must be a positive number.
 pub(super) fn count_of(site: &Site<'_>, name: &'static str) -> Result<usize, Refusal> {
     let count = site.attr_int(name)?.and_then(|count| usize::try_from(count).ok()).filter(|&count| count > 0);
     count.ok_or_else(|| Refusal::invalid(format!("attribute '{name}' is not a positive number")))
 }
 
-/// The shape of the data. There must be as many channels as scales, so a number of those is one of these.
+/// Returns the shape of the data. The channels equal the scales in number, so a constant dim of the scales refines it.
 fn shape_with_channels(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
     if let (Some([_, channels, ..]), Some([scales])) = (shape.as_deref_mut(), cx.shape(1)) {
@@ -51,7 +51,7 @@ fn shape_with_channels(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     Ok(shape)
 }
 
-/// Checks that a parameter can be spread over the data.
+/// Checks that a parameter broadcasts to the data.
 fn stretches(cx: &InferCx<'_>, parameter: usize) -> Result<(), Refusal> {
     let (Some(data), Some(spread)) = (cx.shape(0), cx.shape(parameter)) else { return Ok(()) };
     let scope = cx.scope();
@@ -63,7 +63,7 @@ fn stretches(cx: &InferCx<'_>, parameter: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The shape of the data, which a parameter is spread over: a number other than 1 there is one here.
+/// Returns the shape of the data; constant dims other than 1 of a parameter that broadcasts to it refine it.
 fn shape_under(cx: &InferCx<'_>, parameter: usize) -> Result<Option<Vec<Dim>>, Refusal> {
     let mut shape = cx.required(0)?.shape().map(<[Dim]>::to_vec);
     stretches(cx, parameter)?;
@@ -80,7 +80,7 @@ pub(super) fn infer_instance(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
 
-/// Checks the parameters of BatchNormalization: vectors with one entry for each channel.
+/// Checks the parameters of BatchNormalization: vectors with one entry per channel.
 fn parameters_fit(cx: &InferCx<'_>, data: Option<&[Dim]>) -> Result<(), Refusal> {
     let one = Dim::constant(1);
     let channels = match data {
@@ -116,14 +116,14 @@ pub(super) fn infer_batch(cx: &mut InferCx<'_>) -> InferResult {
         parameters_fit(cx, shape.as_deref())?;
     }
     let result = Fact::tensor(data.dtype(), shape);
-    // The statistics are as the ones given; all four have one entry for each channel (or feature).
+    // The output statistics have the shape of the input ones, one entry per channel (or feature).
     let shape = (1..5).find_map(|i| cx.shape(i)).map(<[Dim]>::to_vec);
     let dtype = if cx.version < 14 { data.dtype() } else { cx.dtype(3).or(cx.dtype(4)) };
     let statistics = Fact::tensor(dtype, shape);
     Ok(vec![result, statistics.clone(), statistics.clone(), statistics.clone(), statistics])
 }
 
-/// How a tensor falls into channels: `outer` times, for each of `channels`, `inner` elements side by side.
+/// The channels of a tensor: `outer` times, for each of `channels`, `inner` contiguous elements.
 struct Channels {
     outer: usize,
     channels: usize,
@@ -131,7 +131,7 @@ struct Channels {
 }
 
 impl Channels {
-    /// Channels on axis 1, or one channel of a vector. With `features`, every element of an instance is its own channel.
+    /// Returns channels on axis 1, or one channel for a vector. With `features`, each element of an instance is a channel.
     fn of(tensor: &Tensor, features: bool) -> Result<Channels, Decline> {
         let size = |dims: &[usize]| product(dims).unwrap_or(0);
         Ok(match tensor.shape() {
@@ -142,7 +142,7 @@ impl Channels {
         })
     }
 
-    /// Runs over all elements of each channel, block by block.
+    /// Visits all elements of each channel, block by block.
     fn for_each(&self, values: &mut [f64], mut visit: impl FnMut(usize, &mut [f64])) {
         if self.inner == 0 || self.channels == 0 {
             return;
@@ -153,7 +153,7 @@ impl Channels {
     }
 }
 
-/// A parameter with an entry for each of `count` channels.
+/// Returns a parameter with one entry for each of `count` channels.
 fn parameter(cx: &EvalCx<'_>, i: usize, count: usize) -> Result<Vec<f64>, Decline> {
     let values = reals(cx, cx.tensor(i)?)?;
     if values.len() != count {
@@ -214,7 +214,7 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
         results.push(Data::Tensor(rounded(cx, dtype, shape, running(&variance, &variances))?));
         (mean, variance) = (means, variances);
     }
-    // Kernels multiply by a factor and add a shift that they compute before.
+    // Kernels multiply by a precomputed factor and add a precomputed shift.
     let (mut most, mut terms) = (0.0f64, 0.0f64);
     layout.for_each(&mut values, |channel, block| {
         let of = |entries: &[f64]| entries.get(channel).copied().unwrap_or(0.0);
@@ -231,12 +231,12 @@ pub(super) fn eval_batch(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(results)
 }
 
-/// The greater of two numbers; a NaN if there is one.
+/// Returns the maximum of two numbers; NaN if one is NaN.
 fn greater(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
 }
 
-/// The mean and the variance of the population.
+/// Returns the mean and the population variance.
 #[inline(always)]
 fn moments(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
@@ -256,8 +256,8 @@ pub(super) fn eval_group(cx: &mut EvalCx<'_>) -> EvalResult {
     by_groups(cx, groups)
 }
 
-/// Normalizes each group of channels of each instance. There is a scale and a bias for each channel; in GroupNormalization-18
-/// for each group.
+/// Normalizes each group of channels of each instance. Scale and bias have one entry per channel; in GroupNormalization-18, per
+/// group.
 fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
     let data = cx.tensor(0)?;
     let [_, channels, rest @ ..] = data.shape() else {
@@ -290,7 +290,7 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
                 let entry = if grouped { channel / each } else { channel };
                 let (scale, bias) = (scale.get(entry).copied(), bias.get(entry).copied());
                 let (scale, bias) = (scale.unwrap_or(1.0), bias.unwrap_or(0.0));
-                // Kernels multiply by a factor and add a shift that they compute before.
+                // Kernels multiply by a precomputed factor and add a precomputed shift.
                 let factor = (scale / deviation).abs();
                 fit_on_the_way(data.dtype(), [factor, bias])?;
                 keep_digits(data.dtype(), [largest * factor])?;
@@ -302,10 +302,11 @@ fn by_groups(cx: &EvalCx<'_>, groups: usize) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
-/// The precision of the first stage, where the data is normalized: `stash_type`. It does not show in results, which are rounded from doubles.
+/// Returns the precision of the first stage, which normalizes: `stash_type`. Results are rounded from doubles, so it does not
+/// affect them.
 ///
 /// # Errors
-/// The first stage is to run in less than binary32, or in less than the data is of: runtimes do not.
+/// The first stage's type is narrower than binary32 or than the data's: runtimes ignore such types.
 fn stash_of(number: i64, data: DType) -> Result<DType, Decline> {
     match i32::try_from(number).ok().and_then(DType::from_onnx) {
         Some(DType::Float) if data == DType::Double => {
@@ -316,14 +317,14 @@ fn stash_of(number: i64, data: DType) -> Result<DType, Decline> {
     }
 }
 
-/// `axis` and `stash_type` of LayerNormalization and RMSNormalization.
+/// Returns `axis` of LayerNormalization and RMSNormalization.
 fn first_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
     axis_in(site.attr_int("axis")?.unwrap_or(-1), rank)
 }
 
 pub(super) fn infer_layer(cx: &mut InferCx<'_>) -> InferResult {
     let data = cx.required(0)?;
-    // The one that ONNX Runtime has before 17 takes them, and its result has the type of the scale.
+    // ONNX Runtime's own operator before version 17 accepts different types; its result has the type of the scale.
     if data.dtype().zip(cx.dtype(1)).is_some_and(|(data, scale)| data != scale) {
         return Err(Refusal::unsupported("the types of the data and 'scale' differ"));
     }
@@ -351,10 +352,10 @@ pub(super) fn infer_rms(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(1), shape_under(cx, 1)?)])
 }
 
-/// A parameter spread over the data: an entry for every element, or for the first ones, which repeat.
+/// Returns a parameter broadcast to the data: an entry per element, or for the first elements, repeated after them.
 fn spread(cx: &EvalCx<'_>, i: usize, shape: &[usize]) -> Result<Vec<f64>, Decline> {
     let tensor = cx.tensor(i)?;
-    // Axes of dim 1 in front repeat the whole.
+    // Leading axes of dim 1 repeat the whole parameter.
     let ones = tensor.shape().iter().take_while(|&&dim| dim == 1).count();
     if shape.ends_with(tensor.shape().get(ones..).unwrap_or_default()) && tensor.rank() <= shape.len() {
         return reals(cx, tensor);
@@ -364,8 +365,8 @@ fn spread(cx: &EvalCx<'_>, i: usize, shape: &[usize]) -> Result<Vec<f64>, Declin
     reals(cx, &gather(tensor, &view)?)
 }
 
-/// The blocks that LayerNormalization and RMSNormalization normalize: how many elements each has, and the shape of one
-/// number for each.
+/// Returns the blocks that LayerNormalization and RMSNormalization normalize: the number of elements per block, and the shape of
+/// one number per block.
 fn blocks(cx: &EvalCx<'_>, data: &Tensor) -> Result<(usize, Vec<usize>), Decline> {
     let axis = first_axis(cx, data.rank())?;
     let size = product(data.shape().get(axis..).unwrap_or_default()).unwrap_or(0);
@@ -414,7 +415,7 @@ pub(super) fn eval_layer(cx: &mut EvalCx<'_>) -> EvalResult {
     ])
 }
 
-/// A parameter with an entry for each element of one block at least: one of fewer is repeated.
+/// Returns a parameter with entries for at least one block; shorter parameters are repeated.
 fn for_blocks(cx: &EvalCx<'_>, size: usize, parameter: Vec<f64>) -> Result<Vec<f64>, Decline> {
     if parameter.len() >= size || parameter.is_empty() {
         return Ok(parameter);
@@ -423,7 +424,7 @@ fn for_blocks(cx: &EvalCx<'_>, size: usize, parameter: Vec<f64>) -> Result<Vec<f
     Ok(parameter.iter().copied().cycle().take(size).collect())
 }
 
-/// The entries of such a parameter, which is that of a whole number of blocks, for the elements of a block.
+/// Returns the entries of such a parameter, which covers a whole number of blocks, for one block.
 #[inline(always)]
 fn of_block(parameter: &[f64], at: usize, size: usize) -> &[f64] {
     let blocks = parameter.len().checked_div(size).unwrap_or(0).max(1);

@@ -1,4 +1,4 @@
-//! Floating point tensors as binary64 numbers and back: every operator of this family computes so and rounds once.
+//! Conversion of float tensors to binary64 and back: all operators of this family compute in binary64 and round once.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,10 +9,10 @@ use crate::ops::{Decline, EvalCx};
 use crate::tensor::threads;
 use crate::tensor::{DType, Element, Tensor, nearest_bf16, nearest_f16};
 
-/// The elements of a float tensor. Takes the memory from the budget.
+/// Reads the elements of a float tensor. Charges the budget for the memory.
 ///
 /// # Errors
-/// The elements are of another kind, or there are too many.
+/// The element type is not a float type, or there are too many elements.
 pub(super) fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     if !matches!(tensor.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16) {
         return Err(Decline::invalid(format!("{} is not a supported element type", tensor.dtype())));
@@ -22,10 +22,10 @@ pub(super) fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Declin
     tensor.to_f64s().ok_or_else(|| Decline::invalid("the data has no numeric type"))
 }
 
-/// A tensor of these numbers, each rounded to the type once. Takes the memory from the budget.
+/// Builds a tensor from these numbers, each rounded once. Charges the budget for the memory.
 ///
 /// # Errors
-/// The type is no float type of 16 bits or more, or the result is over budget.
+/// The type is not a float type of at least 16 bits, or the result is over budget.
 pub(super) fn rounded(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], values: Vec<f64>) -> Result<Tensor, Decline> {
     cx.claim(dtype, shape)?;
     Ok(match dtype {
@@ -37,9 +37,9 @@ pub(super) fn rounded(cx: &EvalCx<'_>, dtype: DType, shape: &[usize], values: Ve
     })
 }
 
-/// Fails unless these numbers, which kernels compute on the way in the type itself or, for smaller ones, in binary32, are finite there.
-/// A double that holds them would give a result where kernels give an infinity and what follows from it. Sums are left some room,
-/// because kernels add in orders of their own.
+/// Fails unless these intermediate results of kernels are finite in the type itself, or in binary32 for narrower types. Binary64
+/// would yield finite results where kernels yield infinities or NaN. The limit has a margin for sums, because kernels add in
+/// different orders.
 ///
 /// # Errors
 /// One of the numbers may not fit.
@@ -51,7 +51,7 @@ pub(super) fn fit_on_the_way(dtype: DType, numbers: impl IntoIterator<Item = f64
     Err(Decline::unsupported("intermediate results overflow in the kernels of runtimes"))
 }
 
-/// Fails if one of these sums of squares is positive, but nothing in the type that kernels add in.
+/// Fails if one of these sums of squares is positive, but underflows in the type that kernels add in.
 ///
 /// # Errors
 /// One of the numbers is too small.
@@ -63,7 +63,7 @@ pub(super) fn stay_above_zero(dtype: DType, numbers: impl IntoIterator<Item = f6
     Err(Decline::unsupported("a sum of squares underflows to 0 in the kernels of runtimes"))
 }
 
-/// Fails if terms of this size may be rounded by more than some thousandth on the way to results of ordinary size.
+/// Fails if rounding terms of this size may change results of ordinary size by more than about a thousandth.
 ///
 /// # Errors
 /// One of the terms is too large.
@@ -75,25 +75,25 @@ pub(super) fn keep_digits(dtype: DType, terms: impl IntoIterator<Item = f64>) ->
     Err(Decline::unsupported("the result depends on the rounding of intermediate values, in which runtimes differ"))
 }
 
-/// The sum of squares of some numbers.
+/// Returns the sum of squares.
 #[inline(always)]
 pub(super) fn squared(values: &[f64]) -> f64 {
     sum(values, |x| x * x)
 }
 
-/// The sum of a term for each of some numbers.
+/// Returns the sum of a function of the numbers.
 #[inline(always)]
 pub(super) fn sum(values: &[f64], term: impl Fn(f64) -> f64) -> f64 {
     fold_run(values, 0.0, |sum, x| sum + term(x), |a, b| a + b)
 }
 
-/// Elements of one task, where blocks are shorter: they are still near when they are read again.
+/// The number of elements per task, if blocks are shorter: they are still cached when they are read again.
 pub(super) const TASK: usize = 1 << 14;
 
-/// Fewer elements are not worth another thread.
+/// The minimum number of elements for several threads.
 pub(super) const PARALLEL: usize = 1 << 18;
 
-/// A float tensor read as binary64 numbers, a part at a time.
+/// Reads a float tensor as binary64 numbers, in parts.
 enum Reals<'a> {
     Float(&'a [[u8; 4]]),
     Double(&'a [[u8; 8]]),
@@ -112,7 +112,7 @@ impl<'a> Reals<'a> {
         })
     }
 
-    /// As many elements from number `start` on as there is room for.
+    /// Reads elements from index `start` on until `out` is full.
     fn read(&self, start: usize, out: &mut [f64]) {
         match self {
             Reals::Float(values) => widen::<f32>(values, start, out),
@@ -131,12 +131,12 @@ fn widen<T: Stored>(values: &[T::Bytes], start: usize, out: &mut [f64]) {
     );
 }
 
-/// A tensor of the shape of `data`, made block by block: `each` gets the number of a block of `size` neighbouring elements, and the block in
-/// binary64, which it changes in place. Every element is rounded to `dtype` once. What `each` answers is returned beside the tensor, in the
-/// order of the blocks. Takes memory and work from the budget.
+/// Builds a tensor of the shape of `data`, block by block. `each` gets the index of a block of `size` adjacent elements, and the
+/// block in binary64, which it changes in place. Each element is rounded to `dtype` once. Also returns the results of `each` in
+/// block order. Charges the budget for memory and work.
 ///
 /// # Errors
-/// The elements are of another kind, there are too many, or `each` failed.
+/// The element type is not a float type, there are too many elements, or `each` failed.
 pub(super) fn by_blocks<S: Send + Clone + Default>(
     cx: &EvalCx<'_>,
     data: &Tensor,
@@ -145,7 +145,7 @@ pub(super) fn by_blocks<S: Send + Clone + Default>(
     each: impl Fn(usize, &mut [f64]) -> Result<S, Decline> + Sync,
 ) -> Result<(Tensor, Vec<S>), Decline> {
     let size = size.max(1);
-    // Tasks of small blocks hold next to nothing, those of large ones all of the tensor at most.
+    // Tasks of small blocks use little memory; those of large blocks may need the whole tensor.
     if size > TASK {
         cx.claim(DType::Double, data.shape())?;
     }
@@ -180,20 +180,20 @@ fn narrow<T>(values: &[f64], out: &mut [T], narrow: impl Fn(f64) -> T) {
     );
 }
 
-/// What is the same for all blocks of a tensor.
+/// The data that all blocks of a tensor share.
 struct Blockwise<'a, S> {
     data: &'a Tensor,
-    /// Elements of a block.
+    /// The number of elements per block.
     size: usize,
-    /// Blocks of a task.
+    /// The number of blocks per task.
     blocks: usize,
     answers: Mutex<Vec<S>>,
-    /// The first block that failed, whichever task came to its own first, so that the same is told every time.
+    /// The first failed block in block order, so that the reported error is deterministic.
     failed: Mutex<Option<(usize, Decline)>>,
 }
 
 impl<S: Send + Clone> Blockwise<'_, S> {
-    /// Changes the blocks of a task, and notes what is answered.
+    /// Changes the blocks of a task, and stores the results of `each`.
     fn answer(
         &self,
         task: usize,
@@ -225,7 +225,7 @@ impl<S: Send + Clone> Blockwise<'_, S> {
         }
     }
 
-    /// The tensor whose elements `fill` makes task by task, rounded by `round`.
+    /// Builds the tensor from elements that `fill` computes per task and `round` rounds.
     fn tensor<T: Element>(
         &self,
         fill: &(dyn Fn(usize, &mut [f64]) + Sync),

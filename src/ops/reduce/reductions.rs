@@ -1,4 +1,4 @@
-//! ReduceSum, ReduceMean and their kin.
+//! ReduceSum, ReduceMean and the other reductions.
 
 use half::{bf16, f16};
 
@@ -12,7 +12,7 @@ use crate::ops::vector::StoredFloat;
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
-/// What becomes of the elements that fall together.
+/// The function that combines elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Sum,
@@ -44,7 +44,7 @@ impl Kind {
         })
     }
 
-    /// Whether a single element is its own reduction.
+    /// Returns `true` if the reduction of a single element is the element.
     fn keeps_single(self) -> bool {
         matches!(self, Kind::Sum | Kind::Mean | Kind::Max | Kind::Min | Kind::Prod)
     }
@@ -69,7 +69,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
         },
     };
     let axes = axes::resolve(cx, &operand, rank)?;
-    // Of nothing, ONNX Runtime keeps an axis that is counted from the end.
+    // For empty tensors, ONNX Runtime keeps an axis with a negative index.
     if shape.iter().any(|dim| dim.is_const(0)) && axes::from_the_end(cx, &operand)? {
         return Ok(vec![Fact::tensor(dtype, None)]);
     }
@@ -82,7 +82,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
                 None => fact,
             }])
         }
-        // Each axis is one or the other.
+        // Each axis is either kept or reduced.
         Axes::One | Axes::Unknown if keep => {
             let one = Dim::constant(1);
             let either = |dim: &Dim| {
@@ -109,7 +109,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     }
 }
 
-/// The shape that is left of another.
+/// Returns the reduced shape.
 fn reduced_shape<D: Clone>(shape: &[D], reduced: &[bool], keep: bool, one: D) -> Vec<D> {
     let dims = shape.iter().zip(reduced);
     if keep {
@@ -119,9 +119,9 @@ fn reduced_shape<D: Clone>(shape: &[D], reduced: &[bool], keep: bool, one: D) ->
     }
 }
 
-/// The elements of the reduction of a small tensor, as expressions.
+/// Infers the elements of the reduction of a small tensor, as expressions.
 fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) -> Option<Vec<Scalar>> {
-    // What is wholly known is for evaluation, which knows when to decline.
+    // Constants are left to evaluation, which declines if necessary.
     if data.data().is_some() {
         return None;
     }
@@ -136,7 +136,7 @@ fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) ->
     if layout.each == 0 || !matches!(kind, Kind::Sum | Kind::Prod | Kind::Max | Kind::Min) {
         return None;
     }
-    // No sum of some of them is rounded either, in whatever order they are added.
+    // No partial sum may be rounded, in any order of addition.
     let most = EXACT.checked_div(u64::try_from(layout.each).ok()?)?;
     if kind == Kind::Sum && !parts.iter().all(|part| within(part, most)) {
         return None;
@@ -155,8 +155,8 @@ fn reduced_elements(scope: &Scope, kind: Kind, data: &Fact, reduced: &[bool]) ->
         .collect()
 }
 
-/// Whether runtimes compute with this number as it is: some compute sums, means and products of `int64` in binary64, which rounds beyond
-/// 2⁵³. `most` is the largest magnitude that does.
+/// Returns `true` if runtimes represent this number exactly. Some compute sums, means and products of `int64` in binary64, which
+/// rounds beyond 2⁵³. `most` is the largest exact magnitude.
 fn is_exact(scope: &Scope, kind: Kind, dtype: Option<DType>, number: &Scalar, most: u64) -> bool {
     let Scalar::Int(dim) = number else { return true };
     if matches!(kind, Kind::Max | Kind::Min) || dtype.is_some_and(|dtype| dtype != DType::Int64) {
@@ -172,10 +172,10 @@ fn is_exact(scope: &Scope, kind: Kind, dtype: Option<DType>, number: &Scalar, mo
     low.zip(high).is_some_and(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()) <= most)
 }
 
-/// The integers up to which binary64 has every one.
+/// The largest magnitude up to which all integers are exact in binary64.
 const EXACT: u64 = 1 << f64::MANTISSA_DIGITS;
 
-/// Two elements of a reduction in one, if that is exact in any order.
+/// Combines two elements of a reduction, if that is exact in any order.
 fn united(elements: &Elements<'_>, kind: Kind, a: &Scalar, b: &Scalar) -> Scalar {
     let (scope, zero) = (elements.scope(), Dim::constant(0));
     let integers = matches!((a, b), (Scalar::Int(_), Scalar::Int(_)));
@@ -184,7 +184,7 @@ fn united(elements: &Elements<'_>, kind: Kind, a: &Scalar, b: &Scalar) -> Scalar
         Kind::Sum if integers => unless_wrapped(elements.add(a, b), a, b, i64::checked_add),
         Kind::Prod if integers => unless_wrapped(elements.mul(a, b), a, b, i64::checked_mul),
         Kind::Prod => match (elements.fraction(a), elements.fraction(b)) {
-            // A zero would take the sign of a negative factor.
+            // A product of zero with a negative factor would be −0.
             (Some((a, a_den)), Some((b, b_den))) if [&a, &b].into_iter().all(|num| scope.ge(num, &zero).is_yes()) => {
                 elements.real(scope.mul(&a, &b), a_den.saturating_mul(b_den))
             }
@@ -196,7 +196,7 @@ fn united(elements: &Elements<'_>, kind: Kind, a: &Scalar, b: &Scalar) -> Scalar
     }
 }
 
-/// The result, unless it is a number that overflowed: some runtimes saturate.
+/// Returns the result, unless a constant overflowed: some runtimes saturate.
 fn unless_wrapped(result: Scalar, a: &Scalar, b: &Scalar, exact: fn(i64, i64) -> Option<i64>) -> Scalar {
     match a.as_const_int().zip(b.as_const_int()) {
         Some((a, b)) if exact(a, b) != result.as_const_int() => Scalar::Unknown,
@@ -229,7 +229,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     if undefined {
         return Err(Decline::unsupported("the mean of an empty tensor is undefined"));
     }
-    // One number to hold each result while it grows.
+    // One accumulator per result.
     cx.budget().take_bytes(layout.results.saturating_mul(size_of::<i128>()))?;
     let result = match data.dtype() {
         DType::Float => of_floats::<f32>(cx, kind, data, &layout, &shape)?,
@@ -291,8 +291,8 @@ fn of_floats<T: StoredFloat>(
     })
 }
 
-/// The sums of what the elements give, if kernels do not overflow on the way to them: as many of the largest element as there are would not, or
-/// else they are summed up to know.
+/// Sums the terms of elements, if kernels do not overflow in between. If the largest magnitude times their number might overflow,
+/// checks the partial results.
 #[inline(always)]
 fn summed<T: StoredFloat>(
     kind: Kind,
@@ -309,8 +309,8 @@ fn summed<T: StoredFloat>(
     Ok(sums)
 }
 
-/// Fails where kernels that reduce in the type itself, in an order of their own, may overflow or come to nothing on the way. What is not finite
-/// comes out alike in any order.
+/// Fails if kernels that reduce in the type itself, in another order, may overflow or underflow in between. Infinities and NaN
+/// are order-independent.
 fn partial_results_fit<T: StoredFloat>(
     kind: Kind,
     dtype: DType,
@@ -340,19 +340,19 @@ fn partial_results_fit<T: StoredFloat>(
     }
 }
 
-/// The second number where it is the greater one, or a NaN. Of equal zeros it is the first, whatever their signs.
+/// Returns the second number if it is greater or NaN. For equal zeros, returns the first one, for either sign.
 #[inline(always)]
 fn greater(most: f64, x: f64) -> f64 {
     if x > most || x.is_nan() { x } else { most }
 }
 
-/// As [`greater`], where it is the lesser one.
+/// Like [`greater`], for the smaller number.
 #[inline(always)]
 fn lesser(least: f64, x: f64) -> f64 {
     if x < least || x.is_nan() { x } else { least }
 }
 
-/// These extremes, if all elements were numbers.
+/// Returns these maxima or minima, if no element is NaN.
 fn numbers(extremes: Vec<f64>) -> Result<Vec<f64>, Decline> {
     if extremes.iter().any(|extreme| extreme.is_nan()) {
         return Err(Decline::unsupported(
@@ -362,7 +362,7 @@ fn numbers(extremes: Vec<f64>) -> Result<Vec<f64>, Decline> {
     Ok(extremes)
 }
 
-/// A sum of exponentials that cannot overflow: `sum · exp(scale)`, where `scale` is the largest exponent met.
+/// A sum of exponentials without overflow: `sum · exp(scale)`, where `scale` is the largest exponent so far.
 #[derive(Clone, Copy)]
 struct ScaledSum {
     scale: f64,
@@ -372,7 +372,7 @@ struct ScaledSum {
 impl ScaledSum {
     const NOTHING: ScaledSum = ScaledSum { scale: f64::NEG_INFINITY, sum: 0.0 };
 
-    /// With `count · exp(exponent)` more.
+    /// Adds `count · exp(exponent)`.
     fn with(self, exponent: f64, count: f64) -> ScaledSum {
         if exponent == f64::NEG_INFINITY {
             return self;
@@ -382,7 +382,7 @@ impl ScaledSum {
         } else if exponent < self.scale {
             ScaledSum { sum: self.sum + count * libm::exp(exponent - self.scale), ..self }
         } else {
-            // Also for NaN, which then stays.
+            // NaN also takes this branch and is preserved.
             ScaledSum { scale: exponent, sum: self.sum * libm::exp(self.scale - exponent) + count }
         }
     }
@@ -406,11 +406,11 @@ fn of_bools(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shape: 
     Ok(vec![Data::Tensor(Tensor::from_bools(shape, &results)?)])
 }
 
-/// Reduces integers exactly, where runtimes do.
+/// Reduces integers exactly, if runtimes do.
 fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shape: &[usize]) -> EvalResult {
     cx.claim(DType::Int64, data.shape())?;
     cx.claim(data.dtype(), shape)?;
-    // 64-bit unsigned integers travel as the signed ones of the same bits.
+    // 64-bit unsigned integers are stored as signed ones with the same bits.
     let wide = data.dtype() == DType::Uint64;
     let bits: Option<Vec<i64>> = if wide {
         data.elements::<u64>().map(|elements| elements.iter().map(|&element| element as i64).collect())
@@ -451,7 +451,7 @@ fn of_integers(cx: &EvalCx<'_>, kind: Kind, data: &Tensor, layout: &Layout, shap
     Ok(vec![Data::Tensor(result)])
 }
 
-/// The least and the largest number of an integer type of whole bytes.
+/// Returns the smallest and the largest number of an integer type of whole bytes.
 fn range_of(dtype: DType) -> (i128, i128) {
     let bits = dtype.bits().unwrap_or(64) as u32;
     if dtype.is_signed_integer() {
@@ -461,7 +461,7 @@ fn range_of(dtype: DType) -> (i128, i128) {
     }
 }
 
-/// The results, if they fit the type and a binary64 number: some runtimes wrap and others saturate, and some compute in
+/// Returns the results, if they fit the type and a binary64 number: some runtimes wrap, others saturate, and some compute in
 /// binary64.
 fn fitting(results: Vec<i128>, least: i128, most: i128) -> Result<Vec<i128>, Decline> {
     let exact = 1i128 << f64::MANTISSA_DIGITS;
@@ -471,7 +471,7 @@ fn fitting(results: Vec<i128>, least: i128, most: i128) -> Result<Vec<i128>, Dec
     Ok(results)
 }
 
-/// Integers computed by way of floats, truncated: what binary32 and binary64 agree about.
+/// Truncates integers computed through floats, if binary32 and binary64 agree.
 fn agreeing(results: Vec<i128>, of: impl Fn(i128) -> (f64, f64)) -> Result<Vec<i128>, Decline> {
     let whole = |result: i128| {
         let (coarse, fine) = of(result);
@@ -483,7 +483,8 @@ fn agreeing(results: Vec<i128>, of: impl Fn(i128) -> (f64, f64)) -> Result<Vec<i
     })
 }
 
-/// ReduceLogSumExp of integers: the standard truncates at the end, runtimes every exponential. Folded where that is one.
+/// Evaluates integer ReduceLogSumExp: the standard truncates once at the end, runtimes truncate each exponential. Folds only if
+/// both agree.
 fn log_sum_exp(layout: &Layout, bits: &[i64], value: impl Fn(i64) -> i128 + Sync) -> Result<Vec<i128>, Decline> {
     let largest = |(most, count): (i128, u64), x: i128, more: u64| match x.cmp(&most) {
         std::cmp::Ordering::Less => (most, count),
@@ -495,7 +496,7 @@ fn log_sum_exp(layout: &Layout, bits: &[i64], value: impl Fn(i64) -> i128 + Sync
     let whole = tops.into_iter().zip(exact).map(|((most, count), exact)| {
         let truncated = most.checked_add(libm::log(count as f64) as i128)?;
         let exact = exact.log();
-        // Beyond this not every integer is a binary64 number.
+        // Beyond this magnitude, some integers are not binary64 numbers.
         (exact.abs() < 9e15 && exact.trunc() as i128 == truncated).then_some(truncated)
     });
     let whole: Option<Vec<i128>> = whole.collect();

@@ -1,4 +1,4 @@
-//! Elements as shares of a norm, of the channels around, of a deviation.
+//! Elements divided by a norm, by adjacent channels, or by a deviation.
 
 use super::layout::Layout;
 use super::normalize::count_of;
@@ -7,7 +7,7 @@ use crate::ir::Data;
 use crate::ops::{Decline, EvalCx, EvalResult, axis_in};
 use crate::tensor::{DType, product};
 
-/// LpNormalization: `x / ‖x‖` along an axis, 0 where the norm is.
+/// Evaluates LpNormalization: `x / ‖x‖` along an axis, 0 if the norm is 0.
 pub(super) fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let axis = axis_in(cx.attr_int("axis")?.unwrap_or(-1), data.rank())?;
@@ -36,7 +36,7 @@ pub(super) fn eval_lp(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(rounded(cx, data.dtype(), data.shape(), values)?)])
 }
 
-/// For each element, which of the results of reducing some axes it belongs to.
+/// Returns for each element the index of its result in a reduction of some axes.
 fn targets(cx: &EvalCx<'_>, shape: &[usize], reduced: impl Fn(usize) -> bool) -> Result<(Layout, Vec<usize>), Decline> {
     let flags: Vec<bool> = (0..shape.len()).map(reduced).collect();
     let layout = Layout::new(shape, &flags).ok_or_else(|| Decline::invalid("the number of elements is too large"))?;
@@ -47,7 +47,7 @@ fn targets(cx: &EvalCx<'_>, shape: &[usize], reduced: impl Fn(usize) -> bool) ->
     Ok((layout, targets))
 }
 
-/// LRN: `x / (bias + alpha / size · Σ x²)^beta` over `size` channels around.
+/// Evaluates LRN: `x / (bias + alpha / size · Σ x²)^beta` over `size` adjacent channels.
 pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let size = count_of(cx, "size")?;
@@ -57,7 +57,7 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
         return Err(Decline::invalid("the data has no axis of channels"));
     };
     let (channels, inner) = (*channels, product(rest).unwrap_or(0));
-    // Of an even number of neighbours there is one more behind.
+    // If the number of neighbors is odd, there is one more after the channel.
     let (before, behind) = ((size - 1) / 2, size / 2);
     let work = data.len().saturating_mul(size.min(channels).saturating_add(32));
     cx.budget().take_work(u64::try_from(work).unwrap_or(u64::MAX))?;
@@ -77,7 +77,7 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
                     sums.iter_mut().zip(neighbour).for_each(|(sum, x)| *sum += x * x);
                 }
                 fit_on_the_way(data.dtype(), sums.iter().copied())?;
-                // Kernels go from window to window by adding and subtracting squares.
+                // Kernels update the window's sum by adding and subtracting squares.
                 keep_digits(data.dtype(), sums.iter().map(|sum| alpha / size as f64 * sum / bias.abs().min(1.0)))?;
                 for (x, sum) in row.iter_mut().zip(&sums) {
                     *x /= libm::pow(bias + alpha / size as f64 * sum, beta);
@@ -88,11 +88,11 @@ pub(super) fn eval_lrn(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(rounded(cx, data.dtype(), data.shape(), results)?)])
 }
 
-/// MeanVarianceNormalization: `(x - E x) / (sqrt(E x² - (E x)²) + 1e-9)` along some axes.
+/// Evaluates MeanVarianceNormalization: `(x - E x) / (sqrt(E x² - (E x)²) + 1e-9)` along some axes.
 pub(super) fn eval_mean_variance(cx: &mut EvalCx<'_>) -> EvalResult {
     let data = cx.tensor(0)?;
     let axes = cx.attr_ints("axes")?.unwrap_or(&[0, 2, 3]);
-    // ONNX Runtime runs axes that the operand does not have, the default ones among them.
+    // ONNX Runtime runs nodes with axes out of range, including the defaults.
     let axes = axes.iter().map(|&axis| axis_in(axis, data.rank())).collect::<Result<Vec<_>, _>>();
     let axes = axes.map_err(|refusal| Decline::unsupported(refusal.to_string()))?;
     let (layout, targets) = targets(cx, data.shape(), |at| axes.is_empty() || axes.contains(&at))?;
@@ -115,8 +115,8 @@ pub(super) fn eval_mean_variance(cx: &mut EvalCx<'_>) -> EvalResult {
     let means = average(&|_, x| x, &values);
     fit_on_the_way(data.dtype(), average(&|_, x| x * x, &values).into_iter().map(|square| square * count))?;
     let variances = average(&|target, x| (x - at(&means, target)).powi(2), &values);
-    // The standard subtracts two large numbers where the mean is large; runtimes that round in between get noise there, and those
-    // that leave its 1e-9 out divide by 0 where nothing deviates.
+    // If the mean is large, the standard subtracts two large numbers, and runtimes that round in between compute noise. Runtimes
+    // without the 1e-9 divide by 0 for constant data.
     let noisy = means.iter().zip(&variances).any(|(mean, variance)| *variance < (1e-4 * mean * mean).max(1e-8));
     if noisy {
         return Err(Decline::unsupported(

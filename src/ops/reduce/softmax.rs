@@ -22,17 +22,17 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     let axis = cx.attr_int("axis")?.unwrap_or(if flattened { 1 } else { -1 });
     let axis = axis_in(axis, data.rank())?;
     let rest = data.shape().get(axis..).unwrap_or_default();
-    // Before version 13, all axes from this one on are one.
+    // Before version 13, all axes from this one on are flattened.
     let (dims, inner) = if flattened { (rest, &[][..]) } else { rest.split_at(rest.len().min(1)) };
     let (dim, inner) = (product(dims).unwrap_or(0), product(inner).unwrap_or(0));
-    // An exponential is worth some dozens of elementary operations.
+    // An exponential costs dozens of elementary operations.
     cx.budget().take_work(u64::try_from(data.len()).unwrap_or(u64::MAX).saturating_mul(32))?;
     let size = dim.saturating_mul(inner);
     let whole = |kind: fn(&mut [f64], usize, fn(f64) -> f64), exp: fn(f64) -> f64, all_numbers: bool| {
         by_blocks(cx, data, data.dtype(), size, |_, block| {
             kind(block, inner, exp);
-            // A row with a NaN or an infinity, or of nothing but negative infinities, has no share that is a number. Runtimes agree on
-            // that for Softmax only: Hardmax finds something largest, and LogSoftmax in binary64 leaves the infinities.
+            // A row with a NaN or an infinity, or with negative infinities only, has NaN as its result. Runtimes agree on that for Softmax
+            // only: Hardmax finds a maximum, and LogSoftmax in binary64 keeps the infinities.
             if all_numbers && block.iter().any(|value| value.is_nan()) {
                 return Err(Decline::unsupported("the result is NaN"));
             }
@@ -45,7 +45,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         "LogSoftmax" if wide => whole(log_softmax, libm::exp, true),
         "LogSoftmax" => whole(log_softmax, exponential::exp, false),
         _ if wide => whole(softmax::<true>, libm::exp, false),
-        // What is rounded to binary32 or less is good enough in a faster way.
+        // A faster exponential is precise enough for results of at most 32 bits.
         _ => by_blocks(
             cx,
             data,
@@ -61,7 +61,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
-/// The largest of each column of a block of rows; NaN where there is one.
+/// Returns the maximum of each column of a block of rows; NaN if there is one.
 fn largest(block: &[f64], width: usize) -> Vec<f64> {
     let mut most = vec![f64::NEG_INFINITY; width];
     for row in block.chunks_exact(width) {
@@ -72,22 +72,22 @@ fn largest(block: &[f64], width: usize) -> Vec<f64> {
     most
 }
 
-/// The logarithm of the softmax over a block of rows of this width, which is not 0.
+/// Computes the logarithm of the softmax over a block of rows of this width, which is not 0.
 pub(super) fn log_softmax_rows(block: &mut [f64], width: usize) {
     log_softmax(block, width, libm::exp);
 }
 
-/// The number, or the second one where it is larger or a NaN.
+/// Returns the larger number; NaN if the second one is NaN.
 #[inline(always)]
 fn larger(most: f64, x: f64) -> f64 {
     if x > most || x.is_nan() { x } else { most }
 }
 
-/// Unless it `DIVIDES`, results are as good as numbers of binary32 or less need them.
+/// Computes the softmax. Without `DIVIDES`, results are precise enough only for types of at most 32 bits.
 #[inline(always)]
 fn softmax<const DIVIDES: bool>(block: &mut [f64], width: usize, exp: impl Fn(f64) -> f64) {
     if width == 1 {
-        // One row, whose numbers are taken several at a time.
+        // One row, processed in parallel lanes.
         let most = fold_run(block, f64::NEG_INFINITY, larger, larger);
         block.iter_mut().for_each(|x| *x = exp(*x - most));
         let total = sum(block, |x| x);
@@ -122,13 +122,13 @@ fn log_softmax(block: &mut [f64], width: usize, exp: fn(f64) -> f64) {
     }
 }
 
-/// 1 for the first largest element, 0 for the others.
+/// Writes 1 for the first maximum, 0 for the others.
 fn hardmax(block: &mut [f64], width: usize, _: fn(f64) -> f64) {
     let most = largest(block, width);
     let mut open = vec![true; width];
     for row in block.chunks_exact_mut(width) {
         for ((x, open), most) in row.iter_mut().zip(&mut open).zip(&most) {
-            // A NaN stays one, and keeps the node from being folded.
+            // A NaN is kept, and prevents folding of the node.
             let chosen = *open && x == most;
             *open &= !chosen;
             if !most.is_nan() {

@@ -12,7 +12,7 @@ fn flag(flag: bool) -> Attribute {
     Attribute::Int(i64::from(flag))
 }
 
-/// A reduction at operator set 18 of a constant, with the axes as an operand.
+/// Returns a reduction of a constant at operator set 20, with the axes as an operand.
 fn reduce<T: Element>(op_type: &str, shape: &[usize], values: &[T], axes: &[i64]) -> Single {
     Single::new(op_type, 20).values(shape, values).values(&[axes.len()], axes)
 }
@@ -113,7 +113,7 @@ fn shapes_of_reductions() {
     assert_eq!(infer(11, &[0, -1], false).infer(), ["float[3]"]);
     assert_eq!(infer(1, &[], true).infer(), ["float[1, 1, 1]"]);
     assert!(infer(11, &[3], true).infer()[0].starts_with("invalid"));
-    // From version 13 on there is no such attribute.
+    // From version 13 on the attribute does not exist.
     assert_eq!(infer(13, &[0], false).infer(), ["?"]);
     let operand =
         |given: &[i64]| Single::new("ReduceMean", 18).input(DType::Float, "N 3 K").values(&[given.len()], given);
@@ -136,7 +136,7 @@ fn axes_of_run_time() {
     assert_eq!(infer("N 1 3", "1", false), ["float[?, ?]"]);
     assert_eq!(infer("N N N", "1", false), ["float[N, N]"]);
     assert_eq!(infer("N", "1", false), ["float[]"]);
-    // Two axes that turn out to be the same one take one dim away.
+    // Two equal axes remove one dim.
     assert_eq!(infer("N 1 3", "2", false), ["float"]);
     assert_eq!(infer("N 1 3", "3", false), ["float"]);
     assert_eq!(infer("N 1 3", "?", false), ["float"]);
@@ -209,7 +209,7 @@ fn batches_are_normalized() {
     assert_eq!(results[0].to_f64s().unwrap(), [-2.0, 4.0, 2.0, 6.0]);
     assert_eq!(results[1].to_f64s().unwrap(), [2.0, 3.0]);
     assert_eq!(results[2].to_f64s().unwrap(), [3.0, 3.0]);
-    // Training, by default.
+    // By default, this version trains.
     let node = Single::new("BatchNormalization", 6).values(&[2, 2], &x);
     assert!(matches!(parameters(node, 1.0, 2.0).eval(), Err(Decline::Unsupported(_))));
     let node = Single::new("BatchNormalization", 15).input(DType::Float16, "N C H W").input(DType::Float16, "C");
@@ -297,7 +297,7 @@ fn norms_and_neighbours() {
     assert!(lp(2).floats().iter().zip([0.6, 0.8, 0.0, 0.0]).all(|(a, b)| (a - b).abs() < 1e-7));
     assert!(lp(1).floats().iter().zip([3.0 / 7.0, 4.0 / 7.0, 0.0, 0.0]).all(|(a, b)| (a - b).abs() < 1e-7));
     assert!(lp(3).eval().is_err());
-    // Of two neighbours the second is behind.
+    // For size 2, the second neighbor follows the channel.
     let lrn = Single::new("LRN", 13).with("size", Attribute::Int(2)).with_float("alpha", 2.0).with_float("beta", 1.0);
     assert_eq!(lrn.values(&[1, 2, 1], &[1f64, 3.0]).floats(), [1.0 / 11.0, 0.3]);
     let mvn = |x: &[f32]| Single::new("MeanVarianceNormalization", 13).values(&[1, 1, 1, x.len()], x);
@@ -386,7 +386,7 @@ fn a_sum_of_one_integer_of_64_bits_may_be_rounded() {
     assert!(is_known("ReduceMax", DType::Int64) && is_known("ReduceMin", DType::Int64));
 }
 
-/// `k + N − k` is N, but not in binary64 where k is larger than 2⁵³.
+/// `k + N − k` is N, but not in binary64 if k exceeds 2⁵³.
 #[test]
 fn a_sum_whose_parts_may_be_rounded_is_unknown() {
     let sum = |k: i64| {
@@ -404,7 +404,7 @@ fn a_sum_whose_parts_may_be_rounded_is_unknown() {
     assert_eq!(sum(1 << 52), "int64[]");
 }
 
-/// Kernels of binary32 find no deviation of what they cannot square.
+/// Binary32 kernels compute no deviation if squares overflow.
 #[test]
 fn what_overflows_on_the_way_is_declined() {
     let x = [1e30f32, 2.0, -1.0, 0.5];

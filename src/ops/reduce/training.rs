@@ -1,4 +1,4 @@
-//! The steps of optimizers, and gradients.
+//! Optimizer steps, and gradients.
 
 use super::real::{reals, rounded};
 use crate::dim::Dim;
@@ -8,8 +8,8 @@ use crate::tensor::Tensor;
 
 pub(super) const DOMAIN: &str = "ai.onnx.preview.training";
 
-/// How many groups of operands an optimizer takes after learning rate and count, and which of them it updates. Each group
-/// has an operand for each optimized tensor.
+/// Returns the number of operand groups of an optimizer after learning rate and count, and the updated groups. Each group has one
+/// operand per optimized tensor.
 fn groups(site: &Site<'_>) -> (usize, &'static [usize]) {
     match site.node.op_type.as_str() {
         // Tensors, gradients, sums of squares.
@@ -21,7 +21,7 @@ fn groups(site: &Site<'_>) -> (usize, &'static [usize]) {
     }
 }
 
-/// How many tensors are optimized.
+/// Returns the number of optimized tensors.
 fn optimized(site: &Site<'_>, operands: usize) -> Result<usize, Refusal> {
     let groups = groups(site).0;
     let rest = operands.checked_sub(2).filter(|rest| rest.is_multiple_of(groups));
@@ -34,7 +34,7 @@ fn optimized(site: &Site<'_>, operands: usize) -> Result<usize, Refusal> {
 pub(super) fn infer_step(cx: &mut InferCx<'_>) -> InferResult {
     let count = optimized(cx, cx.inputs().len())?;
     let operands = groups(cx).1.iter().flat_map(|group| (0..count).map(move |i| 2 + group * count + i));
-    // What is updated keeps its type and shape.
+    // Updated tensors keep their type and shape.
     let results = operands.map(|i| Fact::tensor(cx.dtype(i), cx.shape(i).map(<[Dim]>::to_vec)));
     Ok(results.collect())
 }
@@ -58,7 +58,7 @@ pub(super) fn eval_step(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(updated.into_iter().flatten().collect())
 }
 
-/// The step of one optimized tensor: its new value, and what goes with it.
+/// Computes the step of one optimized tensor: its new value, and its updated state.
 fn one_step(cx: &EvalCx<'_>, count: usize, i: usize, rate: f64, step: i64) -> Result<Vec<Tensor>, Decline> {
     let operand = |group: usize| cx.tensor(2 + group * count + i);
     let target = operand(0)?;
@@ -125,7 +125,7 @@ fn one_step(cx: &EvalCx<'_>, count: usize, i: usize, rate: f64, step: i64) -> Re
 
 pub(super) fn infer_gradient(cx: &mut InferCx<'_>) -> InferResult {
     let count = cx.attr_strings("xs")?.ok_or_else(|| Refusal::invalid("attribute 'xs' is missing"))?.len();
-    // A gradient by a tensor is of the type and shape of that tensor.
+    // The gradient of a tensor has its type and shape.
     let of = |i: usize| Fact::tensor(cx.dtype(i), cx.shape(i).map(<[Dim]>::to_vec));
     Ok((0..count).map(of).collect())
 }

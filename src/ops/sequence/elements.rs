@@ -1,4 +1,4 @@
-//! Putting sequences together and taking elements out.
+//! Construction of sequences and access to their elements.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::ops::join::{Join, element_of, stem_of};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal};
 use crate::tensor::{DType, Tensor};
 
-/// The type of operand `i`'s elements, if it is a sequence whose element type is known.
+/// Returns the type of operand `i`'s elements, if it is a sequence with a known element type.
 ///
 /// # Errors
-/// The operand is something else than a sequence.
+/// The operand is not a sequence.
 pub(super) fn element_type(cx: &InferCx<'_>, i: usize) -> Result<Option<Type>, Refusal> {
     match &cx.required(i)?.ty {
         Some(Type::Sequence(element)) => Ok(element.as_deref().cloned()),
@@ -22,7 +22,7 @@ pub(super) fn element_type(cx: &InferCx<'_>, i: usize) -> Result<Option<Type>, R
     }
 }
 
-/// The type that covers all of these, as the element type of a sequence.
+/// Returns the join of these types, as the element type of a sequence.
 pub(super) fn common_type<'t>(cx: &InferCx<'_>, types: impl IntoIterator<Item = &'t Type>) -> Option<Type> {
     let mut join = Join::either(&Rc::clone(cx.walk.scope()), &stem_of(cx));
     let mut types = types.into_iter();
@@ -38,7 +38,7 @@ fn sequence_data(items: Vec<Data>) -> Data {
     Data::Sequence(Arc::new(items))
 }
 
-/// The elements of operand `i`.
+/// Returns the elements of operand `i`.
 pub(super) fn sequence<'a>(cx: &'a EvalCx<'_>, i: usize) -> Result<&'a Arc<Vec<Data>>, Decline> {
     match cx.data(i) {
         Some(Data::Sequence(items)) => Ok(items),
@@ -46,7 +46,7 @@ pub(super) fn sequence<'a>(cx: &'a EvalCx<'_>, i: usize) -> Result<&'a Arc<Vec<D
     }
 }
 
-/// The position in operand `i`, if it is given.
+/// Returns the position in operand `i`, if present.
 fn position(cx: &EvalCx<'_>, i: usize) -> Result<Option<i64>, Decline> {
     match cx.optional_tensor(i)?.map(|tensor| tensor.to_i64s()) {
         None => Ok(None),
@@ -55,7 +55,7 @@ fn position(cx: &EvalCx<'_>, i: usize) -> Result<Option<i64>, Decline> {
     }
 }
 
-/// The elements, to be changed. Takes the memory from the budget: every sequence of a chain holds its own.
+/// Copies the elements for modification. Charges the budget: each sequence of a chain has a separate list.
 fn copied(cx: &EvalCx<'_>, items: &[Data]) -> Result<Vec<Data>, Decline> {
     cx.budget().take_bytes(items.len().saturating_add(1).saturating_mul(size_of::<Data>()))?;
     Ok(items.to_vec())
@@ -192,12 +192,12 @@ pub(super) fn eval_length(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(Tensor::scalar(length))])
 }
 
-/// What an operand is for the body of a SequenceMap, or in a concatenation: any one element.
+/// Returns the fact of an arbitrary element, for the subgraph of a SequenceMap or for a concatenation.
 pub(super) fn any_element(cx: &InferCx<'_>, element: &Type) -> Fact {
     Fact::of(element_of(cx.scope(), &stem_of(cx), element))
 }
 
-/// The sum of sizes.
+/// Returns the sum of sizes.
 pub(super) fn total(cx: &InferCx<'_>, sizes: &[Dim]) -> Dim {
     cx.scope().sum(sizes)
 }

@@ -1,4 +1,4 @@
-//! What is known of a sequence from the nodes that put it together.
+//! Facts of a sequence derived from the nodes that build it.
 
 use std::rc::Rc;
 
@@ -9,10 +9,10 @@ use crate::ops::join::{Join, stem_of};
 
 use super::parts::Split;
 
-/// So many nodes and elements are followed.
+/// The maximum number of nodes and elements to follow.
 const MAX_STEPS: usize = 256;
 
-/// The node of the default domain that computes a value.
+/// Returns the node of the default domain that computes a value.
 fn producer<'a>(cx: &InferCx<'a>, value: ValueId) -> Option<&'a Node> {
     let node = cx.model.node(cx.model.value(value).producer()?)?;
     let standard = node.canonical_domain().is_empty() && cx.model.function_of(node).is_none();
@@ -23,13 +23,13 @@ fn known(cx: &InferCx<'_>, value: ValueId) -> Fact {
     cx.walk.facts.get(value).cloned().unwrap_or_default()
 }
 
-/// What a node does to a sequence: an element more or less, at a position or the back.
+/// A node's change of a sequence: inserts or erases an element, at a position or at the end.
 enum Change {
     Insert(Option<i64>, Fact),
     Erase(Option<i64>),
 }
 
-/// The place of an operator's optional position operand: known, left out (`None` inside), or not known (`None`).
+/// Returns the position operand: known, absent (inner `None`), or unknown (`None`).
 fn position(cx: &InferCx<'_>, node: &Node, slot: usize) -> Option<Option<i64>> {
     match node.input(slot) {
         None => Some(None),
@@ -40,8 +40,8 @@ fn position(cx: &InferCx<'_>, node: &Node, slot: usize) -> Option<Option<i64>> {
     }
 }
 
-/// What both branches of an If give for one of its results, a sequence. Only an If that is not itself inside of another is followed,
-/// so that the work stays small however many there are.
+/// Returns the outputs of both branches of an If for one of its results, a sequence. Follows only an If that is not nested in
+/// another followed one, which limits the work.
 fn branches(cx: &InferCx<'_>, node: &Node, value: ValueId) -> Option<[ValueId; 2]> {
     let at = node.outputs().iter().position(|&output| output == Some(value))?;
     let result = |name: &str| match node.attribute(name) {
@@ -51,7 +51,7 @@ fn branches(cx: &InferCx<'_>, node: &Node, value: ValueId) -> Option<[ValueId; 2
     Some([result("then_branch")?, result("else_branch")?])
 }
 
-/// The facts of a sequence's elements, one by one.
+/// Returns the fact of each element of a sequence.
 pub(super) fn items(cx: &InferCx<'_>, value: ValueId) -> Option<Vec<Fact>> {
     items_of(cx, value, true)
 }
@@ -111,13 +111,13 @@ fn items_of(cx: &InferCx<'_>, mut value: ValueId, outermost: bool) -> Option<Vec
     Some(items)
 }
 
-/// The split whose parts a sequence consists of.
+/// Returns the split whose parts a sequence contains.
 pub(super) fn split(cx: &InferCx<'_>, value: ValueId) -> Option<Split> {
     let node = producer(cx, value).filter(|node| node.op_type == "SplitToSequence")?;
     Split::of(node, |operand| known(cx, operand))
 }
 
-/// A position as a place from the front, if it is in range; at the end when inserting.
+/// Converts a position to an index from the front, if it is in range; `len` is valid when inserting.
 pub(super) fn place(position: i64, len: usize, inserting: bool) -> Option<usize> {
     let wide = i64::try_from(len).ok()?;
     let place = if position < 0 { position.checked_add(wide)? } else { position };
@@ -125,7 +125,7 @@ pub(super) fn place(position: i64, len: usize, inserting: bool) -> Option<usize>
     (place < len || (inserting && place == len)).then_some(place)
 }
 
-/// The number of a sequence's elements.
+/// Returns the number of elements of a sequence.
 pub(super) fn length(cx: &InferCx<'_>, value: ValueId) -> Option<Dim> {
     length_of(cx, value, true)
 }
@@ -168,7 +168,7 @@ fn length_of(cx: &InferCx<'_>, mut value: ValueId, outermost: bool) -> Option<Di
     None
 }
 
-/// The value inside an optional made by an Optional node: nothing is known, there is none, or there is this one.
+/// Returns the value inside an optional made by an Optional node: unknown (`None`), absent (inner `None`), or its fact.
 pub(super) fn optional(cx: &InferCx<'_>, value: ValueId) -> Option<Option<Fact>> {
     let node = producer(cx, value).filter(|node| node.op_type == "Optional")?;
     Some(node.input(0).map(|input| known(cx, input)))

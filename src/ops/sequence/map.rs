@@ -7,7 +7,7 @@ use crate::ir::{Data, Fact, GraphId, Type};
 use crate::ops::join::{element_of, stem_of};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, Site};
 
-/// What a call of the body costs beside its nodes, in elementary operations.
+/// The cost of a call of the subgraph in addition to its nodes, in elementary operations.
 const CALL_WORK: u64 = 20_000;
 
 fn body_of(site: &Site<'_>) -> Result<GraphId, Refusal> {
@@ -31,7 +31,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let results = cx.infer_graph(body, given)?;
     let sequence = |result: Fact| match result.ty {
         None => Ok(Fact::of(Type::Sequence(None))),
-        // A size that is made inside is another for each element.
+        // A size computed inside may differ between elements.
         Some(ty @ Type::Tensor(_)) => {
             Ok(Fact::of(Type::Sequence(Some(Box::new(element_of(cx.scope(), &stem_of(cx), &ty))))))
         }

@@ -2,21 +2,21 @@
 //!
 //! | operator | computes | versions |
 //! | --- | --- | --- |
-//! | SequenceConstruct, SequenceEmpty | a sequence of the operands, of nothing | 11 |
-//! | SequenceInsert, SequenceErase | a sequence with one element more or less; without a position at the back | 11 |
+//! | SequenceConstruct, SequenceEmpty | a sequence of the operands, an empty sequence | 11 |
+//! | SequenceInsert, SequenceErase | inserts or erases an element; at the end without a position | 11 |
 //! | SequenceAt, SequenceLength | an element, the number of elements | 11 |
 //! | SplitToSequence | the parts of a tensor along an axis | 11; 24 adds `bfloat16` |
-//! | ConcatFromSequence | the elements side by side, or stacked along a new axis | 11 |
-//! | SequenceMap | a body for each element | 17 |
+//! | ConcatFromSequence | the concatenation of the elements, or their stack along a new axis | 11 |
+//! | SequenceMap | applies a subgraph to each element | 17 |
 //! | Optional | an optional with or without a value | 15; 28 adds types |
-//! | OptionalHasElement, OptionalGetElement | whether there is a value, the value | 15; 18 take any value and, the first, none at all; 28 adds types |
+//! | OptionalHasElement, OptionalGetElement | whether there is a value, the value | 15; 18 accepts any value (the first also an absent one); 28 adds types |
 //!
-//! Whether the parts of SplitToSequence keep the axis is disputed where `keepdims` is 0 and the size a scalar: only their element
-//! type is stated then, and nothing is folded.
+//! With `keepdims` 0 and a scalar size, it is disputed whether the parts of SplitToSequence keep the axis. Only their element type
+//! is inferred then, and nothing is folded.
 //!
-//! Positions count from the back when negative; a position out of range, the value of an empty optional and elements of
-//! different types are errors and never folded. What a sequence holds is followed to the nodes that put it together
-//! ([`lineage`]), so that an element at a known position keeps its exact fact.
+//! Negative positions count from the end. Positions out of range, the value of an empty optional and elements of different types
+//! are errors and never folded. Sequences are followed to the nodes that build them ([`lineage`]), so an element at a known
+//! position has an exact fact.
 
 mod elements;
 mod lineage;

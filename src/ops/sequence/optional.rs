@@ -9,7 +9,7 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) fn infer_optional(cx: &mut InferCx<'_>) -> InferResult {
     let inner = match (cx.input(0), cx.attr_type("type")?) {
-        // Nesting would have no end.
+        // Nested optionals could nest without limit.
         (Some(Fact { ty: Some(Type::Optional(_)), .. }), _) => {
             return Err(Refusal::invalid("an optional contains an optional"));
         }

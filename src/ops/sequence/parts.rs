@@ -1,19 +1,19 @@
-//! What a SplitToSequence makes parts of, and what the parts are.
+//! The operands of a SplitToSequence, and its parts.
 
 use crate::dim::{Dim, Scope};
 use crate::ir::{Attribute, Fact, Node, Scalar, ValueId};
 use crate::ops::axis_in;
 
-/// The sizes that a SplitToSequence asks for.
+/// The requested sizes of a SplitToSequence.
 pub(super) enum Sizes {
-    /// All of this size, the last one of what is left.
+    /// All parts have this size, except that the last one has the rest.
     Each(Dim),
-    /// One by one.
+    /// One size per part.
     List(Vec<Dim>),
 }
 
 impl Sizes {
-    /// The sizes in the operand; `None` when nothing is known of them.
+    /// Returns the sizes in the operand; `None` if they are unknown.
     pub(super) fn of(operand: Option<&Fact>) -> Option<Sizes> {
         let Some(fact) = operand else { return Some(Sizes::Each(Dim::constant(1))) };
         let mut sizes = fact.ints()?;
@@ -24,11 +24,11 @@ impl Sizes {
     }
 }
 
-/// Whether the parts of a SplitToSequence keep the axis, where everybody agrees on it. `keepdims` is its attribute.
+/// Returns `true` if the parts of a SplitToSequence keep the axis; `None` if this is disputed. `keepdims` is its attribute.
 ///
-/// The operator's text, and the reference, overlook `keepdims` wherever sizes are given. ONNX Runtime, and the exporters that write
-/// `x.unbind(1)` as parts of size 1 without their axis, overlook it only where the sizes are a vector: a scalar size says
-/// nothing about the rank of the parts.
+/// The operator's text and the reference ignore `keepdims` if sizes are given. ONNX Runtime ignores it only for a vector of sizes.
+/// So do exporters, which write `x.unbind(1)` as parts of size 1 without their axis. A scalar size therefore does not determine
+/// the rank of the parts.
 pub(super) fn keeps_axis(keepdims: bool, sizes: Option<&Fact>) -> Option<bool> {
     match sizes {
         _ if keepdims => Some(true),
@@ -37,7 +37,7 @@ pub(super) fn keeps_axis(keepdims: bool, sizes: Option<&Fact>) -> Option<bool> {
     }
 }
 
-/// What a SplitToSequence makes parts of, and how.
+/// The operands and attributes of a split.
 pub(super) struct Split {
     tensor: Fact,
     sizes: Option<Fact>,
@@ -46,7 +46,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// The split that a node stands for, whose attributes are all given in place. `known` is what is known of an operand.
+    /// Returns the split of a node whose attributes are all literals. `known` returns the fact of an operand.
     pub(super) fn of(node: &Node, known: impl Fn(ValueId) -> Fact) -> Option<Split> {
         let keepdims = match node.attribute("keepdims") {
             None => true,
@@ -61,7 +61,7 @@ impl Split {
         Some(Split { tensor: known(node.input(0)?), sizes: node.input(1).map(known), axis, keepdims })
     }
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     pub(super) fn count(&self, scope: &Scope) -> Option<Dim> {
         match Sizes::of(self.sizes.as_ref()) {
             Some(Sizes::List(sizes)) => Some(Dim::constant(i64::try_from(sizes.len()).ok()?)),
@@ -69,7 +69,7 @@ impl Split {
                 let (_, dim) = self.dim()?;
                 is_size(scope, &size).then(|| scope.ceil_div(dim, &size))
             }
-            // Even of unknown sizes the number is known.
+            // The number of parts is known even if the sizes are not.
             None => match self.sizes.as_ref()?.shape()? {
                 [count] => Some(count.clone()),
                 _ => None,
@@ -77,14 +77,14 @@ impl Split {
         }
     }
 
-    /// The axis, counted from the front, and its dim.
+    /// Returns the axis, counted from the front, and its dim.
     fn dim(&self) -> Option<(usize, &Dim)> {
         let shape = self.tensor.shape()?;
         let axis = axis_in(self.axis, shape.len()).ok()?;
         Some((axis, shape.get(axis)?))
     }
 
-    /// The parts one by one, if there are at most `most` of them.
+    /// Returns each part, if there are at most `most` of them.
     pub(super) fn parts(&self, most: usize) -> Option<Vec<Fact>> {
         let (_, dim) = self.dim()?;
         let sizes = match Sizes::of(self.sizes.as_ref())? {
@@ -95,7 +95,7 @@ impl Split {
                 starts.map(|start| Dim::constant(size.min(dim - start))).collect()
             }
         };
-        // Negative sizes are an error like sizes that do not add up, which is for the operator to tell.
+        // Negative sizes are an error, like a wrong sum of sizes; the operator reports both.
         if sizes.len() > most || sizes.iter().any(|size| size.as_const().is_some_and(|size| size < 0)) {
             return None;
         }
@@ -113,7 +113,7 @@ impl Split {
         dim.as_const().is_none_or(adds_up).then_some(parts)
     }
 
-    /// The part of this size, with these elements if they are known.
+    /// Returns the part of this size, with these elements if they are known.
     fn part(&self, size: Dim, elements: Option<&[Scalar]>) -> Option<Fact> {
         let (axis, _) = self.dim()?;
         let mut shape = self.tensor.shape()?.to_vec();
@@ -128,8 +128,8 @@ impl Split {
         })
     }
 
-    /// The part at a position, counted from the back if negative, of a run that has it: of parts that are all of size `s` along
-    /// a dim `d`, part `k` is as long as `min(s, d − k·s)`, and the last one as `(d − 1) mod s + 1`.
+    /// Returns the part at a position, negative from the end, for a run in which it exists. With parts of size `s` of a dim `d`, part
+    /// `k` has the length `min(s, d − k·s)`, and the last one `(d − 1) mod s + 1`.
     pub(super) fn part_at(&self, scope: &Scope, position: i64) -> Option<Fact> {
         let Some(Sizes::Each(size)) = Sizes::of(self.sizes.as_ref()) else { return None };
         let (_, dim) = self.dim()?;
@@ -141,7 +141,7 @@ impl Split {
             -1 => scope.add(&scope.modulo(&scope.sub(dim, &one), &size), &one),
             0.. => {
                 let rest = scope.sub(dim, &scope.mul(&size, &Dim::constant(position)));
-                // A size beyond the end would be no size.
+                // Beyond the end, the formula is not a size.
                 let exists = position == 0 || scope.ge(&rest, &one).is_yes();
                 exists.then(|| scope.min(&size, &rest))?
             }
@@ -150,14 +150,14 @@ impl Split {
         self.part(length, None)
     }
 
-    /// What the parts are when put together again along `axis`, a new one if `stacked`: what they are parts of.
+    /// Returns the concatenation of all parts along `axis` (a new axis if `stacked`): the tensor they are parts of.
     pub(super) fn whole(&self, axis: i64, stacked: bool) -> Option<Fact> {
         let rank = self.tensor.rank()?;
         let same = axis_in(axis, rank).ok()? == axis_in(self.axis, rank).ok()?;
         if let Some(Sizes::List(sizes)) = Sizes::of(self.sizes.as_ref())
             && let Some(dim) = self.dim()?.1.as_const()
         {
-            // Not everybody minds sizes that do not add up where there is nothing to split.
+            // Some runtimes accept sizes with a wrong sum if the tensor is empty.
             let sum = sizes.iter().try_fold(0i64, |sum, size| sum.checked_add(size.as_const()?));
             if sum.is_some_and(|sum| sum != dim) {
                 return None;
@@ -167,7 +167,7 @@ impl Split {
     }
 }
 
-/// Whether this is the size of parts for certain: at least 1.
+/// Returns `true` if this is proved to be a size of parts: at least 1.
 pub(super) fn is_size(scope: &Scope, size: &Dim) -> bool {
     scope.ge(size, &Dim::constant(1)).is_yes()
 }

@@ -1,4 +1,4 @@
-//! Between tensors and sequences of their parts.
+//! Conversion between tensors and sequences of their parts.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::of(Type::Sequence(Some(Box::new(element))))])
 }
 
-/// The size that every part has, or a symbol for "some size".
+/// Returns the common size of all parts, or a symbol for "some size".
 fn part_size(cx: &InferCx<'_>, sizes: Option<&Sizes>, dim: &Dim) -> Dim {
     let scope = cx.scope();
     match sizes {
@@ -119,7 +119,7 @@ pub(super) fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
         return Ok(vec![whole]);
     }
     let items = value.and_then(|value| lineage::items(cx, value)).filter(|items| !items.is_empty());
-    // The elements agree in every dim but the joined one: what is known of any of them is known of the result.
+    // The elements agree in all dims but the joined one, so the facts of each hold for the result.
     let known = match items.as_deref() {
         Some(items) => items.iter().filter_map(Fact::as_tensor).max_by_key(|item| item.shape.is_some()).cloned(),
         None => element.and_then(|element| any_element(cx, &element).as_tensor().cloned()),
@@ -149,7 +149,7 @@ pub(super) fn infer_concat(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![one_after_another(Fact::tensor(known.dtype, Some(shape)), at, items.as_deref())])
 }
 
-/// The result with its elements, where they are those of one item after another: along the first axis.
+/// Adds elements to the result, if it concatenates those of the items: along the first axis.
 fn one_after_another(result: Fact, axis: usize, items: Option<&[Fact]>) -> Fact {
     let joined = items.filter(|_| axis == 0).and_then(|items| {
         let unknown = |item: &Fact| Some(vec![Scalar::Unknown; item.static_len().filter(|&len| len <= MAX_ELEMENTS)?]);
@@ -162,8 +162,8 @@ fn one_after_another(result: Fact, axis: usize, items: Option<&[Fact]>) -> Fact 
     }
 }
 
-/// Takes a number from any element where the shape has none. Where elements have different numbers on another axis than the joined
-/// one the size is left open: empty tensors are joined for all that.
+/// Replaces dims by the constants of any element. If elements have different constants on an axis other than the joined one, its
+/// size is unknown: runtimes still join empty tensors.
 fn prefer_numbers(cx: &InferCx<'_>, shape: &mut [Dim], items: &[Fact], joined: Option<usize>) {
     let shapes = || items.iter().filter_map(Fact::shape).filter(|other| other.len() == shape.len());
     let agreed: Vec<Option<Option<i64>>> = (0..shape.len())
@@ -183,8 +183,7 @@ fn prefer_numbers(cx: &InferCx<'_>, shape: &mut [Dim], items: &[Fact], joined: O
     }
 }
 
-/// The size of the joined axis of a sequence whose elements are not known one by one: as many times the size that all of
-/// them have, if there is one.
+/// Infers the size of the joined axis if the elements are not known individually: their number times their common size, if any.
 fn joined_size(cx: &InferCx<'_>, at: usize) -> Dim {
     let value = cx.node.input(0);
     let count = value.and_then(|value| lineage::length(cx, value));

@@ -75,7 +75,7 @@ fn elements_at_known_positions_keep_their_facts() {
     b.node(main, "ConcatFromSequence", "s2", "cat", &[("axis", Attribute::Int(0))]);
     assert_eq!(b.facts("s1 s2"), ["seq(float[N,3])", "seq(float[?a,3])"]);
     assert_eq!(b.facts("known len"), ["float[M,3]", "int64[]={2}"]);
-    // Another size than the one in the sequence's type, which stands for any.
+    // The size differs from the one in the sequence's type, which stands for any size.
     assert_eq!(b.facts("s2 some"), ["seq(float[?a,3])", "float[?b,3]"]);
     assert_eq!(b.facts("cat"), ["float[N + M,3]"]);
 }
@@ -109,7 +109,7 @@ fn splits() {
     assert_eq!(squeezed, [(vec![2], vec![1, 4]), (vec![2], vec![2, 5]), (vec![2], vec![3, 6])]);
     let halves = split(Some(Tensor::scalar(2i64)), &[axis(-1)]).unwrap();
     assert_eq!(halves, [(vec![2, 2], vec![1, 2, 4, 5]), (vec![2, 1], vec![3, 6])]);
-    // The operator's text overlooks `keepdims` beside any sizes, ONNX Runtime only beside a vector of them.
+    // The operator's text ignores `keepdims` with any sizes, ONNX Runtime only with a vector of sizes.
     for size in [1i64, 2] {
         let disputed = split(Some(Tensor::scalar(size)), &[axis(-1), ("keepdims", Attribute::Int(0))]);
         assert!(matches!(disputed, Err(Decline::Unsupported(_))));
@@ -144,7 +144,7 @@ fn splits_are_inferred() {
     let listed = facts("N 3", Some(Tensor::vector(vec![2i64, 2])), &[]);
     assert_eq!(listed, ["seq(float[2,3])", "int64[]={2}"]);
     assert!(facts("N 3", Some(Tensor::scalar(0i64)), &[])[0].starts_with("invalid"));
-    // Whether the parts have the axis is disputed, how many there are is not.
+    // The rank of the parts is disputed, their number is not.
     let disputed = facts("N 3", Some(Tensor::scalar(1i64)), &squeezed);
     assert_eq!(disputed, ["seq(float)", "int64[]={N}"]);
     let listed = facts("N 3", Some(Tensor::vector(vec![2i64, 2])), &squeezed);
@@ -175,12 +175,12 @@ fn parts_at_known_positions_have_their_size() {
     b.node(main, "SequenceAt", "listed last", "rest", &[]);
     b.node(main, "ConcatFromSequence", "listed", "again", &along(1));
     assert_eq!(b.facts("first rest again"), ["float[N,1]", "float[N,2]", "float[N,3]"]);
-    // The last of them is shorter.
+    // The last part is shorter.
     b.node(main, "SplitToSequence", "x two", "even", &along(1));
     b.node(main, "SequenceAt", "even zero", "long", &[]);
     b.node(main, "SequenceAt", "even one", "short", &[]);
     assert_eq!(b.facts("long short"), ["float[N,2]", "float[N,1]"]);
-    // Nobody knows how many of them there are.
+    // The number of parts is unknown.
     b.node(main, "SplitToSequence", "x two", "open", &along(0));
     b.node(main, "SequenceAt", "open zero", "front", &[]);
     b.node(main, "SequenceAt", "open one", "perhaps", &[]);
@@ -188,11 +188,11 @@ fn parts_at_known_positions_have_their_size() {
     b.node(main, "ConcatFromSequence", "open", "whole", &along(0));
     assert_eq!(b.facts("front back whole"), ["float[min(2, N),3]", "float[2 - Mod(N, 2),3]", "float[N,3]"]);
     assert!(b.facts("perhaps")[0].contains('?'));
-    // Parts of different sizes are only stacked where they are empty, and then nobody knows the size.
+    // Parts of different sizes are stacked only if they are empty, and then the size is unknown.
     b.node(main, "ConcatFromSequence", "listed", "stacked", &[along(0), [("new_axis", Attribute::Int(1))]].concat());
     assert_eq!(b.facts("stacked"), ["float[2,N,?a]"]);
     assert!(!b.facts("nothing")[0].contains("-1"));
-    // Sizes that do not add up are not followed, nor are negative ones.
+    // Sizes with a wrong sum and negative sizes are not followed.
     b.node(main, "SplitToSequence", "x r", "wrong", &along(1));
     b.node(main, "SequenceAt", "wrong zero", "none", &[]);
     assert!(b.facts("none")[0].contains('?'));
