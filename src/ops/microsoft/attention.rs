@@ -1,18 +1,18 @@
-//! Attention in the forms of `com.microsoft`.
+//! Attention operators of `com.microsoft`.
 //!
 //! | operator | result | caches |
 //! |---|---|---|
-//! | Attention, QAttention, DecoderMaskedSelfAttention | `[B, S, v]` from the weights `[H, q + k + v]`, a third each unless `qkv_hidden_sizes` says otherwise | `[2, B, heads, P + S, size]`, or the shape of `past` if the buffer is shared |
+//! | Attention, QAttention, DecoderMaskedSelfAttention | `[B, S, v]` from the weights `[H, q + k + v]`, a third each by default, else `qkv_hidden_sizes` | `[2, B, heads, P + S, size]`, or the shape of `past` if the buffer is shared |
 //! | MultiHeadAttention | `[B, S, v]` of queries `[B, S, h]` or packed `[B, S, heads, 3, size]` | `[B, heads, P + K, size]` |
-//! | DecoderMaskedMultiHeadAttention | `[B, 1, v]` | those given, if the buffer is shared |
-//! | GroupQueryAttention | like the query, or less what keys and values add to it | as long as the longer of the past and the total, which is an operand |
-//! | SparseAttention, DynamicSparseAttention | likewise | those given |
-//! | PagedAttention, SparsePagedAttention | `[T, heads·size]` | those given |
-//! | DecoderAttention | as the query `[S, B, heads · size]` | `[B, heads, L, size]`, as long as operands say |
+//! | DecoderMaskedMultiHeadAttention | `[B, 1, v]` | as the inputs, if the buffer is shared |
+//! | GroupQueryAttention | as the query, without packed keys and values | the length is the maximum of the past one and the total, which is an operand |
+//! | SparseAttention, DynamicSparseAttention | as GroupQueryAttention | as the inputs |
+//! | PagedAttention, SparsePagedAttention | `[T, heads·size]` | as the inputs |
+//! | DecoderAttention | as the query `[S, B, heads · size]` | `[B, heads, L, size]`, whose length depends on operands |
 //! | QOrderedAttention, QOrderedLongformerAttention | as the input | |
 //! | PackedAttention, PackedMultiHeadAttention | `[T, v]` | |
 //! | GatedRelativePositionBias | `[B, heads, S, S]` | |
-//! | SparseAttentionIndexer, PackedSparseAttentionIndexer | the places of the keys chosen for each query | those given, where they do not grow |
+//! | SparseAttentionIndexer, PackedSparseAttentionIndexer | the positions of the keys chosen for each query | as the inputs, if they do not grow |
 //! | RemovePadding, RestorePadding | `[B, S, h]` to `[T, h]` and back | |
 
 use super::{dim, heads, like, operator, or_fresh, part};
@@ -45,7 +45,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("SparsePagedAttention", infer_paged).with(Traits::NONE.macs(|_| None)),
 ];
 
-/// What merged weights or their bias make of queries and of values.
+/// Returns the sizes of queries and values from merged weights or their bias.
 fn merged(cx: &InferCx<'_>, weights: usize, bias: usize) -> Result<[Option<Dim>; 2], Refusal> {
     if let Some(sizes) = cx.attr_ints("qkv_hidden_sizes")?.filter(|sizes| !sizes.is_empty()) {
         return match *sizes {
@@ -190,7 +190,7 @@ fn infer_multi_head(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(output)), cache(size), cache(value_size)])
 }
 
-/// How long the caches are depends on operands that say whether they are used.
+/// Infers DecoderAttention. The length of the caches depends on operands that enable them.
 fn infer_cached_decoder(cx: &mut InferCx<'_>) -> InferResult {
     cx.require_rank(0, "query", 3..=3)?;
     let Some(count) = heads(cx, "num_heads")? else {
@@ -203,7 +203,8 @@ fn infer_cached_decoder(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0), cache(), cache()])
 }
 
-/// The weights of queries, keys and values are operands of their own. The text has the size of the values, ONNX Runtime that of the input.
+/// Infers QOrderedAttention, which has separate weights for queries, keys and values. By the documentation, the result has the size
+/// of the values; ONNX Runtime uses the size of the input.
 fn infer_ordered(cx: &mut InferCx<'_>) -> InferResult {
     cx.require_rank(0, "input", 3..=3)?;
     let values = dim(cx, 7, 1).or(dim(cx, 13, 0));
@@ -230,7 +231,7 @@ fn infer_decoder(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![output, cache(5), cache(6)])
 }
 
-/// The output of operators whose query may hold keys and values as well, and the size of a head.
+/// Returns the output of operators whose query may contain keys and values, and the size of a head.
 fn grouped(cx: &InferCx<'_>) -> Result<(Fact, Option<Dim>), Refusal> {
     let (Some(count), Some(kv_count)) = (heads(cx, "num_heads")?, heads(cx, "kv_num_heads")?) else {
         return Err(Refusal::invalid("attribute 'num_heads' or 'kv_num_heads' is missing"));
@@ -274,7 +275,7 @@ fn infer_group_query(cx: &mut InferCx<'_>) -> InferResult {
         };
         let known = |at: usize, other: Option<Dim>| or_fresh(cx, dim(cx, past, at).or(other));
         let count = cx.attr_int("kv_num_heads").ok().flatten().map(Dim::constant);
-        // A quantized cache may hold several numbers in a byte.
+        // A quantized cache may pack several numbers into a byte.
         let size = size.clone().filter(|_| !cx.has_input(past));
         let shape = vec![known(0, dim(cx, 0, 0)), known(1, count), or_fresh(cx, length), known(3, size)];
         Fact::tensor(if cx.has_input(past) { cx.dtype(past) } else { cx.dtype(0) }, Some(shape))
@@ -338,7 +339,7 @@ fn infer_gated_bias(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), Some(vec![batch, count, length.clone(), length]))])
 }
 
-/// How many places an indexer chooses for each query.
+/// Returns the number of positions that an indexer chooses for each query.
 fn chosen(cx: &InferCx<'_>) -> Result<Option<Dim>, Refusal> {
     let budget = cx.attr_int("token_budget")?.unwrap_or(0);
     let ratio = cx.attr_int("compress_ratio")?.unwrap_or(0);
@@ -353,7 +354,7 @@ fn infer_indexer(cx: &mut InferCx<'_>) -> InferResult {
     let count = or_fresh(cx, chosen(cx)?);
     let (batch, length) = (or_fresh(cx, dim(cx, 0, 0)), or_fresh(cx, dim(cx, 0, 1)));
     let dtype = cx.dtype(0);
-    // How much the caches grow depends on how full they are.
+    // The growth of the caches depends on their fill level.
     let keys = vec![batch.clone(), cx.fresh_dim(), or_fresh(cx, dim(cx, 2, 0))];
     let places = Fact::tensor(Some(DType::Int32), Some(vec![batch.clone(), length, count]));
     let buffer = vec![Dim::constant(2), batch, cx.fresh_dim(), or_fresh(cx, dim(cx, 13, 3))];

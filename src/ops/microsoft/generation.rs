@@ -1,11 +1,11 @@
-//! Searches that run a decoder in a loop, and containers of compiled subgraphs.
+//! Search operators that run a decoder in a loop, and containers of compiled subgraphs.
 //!
 //! | operator | result |
 //! |---|---|
 //! | BeamSearch, WhisperBeamSearch | int32 `[B, num_return_sequences, max_length]`, scores `[B, num_return_sequences]`, scores of each step `[steps, B, num_beams, V]` |
 //! | GreedySearch, Sampling | int32 `[B, max_length]`, logits `[B, V]` |
-//! | BifurcationDetector | the tokens `[T]`, where the next match begins |
-//! | EPContext, Snpe | whatever the container holds |
+//! | BifurcationDetector | the tokens `[T]`, the start of the next match |
+//! | EPContext, Snpe | unknown: defined by the container |
 
 use super::movement::size_at;
 use super::{dim, like, operator, or_fresh};
@@ -24,7 +24,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("WhisperBeamSearch", infer_whisper_beams),
 ];
 
-/// The size of the vocabulary, if an attribute gives it.
+/// Returns the size of the vocabulary, if an attribute defines it.
 fn vocabulary(cx: &InferCx<'_>) -> Result<Dim, Refusal> {
     let size = cx.attr_int("vocab_size")?.filter(|&size| size > 0);
     Ok(or_fresh(cx, size.map(Dim::constant)))
@@ -38,7 +38,7 @@ fn sequences(cx: &InferCx<'_>, mut shape: Vec<Dim>) -> Fact {
 fn infer_beams(cx: &mut InferCx<'_>) -> InferResult {
     let scores = cx.dtype(5).or(cx.dtype(6));
     let (batch, returned) = (or_fresh(cx, dim(cx, 0, 0)), size_at(cx, 4, 0));
-    // How many steps there are depends on what the decoder begins with.
+    // The number of steps depends on the length of the decoder's initial input.
     let steps = vec![cx.fresh_dim(), batch.clone(), size_at(cx, 3, 0), vocabulary(cx)?];
     Ok(vec![
         sequences(cx, vec![batch.clone(), returned.clone()]),

@@ -1,21 +1,21 @@
-//! Products and convolutions of `com.microsoft`.
+//! Matrix products and convolutions of `com.microsoft`.
 //!
 //! | operator | result |
 //! |---|---|
-//! | FusedMatMul, FusedMatMulActivation, TransposeMatMul | as MatMul of operands turned by `transA`, `transB` (the last two axes) and `transBatchA`, `transBatchB` (the first axis moves behind the other leading ones) |
+//! | FusedMatMul, FusedMatMulActivation, TransposeMatMul | as MatMul of operands transposed by `transA`, `transB` (the last two axes) and `transBatchA`, `transBatchB` (the first axis moves after the other leading ones) |
 //! | MatMulInteger16, MatMulIntegerToFloat, DynamicQuantizeMatMul, GemmFastGelu | as MatMul; the type is int32, that of the scales, that of `A` |
 //! | MatMulNBits, MatMulBnb4 | `[…, K]` to `[…, N]`; `N` is an attribute |
-//! | FusedGemm, GemmFloat8, QGemm | as Gemm; the type may be an attribute's or that of the zero point |
+//! | FusedGemm, GemmFloat8, QGemm | as Gemm; an attribute or the zero point may define the type |
 //! | FusedConv, QLinearConv | as Conv |
 //! | MatMulNBitsMlp, MatMulNBitsQkv | `[…, K]` to `[…, N]`; to `[…, Nq]`, `[…, Nkv]` and `[…, Nkv]`; and the sum as the operand |
 //! | MatMulBlockQuantizedFp4Weight, MatMulBlockQuantizedFp8Weight | `A […, K]`, `B [N, K]` (or bytes of two codes) to `[…, N]` |
-//! | MatMulFpQ4 | as MatMul of `A` and a matrix of the shape that an operand holds |
+//! | MatMulFpQ4 | as MatMul of `A` and a matrix whose shape is an operand |
 //! | QOrderedMatMul | as MatMul of operands 0 and 2 |
-//! | SparseToDenseMatMul | of the type of `B`; the sparse operand has no shape here |
+//! | SparseToDenseMatMul | has the type of `B`; the shape of the sparse operand is unknown |
 //! | ConvTransposeWithDynamicPads | as ConvTranspose with the pads of operand 2 |
 //! | WordConvEmbedding | words of characters `[S, L]` to `[S, C]`, by a kernel `[C, 1, k, D]` |
-//! | CausalConvWithState | as the operand, and a state `[N, C, (k − 1) · dilation]` or, with `channels_last`, `[N, (k − 1) · dilation, C…]`; the state of several spatial axes or positions is left open |
-//! | NhwcConv, NhwcFusedConv, QLinearConv with `channels_last` | `[N, D…, C]`; texts differ on the layout of the weights, so the places of windows are stated only with `kernel_shape` |
+//! | CausalConvWithState | as the operand, and a state `[N, C, (k − 1) · dilation]` or, with `channels_last`, `[N, (k − 1) · dilation, C…]`; the state of several spatial axes or positions is unknown |
+//! | NhwcConv, NhwcFusedConv, QLinearConv with `channels_last` | `[N, D…, C]`; sources differ on the layout of the weights, so window positions are inferred only with `kernel_shape` |
 
 use super::{dim, like, operator, or_fresh};
 use crate::dim::Dim;
@@ -95,12 +95,12 @@ fn infer_packed_weights(cx: &mut InferCx<'_>) -> InferResult {
     let (Some(n @ 0..), Some(k @ 0..)) = (n?, k?) else {
         return Err(Refusal::invalid("attribute 'N' or 'K' is missing or negative"));
     };
-    // MatMulBnb4 may keep its weights the other way round.
+    // MatMulBnb4 may store its weights transposed.
     let (columns, summed) = if cx.attr_int("transB")?.unwrap_or(1) == 0 { (k, n) } else { (n, k) };
     Ok(vec![projected(cx, Some(Dim::constant(columns)), Some(Dim::constant(summed)))?])
 }
 
-/// The product of operand 0, `[…, summed]`, with a matrix `[summed, columns]`.
+/// Infers the product of operand 0, `[…, summed]`, with a matrix `[summed, columns]`.
 fn projected(cx: &InferCx<'_>, columns: Option<Dim>, summed: Option<Dim>) -> Result<Fact, Refusal> {
     let shape = match (cx.shape(0), summed) {
         (None, _) => None,
@@ -118,7 +118,7 @@ fn projected(cx: &InferCx<'_>, columns: Option<Dim>, summed: Option<Dim>) -> Res
     Ok(Fact::tensor(cx.dtype(0), shape))
 }
 
-/// A size that an attribute must give.
+/// Returns a size that an attribute must define.
 fn size_of(cx: &InferCx<'_>, name: &str) -> Result<Option<Dim>, Refusal> {
     match cx.attr_int(name)? {
         Some(size @ 0..) => Ok(Some(Dim::constant(size))),
@@ -158,13 +158,13 @@ fn infer_sparse_matmul(cx: &mut InferCx<'_>) -> InferResult {
 fn infer_word_embedding(cx: &mut InferCx<'_>) -> InferResult {
     let shape = match cx.shape(0) {
         Some([words, _]) => Some(vec![words.clone(), or_fresh(cx, dim(cx, 1, 0).or(dim(cx, 2, 0)))]),
-        // Texts are silent about more axes, and the runtime drops those in the middle.
+        // The documentation does not define more axes, and the runtime drops the middle ones.
         _ => None,
     };
     Ok(vec![Fact::tensor(cx.dtype(1), shape)])
 }
 
-/// `stride · (D − 1) + output_padding + extent − begin − end` along each axis, the pads being known.
+/// Infers `stride · (D − 1) + output_padding + extent − begin − end` on each axis, if the pads are known.
 fn infer_conv_transpose(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = cx.dtype(0).or(cx.dtype(1));
     let Some([batch, _, sizes @ ..]) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
@@ -259,7 +259,7 @@ fn infer_nhwc_conv(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), shape)])
 }
 
-/// The shape of a convolution of an image `[N, D…, C]` to so many channels.
+/// Infers the shape of a convolution of an image `[N, D…, C]` with this many output channels.
 fn channels_last(cx: &InferCx<'_>, channels: Option<Dim>) -> Result<Option<Vec<Dim>>, Refusal> {
     let Some(shape) = cx.shape(0) else { return Ok(None) };
     let [batch, sizes @ .., _] = shape else {
@@ -275,7 +275,7 @@ fn channels_last(cx: &InferCx<'_>, channels: Option<Dim>) -> Result<Option<Vec<D
     Ok(Some([batch.clone()].into_iter().chain(spatial).chain([or_fresh(cx, channels)]).collect()))
 }
 
-/// Returns the multiply-accumulates of a convolution to `[N, D…, M]`: the weights have `M` filters, on whatever axis.
+/// Returns the multiply-accumulates of a convolution to `[N, D…, M]`: the weights have `M` filters, on any axis.
 fn channels_last_macs(view: &NodeFacts<'_>, weights: usize) -> Option<Dim> {
     let [places @ .., _] = view.result_shape()? else { return None };
     Some(view.scope().mul(&view.scope().product(places), &view.elements(weights)?))

@@ -1,19 +1,19 @@
-//! Operators of ONNX Runtime's own domain, `com.microsoft`, as its optimizers and exporters leave them in models. Only shapes
-//! and types are inferred; nothing is evaluated.
+//! Operators of ONNX Runtime's domain `com.microsoft`, which its optimizers and exporters write. Only shapes and types are inferred;
+//! nothing is evaluated.
 //!
 //! | operators | result | file |
 //! |---|---|---|
-//! | activations, normalizations, experts, what moves nothing | as an operand | here |
-//! | attention in all its forms, caches, padding | see there | [`attention`] |
+//! | activations, normalizations, experts, copies | as an operand | here |
+//! | attention, caches, padding | see there | [`attention`] |
 //! | attention with a recurrent state, its gates, hashed n-grams | see there | [`recurrent`] |
 //! | searches that run a decoder, containers of compiled parts | see there | [`generation`] |
-//! | what moves, picks or pairs elements | see there | [`movement`] |
+//! | operators that move, select or pair elements | see there | [`movement`] |
 //! | products with transposed, quantized or packed matrices, convolutions | see there | [`matrix`] |
 //! | element-wise and other operators on quantized numbers | see there | [`quantized`] |
 //!
-//! Facts are those of the operators' documentation where it and ONNX Runtime's two inferences (in C++ and in Python) agree;
-//! what only one of them says, such as caches that are assumed to be shared, is left open. The domain has one version, so an
-//! operator may gain operands over time, but does not change.
+//! Inferred facts are those on which the operators' documentation and ONNX Runtime's two inferences (in C++ and in Python) agree.
+//! Facts from only one of them, such as an assumed shared cache, are unknown. The domain has one version: an operator may gain
+//! operands over time, but does not change.
 
 mod attention;
 mod generation;
@@ -31,7 +31,7 @@ use crate::tensor::DType;
 
 pub(super) const DOMAIN: &str = "com.microsoft";
 
-/// An operator of the domain.
+/// Returns an operator of the domain.
 const fn operator(name: &'static str, infer: super::Infer) -> Operator {
     Operator::infer_only(name, &[1], infer).in_domain(DOMAIN)
 }
@@ -87,26 +87,26 @@ pub(super) const OPERATORS: &[Operator] = &[
     operator("SoftmaxCrossEntropyLossInternal", infer_loss),
     operator("Trilu", infer_first),
     operator("UnfoldTensor", infer_unfold),
-    // ONNX Runtime keeps this one in the default domain.
+    // ONNX Runtime defines this one in the default domain.
     Operator::infer_only("SimplifiedLayerNormalization", &[1], infer_simplified_layer_normalization),
 ];
 
-/// A result of type and shape of operand `i`.
+/// Returns a result with the type and shape of operand `i`.
 fn like(cx: &InferCx<'_>, i: usize) -> Fact {
     Fact::tensor(cx.dtype(i), cx.shape(i).map(<[Dim]>::to_vec))
 }
 
-/// A dim of operand `i`, if known.
+/// Returns a dim of operand `i`, if known.
 fn dim(cx: &InferCx<'_>, i: usize, axis: usize) -> Option<Dim> {
     cx.shape(i).and_then(|shape| shape.get(axis)).cloned()
 }
 
-/// A dim, or a new symbol.
+/// Returns the dim, or a new symbol.
 fn or_fresh(cx: &InferCx<'_>, dim: Option<Dim>) -> Dim {
     dim.unwrap_or_else(|| cx.fresh_dim())
 }
 
-/// Part `1 / count` of a dim that divides into so many in a model that runs.
+/// Returns `1 / count` of a dim that is divisible in a model that runs.
 fn part(cx: &InferCx<'_>, dim: &Dim, count: i64) -> Option<Dim> {
     if count < 1 || dim.as_const().is_some_and(|dim| dim % count != 0) {
         return None;
@@ -118,7 +118,7 @@ fn infer_first(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0)])
 }
 
-/// An attribute that counts heads, if given.
+/// Returns a number of heads from an attribute, if given.
 fn heads(cx: &InferCx<'_>, name: &str) -> Result<Option<i64>, Refusal> {
     match cx.attr_int(name)? {
         Some(heads) if heads < 1 => Err(Refusal::invalid(format!("attribute '{name}' is {heads}, which is not valid"))),
@@ -126,16 +126,16 @@ fn heads(cx: &InferCx<'_>, name: &str) -> Result<Option<i64>, Refusal> {
     }
 }
 
-/// The shape operands broadcast to, if all shapes are known.
+/// Returns the shape that operands broadcast to, if all shapes are known.
 fn broadcast(cx: &InferCx<'_>, operands: &[usize]) -> Result<Option<Vec<Dim>>, Refusal> {
     let shapes: Option<Vec<&[Dim]>> = operands.iter().map(|&at| cx.shape(at)).collect();
     shapes.map(|shapes| broadcast_shapes(cx.scope(), &shapes)).transpose()
 }
 
-/// As LSTM.
+/// Infers AttnLSTM, like LSTM.
 fn infer_attention_lstm(cx: &mut InferCx<'_>) -> InferResult {
     const MEMORY: usize = 11;
-    // The input of the cell is wider than X where attention is paid to a memory, so weights say nothing of X.
+    // With a memory, the input of the cell is wider than X, so weights do not determine X.
     let hidden = match cx.attr_int("hidden_size")? {
         Some(size @ 1..) => Dim::constant(size),
         Some(size) => return Err(Refusal::invalid(format!("attribute 'hidden_size' is {size}, which is not valid"))),
@@ -151,12 +151,12 @@ fn infer_attention_lstm(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), Some(all)), state.clone(), state])
 }
 
-/// The data, and where it was kept.
+/// Infers the data and the boolean mask of kept elements.
 fn infer_dropout(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0), Fact::tensor(Some(DType::Bool), cx.shape(0).map(<[Dim]>::to_vec))])
 }
 
-/// The data, and where it was kept, a bit for each element in words of 32.
+/// Infers the data and the mask of kept elements, one bit each, in 32-bit words.
 fn infer_bitmask_dropout(cx: &mut InferCx<'_>) -> InferResult {
     let words = cx.shape(0).map(|shape| {
         let scope = cx.scope();
@@ -166,12 +166,12 @@ fn infer_bitmask_dropout(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0), Fact::tensor(Some(DType::Uint32), Some(vec![or_fresh(cx, words)]))])
 }
 
-/// Complex numbers `[…, 2]`, broadcast.
+/// Infers the broadcast of complex numbers `[…, 2]`.
 fn infer_complex_product(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0).or(cx.dtype(1)), broadcast(cx, &[0, 1])?)])
 }
 
-/// `[…, n]` to the half of its spectrum `[…, n / 2 + 1, 2]`. The layout of a signal of several axes is not documented.
+/// Maps `[…, n]` to the one-sided spectrum `[…, n / 2 + 1, 2]`. The layout of multi-axis signals is not documented.
 fn infer_transform(cx: &mut InferCx<'_>) -> InferResult {
     let shape = match cx.shape(0) {
         Some([outer @ .., length]) if cx.attr_int("signal_ndim")?.unwrap_or(1) == 1 => {
@@ -185,7 +185,7 @@ fn infer_transform(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
 
-/// The half of a spectrum `[…, n / 2 + 1, 2]` to `[…, n]`, `n` being even.
+/// Maps the one-sided spectrum `[…, n / 2 + 1, 2]` to `[…, n]` with an even `n`.
 fn infer_inverse_transform(cx: &mut InferCx<'_>) -> InferResult {
     let shape = match cx.shape(0) {
         Some([outer @ .., half, _]) if cx.attr_int("signal_ndim")?.unwrap_or(1) == 1 => {
@@ -203,7 +203,7 @@ fn infer_all_finite(_: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Bool), Some(Vec::new()))])
 }
 
-/// As MaxPool; the mask is like the operand.
+/// Infers the shape like MaxPool; the mask has the operand's shape.
 fn infer_masked_max_pool(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), pool::shape_of(cx, false)?)])
 }
@@ -212,17 +212,17 @@ fn infer_ngram_repeat_block(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 1)])
 }
 
-/// Queries and keys, each turned.
+/// Infers queries and keys, both rotated.
 fn infer_gemma_rotary_embedding(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 1), like(cx, 3)])
 }
 
-/// The normalized sum, and the sum.
+/// Infers the normalized sum, and the sum.
 fn infer_skip_group_norm(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0), like(cx, 0)])
 }
 
-/// The normalized sum, its mean and inverse deviation over the last axis, and the sum.
+/// Infers the normalized sum, its mean and inverse deviation over the last axis, and the sum.
 fn infer_skip_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
     let statistics = cx.shape(0).and_then(|shape| {
         let (_, outer) = shape.split_last()?;
@@ -232,7 +232,7 @@ fn infer_skip_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0), statistics.clone(), statistics, like(cx, 0)])
 }
 
-/// The normalized operand, and its inverse deviation over the axes from `axis` on.
+/// Infers the normalized operand, and its inverse deviation over the axes from `axis` on.
 fn infer_simplified_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
     let axis = cx.attr_int("axis")?.unwrap_or(-1);
     let statistics = match cx.shape(0) {
@@ -252,20 +252,20 @@ fn infer_simplified_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![y, Fact::tensor(stash, statistics)])
 }
 
-/// `X [N, S, D]` to `[N, S, D / 2]`.
+/// Maps `X [N, S, D]` to `[N, S, D / 2]`.
 fn infer_bias_split_gelu(cx: &mut InferCx<'_>) -> InferResult {
     let half = dim(cx, 1, 0).or(dim(cx, 0, 2)).and_then(|whole| part(cx, &whole, 2));
     let shape = vec![or_fresh(cx, dim(cx, 0, 0)), or_fresh(cx, dim(cx, 0, 1)), or_fresh(cx, half)];
     Ok(vec![Fact::tensor(cx.dtype(0), Some(shape))])
 }
 
-/// `input_ids [B, S]` and `word_embedding [V, D]` to `[B, S, D]`, a mask index `[B]`, and the sum of the embeddings.
+/// Maps `input_ids [B, S]` and `word_embedding [V, D]` to `[B, S, D]`, a mask index `[B]`, and the sum of the embeddings.
 fn infer_embed_layer_normalization(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = [2, 3, 5].iter().find_map(|&at| cx.dtype(at));
     Ok(embedded(cx, dtype))
 }
 
-/// What an EmbedLayerNormalization gives, of this type.
+/// Infers the results of an EmbedLayerNormalization of this type.
 fn embedded(cx: &InferCx<'_>, dtype: Option<DType>) -> Vec<Fact> {
     let batch = or_fresh(cx, dim(cx, 0, 0).or(dim(cx, 1, 0)));
     let size = [(2, 1), (3, 1), (5, 0), (6, 0)].iter().find_map(|&(at, axis)| dim(cx, at, axis));
@@ -274,7 +274,7 @@ fn embedded(cx: &InferCx<'_>, dtype: Option<DType>) -> Vec<Fact> {
     vec![sum.clone(), Fact::tensor(Some(DType::Int32), Some(vec![batch])), sum]
 }
 
-/// `(…, C, H)`, or `(…, C·H)` with the number of branches as an attribute, to `(…, H)`.
+/// Maps `(…, C, H)`, or `(…, C·H)` with the number of branches as an attribute, to `(…, H)`.
 fn infer_hyper_connection_pre_mix(cx: &mut InferCx<'_>) -> InferResult {
     let branches = cx.attr_int("num_branches")?.unwrap_or(0);
     let shape = match (cx.shape(0), branches) {
@@ -293,7 +293,7 @@ fn infer_hyper_connection_pre_mix(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
 
-/// `bias_table [buckets, heads]` to `[1, heads, query_length, key_length]`; the lengths are operands.
+/// Maps `bias_table [buckets, heads]` to `[1, heads, query_length, key_length]`; the lengths are operands.
 fn infer_relative_position_bias(cx: &mut InferCx<'_>) -> InferResult {
     let length = |at: usize| match cx.ints(at).as_deref() {
         Some([length]) => length.clone(),
@@ -303,7 +303,7 @@ fn infer_relative_position_bias(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), Some(shape))])
 }
 
-/// Windows of `size` along `dim`, `step` apart: their number takes the place of the axis, their elements are a new last one.
+/// Infers windows of `size` along `dim`, `step` apart: their number replaces the axis, their elements are a new last axis.
 fn infer_unfold(cx: &mut InferCx<'_>) -> InferResult {
     let step = cx.attr_int("step")?.unwrap_or(1);
     let size = cx.attr_int("size")?.ok_or_else(|| Refusal::invalid("attribute 'size' is missing"))?;
@@ -329,7 +329,7 @@ fn infer_unfold(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.dtype(0), shape)])
 }
 
-/// A path through a matrix `[M, N]` or `[1, M, N]`: `[2, O]` with `max(M, N) ≤ O < M + N`.
+/// Infers a path `[2, O]` through a matrix `[M, N]` or `[1, M, N]`, with `max(M, N) ≤ O < M + N`.
 fn infer_dynamic_time_warping(cx: &mut InferCx<'_>) -> InferResult {
     if cx.rank(0).is_some_and(|rank| rank != 2 && rank != 3) {
         return Err(Refusal::invalid("the rank of the operand is neither 2 nor 3"));
@@ -346,7 +346,7 @@ fn infer_dynamic_time_warping(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int32), Some(vec![Dim::constant(2), length]))])
 }
 
-/// The loss, one number unless it is not reduced, and for cross entropy the logarithms of the probabilities.
+/// Infers the loss, a scalar if it is reduced, and for cross entropy also the log probabilities.
 fn infer_loss(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = match cx.attr_int("output_type")? {
         None => cx.dtype(0),
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
-    /// The operators of ONNX Runtime, each with the number of its results; `scripts/onnxruntime_operators.py` prints them.
+    /// Returns the operators of ONNX Runtime with their number of results; `scripts/onnxruntime_operators.py` prints the list.
     fn schemas() -> impl Iterator<Item = (&'static str, usize)> {
         include_str!("schemas.txt").lines().map(|line| {
             let (name, results) = line.split_once(' ').unwrap();
@@ -394,7 +394,7 @@ mod tests {
         assert!(schemas().count() >= 136);
     }
 
-    /// Whatever operands a file gives, there is a fact or a refusal for each result.
+    /// For any operands in a file, inference returns a fact or a refusal per result.
     #[test]
     fn any_operands_are_inferred() {
         let shapes =

@@ -1,18 +1,18 @@
-//! What moves, picks or pairs elements in `com.microsoft`: operators that the standard took up later, and some it never did.
+//! Operators of `com.microsoft` that move, select or pair elements; the standard later adopted some of them.
 //!
 //! | operator | operands | result |
 //! |---|---|---|
 //! | CDist | `A [M, K]`, `B [N, K]` | distances `[M, N]` |
 //! | CropAndResize | `X [N, C, H, W]`, rois `[R, 4]`, batch indices `[R]`, a crop size of two | `[R, C, h, w]` |
 //! | ExpandDims | `X`, an axis | `X` with a dim of 1 before that axis of the result |
-//! | GatherND | `data`, `indices [i…, k]` | `[i…]` and the axes of the data behind the first `k` |
+//! | GatherND | `data`, `indices [i…, k]` | `[i…]` and the axes of the data after the first `k` |
 //! | GridSample | `X [N, C, H, W]`, `grid [N, h, w, 2]` | `[N, C, h, w]` |
-//! | MurmurHash3 | `X` | a uint32 for each, or an int32 without `positive` |
-//! | Pad | `data` of rank r, `2·r` pads (or `[1, 2·r]`) | each dim with both its pads |
+//! | MurmurHash3 | `X` | one uint32 per element, or an int32 without `positive` |
+//! | Pad | `data` of rank r, `2·r` pads (or `[1, 2·r]`) | each dim plus its two pads |
 //! | Range | start, limit, and a delta that is 1 if absent | `[max(0, ⌈(limit − start) / delta⌉)]` |
-//! | Tokenizer | strings `[C]` or `[N, C]` | a new last axis, as long as data say |
+//! | Tokenizer | strings `[C]` or `[N, C]` | a new last axis of data-dependent length |
 //! | TorchEmbedding | `weight [N, D]`, `indices [i…]` | `[i…, D]`: a row for each index |
-//! | Unique | `X [N]` | the distinct elements `[M]`, where each element went `[N]`, counts `[M]`; `M ≤ N` |
+//! | Unique | `X [N]` | the distinct elements `[M]`, the index of each element among them `[N]`, counts `[M]`; `M ≤ N` |
 //! | MemcpyFromHost, MemcpyToHost | anything | the same |
 
 use super::{dim, operator, or_fresh};
@@ -34,12 +34,12 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     operator("Tokenizer", infer_tokenizer),
     operator("TorchEmbedding", infer_embedding),
     operator("Unique", infer_unique),
-    // ONNX Runtime puts these between devices, and keeps them in the default domain.
+    // ONNX Runtime inserts these between devices, and defines them in the default domain.
     Operator::infer_only("MemcpyFromHost", &[1], infer_same),
     Operator::infer_only("MemcpyToHost", &[1], infer_same),
 ];
 
-/// An operand of a rank that is all that is allowed.
+/// Checks that an operand has the only allowed rank.
 fn of_rank(cx: &InferCx<'_>, i: usize, rank: usize) -> Result<(), Refusal> {
     match cx.rank(i) {
         Some(found) if found != rank => {
@@ -49,7 +49,7 @@ fn of_rank(cx: &InferCx<'_>, i: usize, rank: usize) -> Result<(), Refusal> {
     }
 }
 
-/// Size `at` of the list that operand `i` holds.
+/// Returns size `at` of the list in operand `i`.
 pub(super) fn size_at(cx: &InferCx<'_>, i: usize, at: usize) -> Dim {
     let known = cx.ints(i).and_then(|sizes| sizes.get(at).cloned());
     or_fresh(cx, known.filter(|size| cx.scope().ge(size, &Dim::constant(0)).is_yes()))

@@ -8,13 +8,13 @@
 //! | QOrderedGelu, QOrderedLayerNormalization | as the operand |
 //! | QuantizeWithOrder, DequantizeWithOrder | as the operand; int8, or the type in `to` |
 //! | QuantizeBFP, DequantizeBFP | `X` of rank r to blocks `[?]` as bytes, its shape `[r]` and strides `[r]`, and back |
-//! | QLinearConcat | the operands, each followed by its scale and zero point, joined along `axis` |
-//! | QLinearAveragePool, NhwcMaxPool | as AveragePool, MaxPool; the channels are last with `channels_last`, and always |
+//! | QLinearConcat | the concatenation along `axis`; each operand is followed by its scale and zero point |
+//! | QLinearAveragePool, NhwcMaxPool | as AveragePool, MaxPool; channels are last with `channels_last`, and always |
 //! | DynamicQuantizeLSTM | as LSTM; the recurrence weights are `[directions, hidden, 4 · hidden]` |
-//! | QEmbedLayerNormalization | as EmbedLayerNormalization, of the type of the scales, without the sum |
-//! | QLinearGlobalAveragePool | spatial axes of 1, behind the channels or, with `channels_last`, before them |
+//! | QEmbedLayerNormalization | as EmbedLayerNormalization, with the type of the scales, without the sum |
+//! | QLinearGlobalAveragePool | spatial axes of 1, after the channels or, with `channels_last`, before them |
 //! | QuantizeLinear, DequantizeLinear | as the operand; the type of the zero point, of the scale |
-//! | GatherBlockQuantized | as Gather along `gather_axis`; uint8 holds `8 / bits` numbers along the last axis |
+//! | GatherBlockQuantized | as Gather along `gather_axis`; uint8 packs `8 / bits` numbers along the last axis |
 
 use super::{broadcast, dim, embedded, like, operator, or_fresh};
 use crate::dim::Dim;
@@ -71,7 +71,7 @@ fn infer_integer_product(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int32), broadcast(cx, &[0, 2])?)])
 }
 
-/// The shape of operand 0 with the axes of attribute `axes` reduced.
+/// Infers the shape of operand 0 with the axes of attribute `axes` reduced.
 fn reduced(cx: &InferCx<'_>) -> Result<Option<Vec<Dim>>, Refusal> {
     let Some(shape) = cx.shape(0) else { return Ok(None) };
     let keep = cx.attr_flag("keepdims", true)?;
@@ -103,7 +103,7 @@ fn infer_dequantize_ordered(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(cx.attr_dtype("to")?, cx.shape(0).map(<[Dim]>::to_vec))])
 }
 
-/// Blocks as bytes, and the shape and strides of the operand.
+/// Infers blocks as bytes, and the shape and strides of the operand.
 fn infer_quantize_blocks(cx: &mut InferCx<'_>) -> InferResult {
     let rank = cx.rank(0).and_then(|rank| i64::try_from(rank).ok()).map(Dim::constant);
     let sizes = Fact::tensor(Some(DType::Int64), Some(vec![or_fresh(cx, rank)]));

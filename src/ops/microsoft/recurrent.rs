@@ -1,9 +1,9 @@
-//! Attention with a recurrent state, its gates and normalizations, and hashed n-grams: what hybrid language models (Qwen 3.5, Qwen 4, Jamba)
-//! are written with.
+//! Attention with a recurrent state, its gates and normalizations, and hashed n-grams, which hybrid language models (Qwen 3.5,
+//! Qwen 4, Jamba) use.
 //!
 //! | operator | result | states |
 //! |---|---|---|
-//! | LinearAttention | `[B, T, max(q_num_heads, kv_num_heads) · v]` | `[B, kv_num_heads, k, v]`, behind an axis of `state_window` if that is positive |
+//! | LinearAttention | `[B, T, max(q_num_heads, kv_num_heads) · v]` | `[B, kv_num_heads, k, v]`, after an axis of `state_window` if that is positive |
 //! | LinearAttentionGate | decay as `a`, beta as `b` | |
 //! | GatedDeltaNet | `[T, heads, v]`, or `[B, T, heads, v]` | float `[B, heads, v, k]`, updates `[B, capacity · (heads + key heads · k + heads · v)]` |
 //! | VarlenCausalConvWithState | as the input `[T, C]` | as the initial state, updates `[B, capacity, C]` |
@@ -51,7 +51,7 @@ fn infer_linear_attention(cx: &mut InferCx<'_>) -> InferResult {
     if let Some(window @ 1..) = cx.attr_int("state_window")? {
         state.insert(0, Dim::constant(window));
     }
-    // Of a narrow type the state may be held in another.
+    // For a narrow type, the state may have another type.
     let state_dtype = if cx.has_input(PAST) { cx.dtype(PAST) } else { dtype.filter(|dtype| *dtype == DType::Float) };
     Ok(vec![output, Fact::tensor(state_dtype, Some(state))])
 }
@@ -65,7 +65,7 @@ fn infer_engram_gate(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0), like(cx, 0)])
 }
 
-/// How many updates of the state are kept for each sequence.
+/// Returns the number of stored state updates per sequence.
 fn capacity(cx: &InferCx<'_>) -> Result<Dim, Refusal> {
     match cx.attr_int("state_update_capacity")?.unwrap_or(0) {
         capacity @ 0.. => Ok(Dim::constant(capacity)),
@@ -75,7 +75,7 @@ fn capacity(cx: &InferCx<'_>) -> Result<Dim, Refusal> {
     }
 }
 
-/// The number of sequences: one less than the elements of the operand that holds their ends.
+/// Returns the number of sequences: the operand of their ends has one more element.
 fn sequences(cx: &InferCx<'_>, ends: usize) -> Option<Dim> {
     dim(cx, ends, 0).map(|ends| cx.scope().sub(&ends, &Dim::constant(1)))
 }
@@ -87,7 +87,7 @@ fn infer_gated_delta_net(cx: &mut InferCx<'_>) -> InferResult {
     const ENDS: usize = 3;
     const STATE: usize = 6;
     let packed = !cx.has_input(VALUE);
-    // Heads and their size are the last two axes, unless queries, keys and values are packed in the last one.
+    // The last two axes are the heads and their size, unless queries, keys and values are packed in the last axis.
     let tail = |at: usize, from_end: usize| {
         let shape = cx.shape(at).filter(|_| cx.has_input(at))?;
         shape.len().checked_sub(from_end).and_then(|axis| shape.get(axis)).cloned()
@@ -106,7 +106,7 @@ fn infer_gated_delta_net(cx: &mut InferCx<'_>) -> InferResult {
     let batch = or_fresh(cx, dim(cx, STATE, 0).or(sequences(cx, ENDS)));
     let state = [value_heads.clone(), value_size.clone(), key_size.clone()].map(|size| or_fresh(cx, size));
     let state = [batch.clone()].into_iter().chain(state).collect();
-    // In the packed axis, queries and keys have half each of the places before the values.
+    // In the packed axis, queries and keys each have half of the elements before the values.
     let keys = match packed {
         false => tail(KEY, 2).zip(key_size).map(|(heads, size)| cx.scope().mul(&heads, &size)),
         true => dim(cx, QUERY, cx.rank(QUERY).unwrap_or(0).saturating_sub(1))
@@ -135,7 +135,7 @@ fn infer_packed_conv(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![like(cx, 0), like(cx, STATE), Fact::tensor(cx.dtype(0), Some(update))])
 }
 
-/// How many earlier ids an n-gram reaches back to, and how many hashes there are of each id.
+/// Returns the number of earlier ids in an n-gram, and the number of hashes per id.
 fn reach(cx: &InferCx<'_>) -> Result<[Dim; 2], Refusal> {
     let (Some(longest @ 1..), Some(hashes @ 0..)) = (cx.attr_int("max_ngram_size")?, cx.attr_int("n_head_per_ngram")?)
     else {
@@ -184,7 +184,7 @@ mod tests {
         let open = |q: i64, kv: i64| node("LinearAttention").output().with("q_num_heads", q).with("kv_num_heads", kv);
         let of = |node: Single| node.input(Float, "B T 32").input(Float, "B T 16").input(Float, "B T 24");
         assert_eq!(of(open(4, 2)).infer(), ["float[B, T, 48]", "float[B, 2, 8, 12]"]);
-        // More heads of values than of queries.
+        // More value heads than query heads.
         assert_eq!(of(open(2, 4)).infer(), ["float[B, T, 24]", "float[B, 4, 16, 6]"]);
         let window = of(open(4, 2)).with("state_window", 3);
         assert_eq!(window.infer()[1], "float[3, B, 2, 8, 12]");

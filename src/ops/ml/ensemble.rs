@@ -1,13 +1,13 @@
-//! TreeEnsemble: the votes of decision trees.
+//! TreeEnsemble: sums the votes of decision trees.
 //!
 //! | | |
 //! |---|---|
-//! | computes | for each observation and target the sum (or mean, least, greatest) of the weights of the leaves that the trees come to |
-//! | trees | nodes and leaves in lists of their own; `nodes_truenodeids` and `…falsenodeids` point into the one or, with `nodes_trueleafs` and `…falseleafs`, the other |
-//! | `membership_values` | the sets of the nodes that test for membership, one after another, each ended by a NaN |
+//! | computes | for each observation and target the sum (or mean, minimum, maximum) of the weights of the reached leaves |
+//! | trees | nodes and leaves in separate lists; `nodes_truenodeids` and `…falsenodeids` are indices of nodes or, with `nodes_trueleafs` and `…falseleafs`, of leaves |
+//! | `membership_values` | the concatenated sets of the nodes that test membership, each terminated by a NaN |
 //! | shapes | `[N, F]` to `[N, n_targets]` |
 //! | versions | 5 |
-//! | not evaluated | targets nobody votes for, when their least or greatest vote is asked for; transforms that the standard does not define, or of one score |
+//! | not evaluated | the minimum or maximum for targets without votes; transforms that the standard does not define, or of one score |
 
 use super::forest::{Aggregate, Forest, Next, Node, Test};
 use super::scores::Transform;
@@ -20,7 +20,7 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) const TREE_ENSEMBLE: Operator = Operator::new("TreeEnsemble", &[5], infer, eval).in_domain(DOMAIN);
 
-/// `n_targets`, if given.
+/// Returns `n_targets`, if given.
 pub(super) fn targets(site: &Site<'_>) -> Result<Option<i64>, Refusal> {
     match site.attr_int("n_targets")? {
         Some(targets) if targets <= 0 => {
@@ -30,7 +30,7 @@ pub(super) fn targets(site: &Site<'_>) -> Result<Option<i64>, Refusal> {
     }
 }
 
-/// The lists about nodes are as long as each other, those about leaves too, and the tensors are of the input's type.
+/// Checks that node lists have equal lengths, leaf lists too, and that tensors have the input's type.
 fn check_attributes(cx: &InferCx<'_>, dtype: Option<DType>) -> Result<(), Refusal> {
     let splits = cx.attr_tensor("nodes_splits")?;
     let of_nodes =
@@ -68,13 +68,13 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(vec![rows, targets]))])
 }
 
-/// The numbers of a TENSOR attribute; none if it is not given.
+/// Returns the numbers of a TENSOR attribute; empty if it is absent.
 fn tensor(site: &Site<'_>, name: &str) -> Result<Vec<f64>, Decline> {
     let no_numbers = || Decline::invalid(format!("attribute '{name}' has no numeric type"));
     site.attr_tensor(name)?.map_or_else(|| Ok(Vec::new()), |tensor| tensor.to_f64s().ok_or_else(no_numbers))
 }
 
-/// The mode of a node that tests for membership in a set.
+/// The mode of a node that tests membership in a set.
 const MEMBER: u8 = 6;
 
 fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
@@ -97,7 +97,7 @@ fn forest(site: &Site<'_>) -> Result<Forest, Decline> {
         };
         let [pass, fail] = &branches;
         let value = *values.get(at).ok_or_else(broken)?;
-        // A node that tests for membership does not look at it.
+        // A node that tests membership ignores this value.
         if value.is_nan() && mode as u8 != MEMBER {
             return Err(Decline::unsupported(
                 "an element of 'nodes_splits' is NaN, for which runtimes compare differently",
@@ -166,7 +166,7 @@ mod tests {
         of_lists(&[1, 0], &[0, 1, 1], splits, weights)
     }
 
-    /// A tree of two nodes and three leaves, where the lists are as long as that.
+    /// Returns a tree of two nodes and three leaves, if the lists have these lengths.
     fn of_lists(branches: &[i64], targets: &[i64], splits: Tensor, weights: Tensor) -> Single {
         Single::new("TreeEnsemble", 21)
             .in_domain_at(DOMAIN, 5)

@@ -1,15 +1,15 @@
-//! Operators that prepare features: ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer, OneHotEncoder,
-//! Scaler. All of version 1.
+//! Feature preparation: ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, Normalizer, OneHotEncoder, Scaler. All have
+//! version 1.
 //!
 //! | operator | computes | not evaluated |
 //! | --- | --- | --- |
-//! | ArrayFeatureExtractor | the elements of the last axis at some indices; a vector becomes one row | indices out of range |
-//! | Binarizer | 1 where an element is above `threshold`, else 0 | NaN |
-//! | FeatureVectorizer | the operands side by side as floats, each cut or filled with zeros to its width of `inputdimensions` | |
-//! | Imputer | `imputed_value…`, one for all or one for each feature, where an element is `replaced_value…` | |
+//! | ArrayFeatureExtractor | gathers elements of the last axis at the given indices; a vector becomes one row | indices out of range |
+//! | Binarizer | 1 if an element is above `threshold`, else 0 | NaN |
+//! | FeatureVectorizer | the concatenated operands as floats, each truncated or zero-padded to its width of `inputdimensions` | |
+//! | Imputer | replaces elements equal to `replaced_value…` by `imputed_value…`, one for all or one per feature | |
 //! | Normalizer | each row divided by its maximum, by the sum of magnitudes (L1) or by the root of the sum of squares (L2), unless that is 0 | a maximum that is not the largest magnitude: runtimes disagree |
-//! | OneHotEncoder | for each element a row with a 1 at its category; a row of zeros where there is none and `zeros` allows it | a category that is listed twice |
-//! | Scaler | `(x − offset) · scale`, each one for all or one for each feature | |
+//! | OneHotEncoder | for each element a row with a 1 at its category; a row of zeros for unknown categories if `zeros` allows it | duplicate categories |
+//! | Scaler | `(x − offset) · scale`, each one for all or one per feature | |
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -55,7 +55,7 @@ fn infer_extractor(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(shape))])
 }
 
-/// The elements of each row at these indices.
+/// Returns the elements of each row at these indices.
 fn extracted<E: Clone>(elements: &[E], features: usize, indices: &[usize]) -> Vec<E> {
     let rows = elements.chunks_exact(features.max(1));
     rows.flat_map(|row| indices.iter().filter_map(|&index| row.get(index).cloned())).collect()
@@ -158,7 +158,7 @@ fn eval_vectorizer(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Tensor::from_vec(&shape, result)?.into()])
 }
 
-/// An attribute that has one number for all features, or one for each.
+/// An attribute that has one number for all features, or one per feature.
 struct PerFeature<T>(Vec<T>);
 
 impl<T: Copy> PerFeature<T> {
@@ -173,7 +173,7 @@ impl<T: Copy> PerFeature<T> {
         }
     }
 
-    /// The number for an element.
+    /// Returns the number for an element.
     fn at(&self, element: usize) -> Option<T> {
         self.0.get(element % self.0.len().max(1)).copied()
     }
@@ -251,7 +251,7 @@ fn eval_normalizer(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![singles(cx.tensor(0)?.shape(), &data.values)?.into()])
 }
 
-/// How many categories there are.
+/// Returns the number of categories.
 fn categories(site: &Site<'_>) -> Result<usize, Refusal> {
     let (ints, strings) = (site.attr_ints("cats_int64s")?, site.attr_strings("cats_strings")?);
     match (ints.map_or(0, <[_]>::len), strings.map_or(0, <[_]>::len)) {
@@ -267,7 +267,7 @@ fn infer_one_hot(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Float), shape)])
 }
 
-/// The category of each element.
+/// Returns the category of each element.
 fn positions<I: Eq + std::hash::Hash>(categories: &[I], elements: &[I]) -> Result<Vec<Option<usize>>, Decline> {
     let places: FxHashMap<&I, usize> = categories.iter().enumerate().map(|(at, category)| (category, at)).collect();
     if places.len() < categories.len() {

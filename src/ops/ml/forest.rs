@@ -1,4 +1,4 @@
-//! Decision trees: walking them, and adding up what their leaves say.
+//! Decision trees: traversal, and aggregation of the leaves' votes.
 
 use super::Observations;
 use crate::ops::{Decline, EvalCx};
@@ -16,7 +16,7 @@ pub(super) enum Test {
     Member(Vec<f64>),
 }
 
-/// Where a branch leads.
+/// The target of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Node(usize),
@@ -28,7 +28,7 @@ pub(super) enum Next {
 pub(super) struct Node {
     pub feature: usize,
     pub test: Test,
-    /// Whether a feature that is NaN passes the test.
+    /// `true` if a NaN feature passes the test.
     pub missing_passes: bool,
     pub pass: Next,
     pub fail: Next,
@@ -56,10 +56,10 @@ impl Node {
     }
 }
 
-/// What a leaf adds to which score.
+/// The score that a leaf adds to, and the amount.
 pub(super) type Vote = (usize, f64);
 
-/// How the votes for a score become one number.
+/// The aggregation of the votes for a score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aggregate {
     Average,
@@ -68,7 +68,7 @@ pub(super) enum Aggregate {
     Max,
 }
 
-/// Trees with what their leaves vote for.
+/// Trees with the votes of their leaves.
 #[derive(Debug, Default)]
 pub(super) struct Forest {
     pub roots: Vec<Next>,
@@ -78,10 +78,10 @@ pub(super) struct Forest {
 }
 
 impl Forest {
-    /// The votes of the leaf of one tree that an observation comes to.
+    /// Returns the votes of the leaf that an observation reaches in one tree.
     fn votes(&self, root: Next, row: &[f64]) -> Result<&[Vote], Decline> {
         let mut next = root;
-        // A walk that visits more nodes than there are goes round in circles.
+        // A walk that visits more nodes than exist contains a cycle.
         for _ in 0..=self.nodes.len() {
             match next {
                 Next::Leaf(leaf) => {
@@ -105,7 +105,7 @@ impl Forest {
         Err(Decline::invalid("the nodes of a tree form a cycle"))
     }
 
-    /// For each observation and score, the votes of all trees together, `base` added; `None` where no tree votes.
+    /// Returns for each observation and score the aggregated votes of all trees plus `base`; `None` without votes.
     pub(super) fn scores(
         &self,
         cx: &EvalCx<'_>,

@@ -1,12 +1,12 @@
-//! CategoryMapper and LabelEncoder: elements looked up in a list.
+//! CategoryMapper and LabelEncoder: map elements through a list.
 //!
 //! | operator | computes | versions |
 //! | --- | --- | --- |
-//! | CategoryMapper | strings to integers of two parallel lists, or back | 1 |
-//! | LabelEncoder | the same, integers being positions in `classes_strings`; from 2 on `keys…` to `values…` of any type | 1; 2; 4 adds tensors and more types, NaN matches NaN, the last of equal keys counts |
+//! | CategoryMapper | maps strings to integers through two parallel lists, or back | 1 |
+//! | LabelEncoder | the same, with integers as positions in `classes_strings`; from 2 on `keys…` to `values…` of any type | 1; 2; 4 adds tensors and more types, NaN matches NaN, the last of equal keys wins |
 //!
-//! What is not in the list becomes a default. Not evaluated: a key that is listed with different values, and in version 2
-//! NaN and zeros of either sign, which it compares by bits and runtimes do not.
+//! Unlisted elements become a default. Not evaluated: keys listed with different values. Version 2 compares NaN and signed zeros by
+//! their bits, runtimes do not, so these are not evaluated either.
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -22,7 +22,7 @@ pub(super) const CATEGORY_MAPPER: Operator =
 pub(super) const LABEL_ENCODER: Operator =
     Operator::new("LabelEncoder", &[1, 2, 4], infer_encoder, eval_encoder).in_domain(DOMAIN);
 
-/// Strings become integers and integers strings.
+/// Returns the result type: strings become integers, and integers strings.
 fn swapped(dtype: DType) -> Result<DType, Refusal> {
     match dtype {
         DType::String => Ok(DType::Int64),
@@ -65,7 +65,7 @@ fn infer_encoder(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(values.dtype()), shape)])
 }
 
-/// Two lists, by their lengths, are both there and are as long as each other.
+/// Checks that two lists, given by their lengths, are both present and equally long.
 fn are_parallel(first: Option<usize>, second: Option<usize>, names: [&str; 2]) -> Result<(), Refusal> {
     let [left, right] = names;
     match (first, second) {
@@ -77,7 +77,7 @@ fn are_parallel(first: Option<usize>, second: Option<usize>, names: [&str; 2]) -
     }
 }
 
-/// A vector of what attribute `<name>_strings`, `<name>_int64s`, `<name>_floats` or `<name>_tensor` lists.
+/// Returns the vector in attribute `<name>_strings`, `<name>_int64s`, `<name>_floats` or `<name>_tensor`.
 fn listed(site: &Site<'_>, name: &str) -> Result<Option<Tensor>, Refusal> {
     if let Some(tensor) = site.attr_tensor(&format!("{name}_tensor"))?.filter(|_| site.version >= 4) {
         return Ok(Some(tensor.reshape(&[tensor.len()])?));
@@ -91,7 +91,7 @@ fn listed(site: &Site<'_>, name: &str) -> Result<Option<Tensor>, Refusal> {
     Ok(site.attr_floats(&format!("{name}_floats"))?.map(|floats| Tensor::vector(floats.to_vec())))
 }
 
-/// What an element that is not listed becomes.
+/// Returns the value for unlisted elements.
 fn default(site: &Site<'_>, dtype: DType) -> Result<Tensor, Decline> {
     if let Some(tensor) = site.attr_tensor("default_tensor")?.filter(|_| site.version >= 4) {
         if tensor.dtype() != dtype || tensor.len() != 1 {
@@ -114,7 +114,7 @@ fn default(site: &Site<'_>, dtype: DType) -> Result<Tensor, Decline> {
     })
 }
 
-/// The elements as keys that are equal where the elements match.
+/// Converts the elements to keys that are equal if the elements match.
 fn keys(tensor: &Tensor) -> Result<Vec<Key>, Decline> {
     if let Some(strings) = tensor.strings() {
         return Ok(strings.iter().cloned().map(Key::String).collect());
@@ -125,7 +125,7 @@ fn keys(tensor: &Tensor) -> Result<Vec<Key>, Decline> {
     let floats = tensor
         .to_f64s()
         .ok_or_else(|| Decline::invalid(format!("{} is not a supported type of keys", tensor.dtype())))?;
-    // Adding 0 makes −0 a 0.
+    // Adding 0 converts −0 to 0.
     let bits = |float: f64| if float.is_nan() { f64::NAN.to_bits() } else { (float + 0.0).to_bits() };
     Ok(floats.into_iter().map(|float| Key::Float(bits(float))).collect())
 }
@@ -138,13 +138,13 @@ enum Key {
 }
 
 impl Key {
-    /// Whether several bit patterns are this key.
+    /// Returns `true` if several bit patterns are equal to this key.
     fn is_ambiguous(&self) -> bool {
         matches!(self, Key::Float(bits) if f64::from_bits(*bits).is_nan() || f64::from_bits(*bits) == 0.0)
     }
 }
 
-/// The elements of a tensor, each replaced by the value listed for it.
+/// Replaces each element of a tensor by the value listed for it.
 fn mapped(cx: &EvalCx<'_>, list: &Tensor, values: &Tensor, default: &Tensor) -> EvalResult {
     let data = cx.tensor(0)?;
     if list.dtype() != data.dtype() || list.len() != values.len() || values.dtype() != default.dtype() {
@@ -191,7 +191,7 @@ fn eval_mapper(cx: &mut EvalCx<'_>) -> EvalResult {
     map_either_way(cx, &strings, &ints)
 }
 
-/// Strings to integers, or integers to strings.
+/// Maps strings to integers, or integers to strings.
 fn map_either_way(cx: &EvalCx<'_>, strings: &Tensor, ints: &Tensor) -> EvalResult {
     let dtype = swapped(cx.tensor(0)?.dtype())?;
     let default = default(cx, dtype)?;

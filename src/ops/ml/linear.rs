@@ -2,10 +2,10 @@
 //!
 //! | operator | computes | not evaluated |
 //! | --- | --- | --- |
-//! | LinearRegressor | a number for each of `targets` | transforms the standard does not define, or of a single number |
-//! | LinearClassifier | a score for each class, and the label of the best | one row of coefficients for two classes; classes that are about as good |
+//! | LinearRegressor | one number for each of `targets` | transforms that the standard does not define, or of a single number |
+//! | LinearClassifier | a score for each class, and the label of the best | one row of coefficients for two classes; nearly equal best scores |
 //!
-//! Coefficients lie row by row, one row for each target or class. Both are of version 1.
+//! Coefficients are stored row by row, one row per target or class. Both operators have version 1.
 
 use super::scores::{Transform, best};
 use super::{DOMAIN, Observations, classes, counted, floats, labels, observations, singles};
@@ -22,7 +22,7 @@ pub(super) const LINEAR_REGRESSOR: Operator =
 fn infer_classifier(cx: &mut InferCx<'_>) -> InferResult {
     let (label, count) = classes(cx, "classlabels_ints")?;
     let rows = observations(cx);
-    // One row of coefficients for each class, or one row for both of two classes.
+    // One row of coefficients per class, or a single row for two classes.
     let scores = match cx.attr_floats("intercepts")?.map_or(0, <[_]>::len) {
         1 if count == 2 => Dim::constant(2),
         0 | 1 => cx.fresh_dim(),
@@ -43,13 +43,13 @@ fn infer_regressor(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Float), Some(vec![rows, targets]))])
 }
 
-/// A row of `count` products for each observation.
+/// Returns a row of `count` products for each observation.
 fn products(cx: &EvalCx<'_>, count: usize) -> Result<(usize, Vec<f64>), Decline> {
     let data = Observations::of(cx)?;
     let (coefficients, intercepts) = (floats(cx, "coefficients")?, floats(cx, "intercepts")?);
     if Some(coefficients.len()) != count.checked_mul(data.features) || ![0, count].contains(&intercepts.len()) {
         let (found, intercepts) = (coefficients.len(), intercepts.len());
-        // ONNX Runtime takes the first of too many.
+        // ONNX Runtime ignores excess coefficients.
         return Err(Decline::unsupported(format!(
             "'coefficients' has {found} elements and 'intercepts' has {intercepts}, which does not fit {count} classes or targets"
         )));

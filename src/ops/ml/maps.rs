@@ -1,13 +1,13 @@
-//! CastMap, DictVectorizer, ZipMap: between tensors and maps. All of version 1; none is evaluated, since no graph holds a map as
-//! a constant.
+//! CastMap, DictVectorizer, ZipMap: conversion between tensors and maps. All have version 1. None is evaluated, because a graph
+//! cannot contain constant maps.
 //!
 //! | operator | from | to |
 //! | --- | --- | --- |
-//! | CastMap | a map of integers to strings or floats | a tensor of the type `cast_to` says |
+//! | CastMap | a map of integers to strings or floats | a tensor of type `cast_to` |
 //! | DictVectorizer | a map | a tensor of the values, in the order of a vocabulary |
 //! | ZipMap | a row of scores for each observation | a sequence of maps from classes to scores, which are scalars |
 //!
-//! The shapes of CastMap and DictVectorizer are not stated: the standard asks for a vector, runtimes make it a row.
+//! The shapes of CastMap and DictVectorizer are not inferred: by the standard they are vectors, runtimes return rows.
 
 use super::DOMAIN;
 use crate::ir::{Fact, TensorType, Type};

@@ -9,8 +9,8 @@
 //! | [`svm`] | SVMClassifier, SVMRegressor |
 //! | [`trees`], [`ensemble`] | TreeEnsembleClassifier, TreeEnsembleRegressor; TreeEnsemble |
 //!
-//! [`scores`] is what classifiers and regressors have in common, [`forest`] how trees are walked. The standard says little about
-//! many of these operators; what is evaluated is what it says and runtimes agree on.
+//! [`scores`] is shared by classifiers and regressors; [`forest`] traverses trees. The standard underspecifies many of these
+//! operators, so only cases that it defines and runtimes agree on are evaluated.
 
 mod ensemble;
 mod features;
@@ -52,7 +52,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     trees::TREE_ENSEMBLE_REGRESSOR,
 ];
 
-/// How many observations the first operand, of shape `[N, F]` or `[F]`, has.
+/// Returns the number of observations in the first operand, of shape `[N, F]` or `[F]`.
 fn observations(cx: &InferCx<'_>) -> Dim {
     match cx.shape(0) {
         Some([batch, _]) => batch.clone(),
@@ -61,14 +61,14 @@ fn observations(cx: &InferCx<'_>) -> Dim {
     }
 }
 
-/// The type of the classes a classifier tells apart, and how many there are. `ints` is the attribute of integer classes.
+/// Returns the type and number of a classifier's classes. `ints` names the attribute of integer classes.
 fn classes(site: &Site<'_>, ints: &str) -> Result<(DType, usize), Refusal> {
     let strings = site.attr_strings("classlabels_strings")?.unwrap_or_default();
     let ints = site.attr_ints(ints)?.unwrap_or_default();
     Ok(if strings.is_empty() { (DType::Int64, ints.len()) } else { (DType::String, strings.len()) })
 }
 
-/// The labels of these classes. `ints` is the attribute of integer classes.
+/// Returns the labels of these classes. `ints` names the attribute of integer classes.
 fn labels(site: &Site<'_>, ints: &str, chosen: &[usize]) -> Result<Tensor, Decline> {
     let shape = [chosen.len()];
     let missing = || Decline::invalid("the number of class labels is less than the number of classes");
@@ -82,7 +82,7 @@ fn labels(site: &Site<'_>, ints: &str, chosen: &[usize]) -> Result<Tensor, Decli
     Ok(Tensor::from_vec::<i64>(&shape, labels.collect::<Result<_, _>>()?)?)
 }
 
-/// A number of things as a dim.
+/// Returns a number as a dim.
 fn counted(count: usize) -> Dim {
     Dim::constant(i64::try_from(count).unwrap_or(i64::MAX))
 }
@@ -91,13 +91,13 @@ fn counted(count: usize) -> Dim {
 struct Observations {
     rows: usize,
     features: usize,
-    /// Row by row.
+    /// The values, row by row.
     values: Vec<f64>,
 }
 
 impl Observations {
     /// # Errors
-    /// The operand is no matrix or vector of numbers, or too large.
+    /// The operand is not a matrix or vector of numbers, or is too large.
     fn of(cx: &EvalCx<'_>) -> Result<Observations, Decline> {
         let data = cx.tensor(0)?;
         let (rows, features) = match *data.shape() {
@@ -109,7 +109,7 @@ impl Observations {
     }
 
     fn each(&self) -> impl Iterator<Item = &[f64]> {
-        // A row without features has nothing to say, but it is one.
+        // A row without features still counts as a row.
         (0..self.rows).map(|row| {
             let start = row * self.features;
             self.values.get(start..start + self.features).unwrap_or_default()
@@ -117,14 +117,14 @@ impl Observations {
     }
 }
 
-/// The elements of a tensor of numbers. Their memory is claimed.
+/// Returns the elements of a numeric tensor. Claims their memory.
 fn numbers(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     cx.claim(DType::Double, tensor.shape())?;
     cx.budget().take_work(tensor.len() as u64)?;
     tensor.to_f64s().ok_or_else(|| Decline::invalid(format!("'X' has type {}, which is not numeric", tensor.dtype())))
 }
 
-/// The numbers of FLOATS attribute `name`, or of the TENSOR attribute that may stand in for it.
+/// Returns the numbers of FLOATS attribute `name`, or of the TENSOR attribute that replaces it.
 fn floats<'s>(site: &Site<'s>, name: &str) -> Result<Cow<'s, [f64]>, Refusal> {
     if let Some(values) = site.attr_floats(name)? {
         return Ok(values.iter().map(|&value| f64::from(value)).collect());
@@ -138,7 +138,7 @@ fn floats<'s>(site: &Site<'s>, name: &str) -> Result<Cow<'s, [f64]>, Refusal> {
     }
 }
 
-/// A tensor of floats, each rounded once. The caller has claimed its memory.
+/// Builds a tensor of floats, each rounded once. The caller must have claimed its memory.
 fn singles(shape: &[usize], values: &[f64]) -> Result<Tensor, Decline> {
     Ok(Tensor::from_vec(shape, values.iter().map(|&value| value as f32).collect())?)
 }

@@ -1,15 +1,15 @@
-//! What scores become, and which class has the best.
+//! Transforms of scores, and selection of the best class.
 
 use crate::ops::{Decline, Refusal, Site};
 use crate::sort;
 
-/// `post_transform`.
+/// The attribute `post_transform`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Transform {
     None,
     Logistic,
     Softmax,
-    /// SOFTMAX_ZERO and PROBIT: the standard does not say what they are.
+    /// SOFTMAX_ZERO and PROBIT, which the standard does not define.
     Other,
 }
 
@@ -26,7 +26,7 @@ impl Transform {
         }
     }
 
-    /// From the number that stands for it.
+    /// Returns the transform with this number.
     pub(super) fn numbered(number: i64) -> Result<Transform, Refusal> {
         match number {
             0 => Ok(Transform::None),
@@ -40,7 +40,7 @@ impl Transform {
     /// Transforms the scores of one observation.
     ///
     /// # Errors
-    /// Runtimes disagree: a single score is left as it is by some.
+    /// Runtimes disagree: some do not transform a single score.
     pub(super) fn apply(self, scores: &mut [f64]) -> Result<(), Decline> {
         match self {
             Transform::None => return Ok(()),
@@ -69,10 +69,10 @@ impl Transform {
     }
 }
 
-/// The class with the best score.
+/// Returns the class with the best score.
 ///
 /// # Errors
-/// Two are so close that rounding decides.
+/// Rounding determines the better one of two scores.
 pub(super) fn best(scores: &[f64]) -> Result<usize, Decline> {
     let close = || Decline::unsupported("two scores are so close that rounding determines the best class");
     let mut order: Vec<usize> = (0..scores.len()).collect();

@@ -2,8 +2,8 @@
 //!
 //! | operator | computes | not evaluated |
 //! | --- | --- | --- |
-//! | SVMRegressor | `Σ coefficients[j] · kernel(x, support_vectors[j]) + rho`; without support vectors `x · coefficients + rho`; its sign with `one_class` | sums about 0 with `one_class`, post transforms |
-//! | SVMClassifier | labels and scores | at all: the standard leaves open what the scores are |
+//! | SVMRegressor | `Σ coefficients[j] · kernel(x, support_vectors[j]) + rho`; without support vectors `x · coefficients + rho`; with `one_class` the sign | sums near 0 with `one_class`, post transforms |
+//! | SVMClassifier | labels and scores | always: the standard does not define the scores |
 //!
 //! | kernel | |
 //! | --- | --- |
@@ -12,7 +12,7 @@
 //! | SIGMOID | `tanh(gamma · a·b + coef0)` |
 //! | RBF | `exp(−gamma · |a − b|²)` |
 //!
-//! Both are of version 1.
+//! Both operators have version 1.
 
 use super::scores::Transform;
 use super::{DOMAIN, Observations, classes, floats, observations, singles};
@@ -29,7 +29,7 @@ pub(super) const SVM_REGRESSOR: Operator =
 fn infer_classifier(cx: &mut InferCx<'_>) -> InferResult {
     let (label, _) = classes(cx, "classlabels_ints")?;
     let rows = observations(cx);
-    // Scores of pairs of classes, of classes, or of one pair written twice: the standard leaves it open.
+    // The standard leaves open if these are scores of class pairs, of classes, or of one pair written twice.
     let scores = vec![rows.clone(), cx.fresh_dim()];
     Ok(vec![Fact::tensor(Some(label), Some(vec![rows])), Fact::tensor(Some(DType::Float), Some(scores))])
 }
@@ -39,7 +39,7 @@ fn infer_regressor(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Float), Some(shape))])
 }
 
-/// How near two vectors are.
+/// The similarity of two vectors.
 enum Kernel {
     Linear,
     Poly { gamma: f64, coef0: f64, degree: f64 },
@@ -88,7 +88,7 @@ fn eval_regressor(cx: &mut EvalCx<'_>) -> EvalResult {
     let (coefficients, vectors, rho) =
         (floats(cx, "coefficients")?, floats(cx, "support_vectors")?, floats(cx, "rho")?);
     let count = usize::try_from(cx.attr_int("n_supports")?.unwrap_or(0)).unwrap_or(usize::MAX);
-    // Without support vectors the kernel is linear whatever it is said to be.
+    // Without support vectors, the kernel is linear for any attribute.
     let kernel = if count == 0 { Kernel::Linear } else { Kernel::of(cx)? };
     let fits = match count {
         0 => coefficients.len() == data.features,

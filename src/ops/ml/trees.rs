@@ -1,12 +1,12 @@
-//! TreeEnsembleClassifier and TreeEnsembleRegressor: the votes of decision trees, nodes and leaves in one list.
+//! TreeEnsembleClassifier and TreeEnsembleRegressor: sum the votes of decision trees, with nodes and leaves in one list.
 //!
 //! | operator | computes | not evaluated |
 //! | --- | --- | --- |
-//! | TreeEnsembleRegressor | for each target the sum (or mean, least, greatest) of its votes, and its base value | as for TreeEnsemble; targets with a base value and no votes |
-//! | TreeEnsembleClassifier | for each class the sum of its votes and its base value, and the label of the best | two classes or fewer, for which runtimes make scores up; classes that are about as good; a best class nobody votes for |
+//! | TreeEnsembleRegressor | for each target the sum (or mean, minimum, maximum) of its votes, plus its base value | as for TreeEnsemble; targets with a base value and no votes |
+//! | TreeEnsembleClassifier | for each class the sum of its votes and its base value, and the label of the best | at most two classes, for which runtimes invent scores; nearly equal best scores; a best class without votes |
 //!
-//! A node is known by the tree and its number in it; the first node of a tree is its root. Versions: 1; 3 adds tensors of
-//! doubles; 5 deprecates both.
+//! A node is identified by its tree and its number there; the first node of a tree is the root. Versions: 1; 3 adds double tensors;
+//! 5 deprecates both operators.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -27,7 +27,7 @@ pub(super) const TREE_ENSEMBLE_REGRESSOR: Operator =
 fn infer_classifier(cx: &mut InferCx<'_>) -> InferResult {
     let (label, count) = classes(cx, "classlabels_int64s")?;
     let rows = observations(cx);
-    // One class stands for it and its opposite; runtimes write one score or two.
+    // A single class implies its opposite; runtimes write one score or two.
     let scores = if count >= 2 { counted(count) } else { cx.fresh_dim() };
     Ok(vec![
         Fact::tensor(Some(label), Some(vec![rows.clone()])),
@@ -41,7 +41,7 @@ fn infer_regressor(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Float), Some(vec![rows, targets]))])
 }
 
-/// The forest whose votes are listed under this prefix: `class` or `target`.
+/// Reads the forest whose votes have this attribute prefix: `class` or `target`.
 fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     if site.tensor(0)?.dtype() == DType::Double && site.attribute("nodes_values").is_some() {
         return Err(Decline::unsupported(
@@ -71,7 +71,7 @@ fn forest(site: &EvalCx<'_>, prefix: &str) -> Result<Forest, Decline> {
     for (at, mode) in modes.iter().enumerate() {
         let child = |ids: &[i64]| places.get(&(*trees.get(at)?, *ids.get(at)?)).copied();
         let value = values.get(at).copied().unwrap_or(0.0);
-        // A leaf has no branches; its place among the nodes is never walked to.
+        // A leaf has no branches; its entry among the nodes is never visited.
         let (pass, fail) = if leaf(at) { (at, at) } else { child(pass).zip(child(fail)).ok_or_else(broken)? };
         if !leaf(at) {
             children.extend([pass, fail]);
@@ -130,7 +130,7 @@ fn votes(
     Ok(())
 }
 
-/// The base values, one for each score or none.
+/// Returns the base values, one per score or none.
 fn base(site: &Site<'_>, count: usize) -> Result<Vec<f64>, Decline> {
     let base = floats(site, "base_values")?;
     if base.is_empty() || base.len() == count {
@@ -200,7 +200,7 @@ mod tests {
     use crate::ir::Attribute;
     use crate::ops::single::Single;
 
-    /// Two trees of a root and two leaves.
+    /// Returns a node with two trees, each of a root and two leaves.
     fn node(op: &str, prefix: &str, ids: [i64; 4], weights: &[f32]) -> Single {
         let modes = ["BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_NEQ", "LEAF", "LEAF"].map(bytes::Bytes::from).to_vec();
         Single::new(op, 21)
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(sums, [1.5, 1000.25, 100.5, 10.25]);
         assert_eq!(regressor("AVERAGE").values(&[1, 2], &[1f32, 2.0]).floats(), [1.0, 500.25]);
         assert_eq!(regressor("MAX").values(&[1, 2], &[1i64, 2]).floats(), [1.5, 1000.25]);
-        // The third row gets no vote for the second target.
+        // The third row has no vote for the second target.
         assert!(regressor("SUM").values(&[3, 2], &ROWS).eval().is_err());
         assert!(regressor("MAX").values(&[3, 2], &ROWS).eval().is_err());
         assert!(regressor("SUM").values(&[1, 1], &[0f32]).eval().is_err());

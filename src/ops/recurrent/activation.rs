@@ -1,15 +1,15 @@
-//! The activation functions of recurrent networks.
+//! Activation functions of recurrent networks.
 //!
 //! | function | `f(x)` | default α, β |
 //! | --- | --- | --- |
 //! | Relu | `max(0, x)` | |
 //! | Tanh, Sigmoid, Softsign, Softplus | | |
 //! | Affine | `αx + β` | none |
-//! | LeakyRelu | `x`, below 0 `αx` | 0.01 |
-//! | ThresholdedRelu | `x`, below α 0 | 1 |
+//! | LeakyRelu | `x`; for `x < 0`, `αx` | 0.01 |
+//! | ThresholdedRelu | `x`; for `x < α`, 0 | 1 |
 //! | ScaledTanh | `α tanh(βx)` | none |
-//! | HardSigmoid | `αx + β` between 0 and 1 | 0.2, 0.5 |
-//! | Elu | `x`, below 0 `α(eˣ − 1)` | 1 |
+//! | HardSigmoid | `αx + β`, clipped to 0 and 1 | 0.2, 0.5 |
+//! | Elu | `x`; for `x < 0`, `α(eˣ − 1)` | 1 |
 
 use crate::ops::{Decline, EvalCx};
 
@@ -27,7 +27,7 @@ impl Activation {
     }
 }
 
-/// A parameter: not taken, required, or with a default.
+/// A parameter: not used, required, or with a default.
 type Parameter = Option<Option<f64>>;
 
 fn named(name: &str) -> Option<(fn(f64, f64, f64) -> f64, Parameter, Parameter)> {
@@ -48,10 +48,10 @@ fn named(name: &str) -> Option<(fn(f64, f64, f64) -> f64, Parameter, Parameter)>
     })
 }
 
-/// The functions of all directions, as many as `defaults` for each.
+/// Returns the functions of all directions, as many per direction as in `defaults`.
 ///
-/// The lists of parameters go to the functions that take one, in order; lists of any other length are not read, since
-/// runtimes differ on what they mean.
+/// The lists of parameters apply, in order, to the functions that use one. Lists of other lengths are rejected, because runtimes
+/// interpret them differently.
 ///
 /// # Errors
 /// Unknown functions, too few of them, or parameters that do not match them.

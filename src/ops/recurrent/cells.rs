@@ -1,6 +1,6 @@
-//! The values of RNN, GRU and LSTM.
+//! Evaluation of RNN, GRU and LSTM.
 //!
-//! With `x·Wᵀ`, `h·Rᵀ` and the biases cut into gates, each `hidden` wide (GRU: z, r, h; LSTM: i, o, f, c):
+//! The products `x·Wᵀ`, `h·Rᵀ` and the biases are split into gates, each `hidden` wide (GRU: z, r, h; LSTM: i, o, f, c):
 //!
 //! | cell | step |
 //! | --- | --- |
@@ -8,9 +8,9 @@
 //! | GRU | `z, r = f(…)`, `n = g(x + (r∘h)·Rᵀ + b)`, or `g(x + r∘(h·Rᵀ + b))` if `linear_before_reset`; `h = (1−z)∘n + z∘h` |
 //! | LSTM | `i, f = f(… + p∘c)`, `c = f∘c + i∘g(…)`, `o = f(… + p∘c)`, `h = o∘h(c)`; `f = 1−i` if `input_forget` |
 //!
-//! Whatever goes into an activation is clipped to `±clip`. An instance shorter than the sequence gives zeros after its end;
-//! backwards, it starts at its end. Not evaluated: empty sequences, whose last state is disputed, and LSTM states beyond
-//! `±clip`, which the text clips on their way into `h`, but ONNX Runtime does not.
+//! Inputs of activations are clipped to `±clip`. An instance shorter than the sequence has zeros after its end; in reverse
+//! direction, it starts at its end. Not evaluated: empty sequences, whose last state is disputed, and LSTM states beyond `±clip`,
+//! which the text clips before computing `h`, but ONNX Runtime does not.
 
 use std::borrow::Cow;
 
@@ -62,7 +62,7 @@ impl Kind {
     }
 }
 
-/// An operand of this shape, or none.
+/// Returns an optional operand of this shape.
 fn given<'c, T: Lane>(
     cx: &'c EvalCx<'_>,
     i: usize,
@@ -97,7 +97,7 @@ impl<T: Lane> Cell<'_, T> {
         self.activations.get(function).map_or(clipped, |activation| activation.apply(clipped))
     }
 
-    /// The bias of the input side of a gate (`0 .. gates`) or of its recurrent side (`gates ..`).
+    /// Returns the bias of the input side of a gate (`0 .. gates`) or of its recurrent side (`gates ..`).
     fn bias(&self, gate: usize, j: usize) -> f64 {
         self.bias.get(gate * self.hidden + j).map_or(0.0, |bias| bias.to_f64())
     }
@@ -106,7 +106,7 @@ impl<T: Lane> Cell<'_, T> {
         self.peephole.get(gate * self.hidden + j).map_or(0.0, |weight| weight.to_f64() * state)
     }
 
-    /// `states · Rᵀ` for the gates from `first` on.
+    /// Computes `states · Rᵀ` for the gates from `first` on.
     fn recur(&self, batch: usize, states: &[T], first: usize) -> Vec<T> {
         let columns = (self.kind.gates() - first) * self.hidden;
         let weights = self.recurrence.get(first * self.hidden * self.hidden..).unwrap_or_default();
@@ -116,7 +116,7 @@ impl<T: Lane> Cell<'_, T> {
         sums
     }
 
-    /// One step of one instance: its input `x` and states after their products; `h` and `c` are replaced. `reset` is
+    /// Computes one step of one instance: `x` and `sums` are the products of input and states; `h` and `c` are replaced. `reset` is
     /// the product of the reset state for the last gate of a GRU.
     fn step(&self, x: &[T], sums: &[T], reset: &[T], h: &mut [T], c: &mut [T]) {
         let gates = self.kind.gates();
@@ -153,7 +153,7 @@ impl<T: Lane> Cell<'_, T> {
         }
     }
 
-    /// The reset states of a GRU, multiplied: what its last gate needs unless the product comes first.
+    /// Computes the product of the reset states of a GRU, which the last gate needs unless the product precedes the reset.
     fn reset(&self, batch: usize, x_row: impl Fn(usize) -> Option<usize>, x: &[T], sums: &[T], h: &[T]) -> Vec<T> {
         if self.kind != Kind::Gru || self.linear_before_reset {
             return Vec::new();
@@ -309,7 +309,7 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
             }
         }
     }
-    // What an activation is computed of is off by the rounding of its terms, and an activation tells little but the sign.
+    // The error of an activation's input is the rounding error of its terms; a saturated activation depends only on the sign.
     let largest = |values: &[T]| values.iter().fold(0.0f64, |most, value| most.max(value.to_f64().abs()));
     let states = largest(&y).max(largest(&first_h));
     let bound = largest(&x) * largest(&w) * width as f64 + states * largest(&r) * hidden as f64 + largest(&b);
@@ -320,7 +320,7 @@ fn run<T: Lane>(cx: &EvalCx<'_>, kind: Kind, dtype: DType) -> EvalResult {
             "rounding of the operand of an activation changes the result of the activation",
         ));
     }
-    // Kernels bound what they compute an activation of, and so make a number of a NaN.
+    // Kernels clamp inputs of activations, which converts NaN to a number.
     let is_nan = |value: &T| value.to_f64().is_nan();
     if met_nan || [&y, &last_h, &last_c].into_iter().any(|values| values.iter().any(is_nan)) {
         return Err(Decline::unsupported(

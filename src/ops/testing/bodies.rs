@@ -1,4 +1,4 @@
-//! Models with bodies, for the tests of operators that have one.
+//! Models with subgraphs, for tests of operators that have them.
 
 use std::rc::Rc;
 
@@ -10,14 +10,14 @@ use crate::ops::{Budget, Decline, EventKind, Walk, evaluate_graph};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// A model put together by names.
+/// A model built with named values.
 pub(in crate::ops) struct Bodies {
     pub model: Model,
     names: Vec<(String, ValueId)>,
 }
 
 impl Bodies {
-    /// An empty model at an operator set.
+    /// Returns an empty model at an operator set.
     pub fn new(opset: i64) -> Self {
         let mut model = Model::new();
         model.opsets.push(OpsetImport { domain: String::new(), version: opset, extra: Extra::new() });
@@ -28,7 +28,7 @@ impl Bodies {
         self.model.main()
     }
 
-    /// A new graph with these inputs, to be held by a node made later.
+    /// Adds a graph with these inputs, for a node that is added later.
     pub fn graph(&mut self, inputs: &str) -> GraphId {
         let graph = self.model.add_graph("body", None);
         for name in inputs.split_whitespace() {
@@ -38,7 +38,7 @@ impl Bodies {
         graph
     }
 
-    /// The value of this name.
+    /// Returns the value with this name; adds it if necessary.
     pub fn value(&mut self, name: &str) -> ValueId {
         if let Some((_, value)) = self.names.iter().find(|(known, _)| known == name) {
             return *value;
@@ -48,7 +48,7 @@ impl Bodies {
         value
     }
 
-    /// An input of the main graph, its dims between spaces: numbers, names, `?`.
+    /// Adds an input of the main graph, with dims separated by spaces: numbers, names, `?`.
     pub fn input(&mut self, name: &str, dtype: DType, dims: &str) {
         let dims = dims.split_whitespace().map(|dim| match dim.parse() {
             Ok(number) => DimClaim::Value(number),
@@ -59,20 +59,20 @@ impl Bodies {
         self.typed_input(name, ty);
     }
 
-    /// An input of the main graph of any type.
+    /// Adds an input of any type to the main graph.
     pub fn typed_input(&mut self, name: &str, ty: DeclaredType) {
         let (value, main) = (self.value(name), self.main());
         self.model.declare(value, ty);
         self.model.add_input(main, value).unwrap();
     }
 
-    /// An initializer.
+    /// Adds an initializer.
     pub fn constant(&mut self, graph: GraphId, name: &str, tensor: Tensor) {
         let value = self.value(name);
         self.model.add_initializer(graph, value, Constant::dense(tensor)).unwrap();
     }
 
-    /// A node; `_` is an operand left out.
+    /// Adds a node; `_` is an absent operand.
     pub fn node(
         &mut self,
         graph: GraphId,
@@ -93,7 +93,7 @@ impl Bodies {
         self.model.add_node(graph, node).unwrap();
     }
 
-    /// The outputs of a graph.
+    /// Adds the outputs of a graph.
     pub fn outputs(&mut self, graph: GraphId, names: &str) {
         for name in names.split_whitespace() {
             let value = self.value(name);
@@ -101,15 +101,14 @@ impl Bodies {
         }
     }
 
-    /// What is inferred, with evaluation.
+    /// Infers the model, with evaluation.
     pub fn infer(&self) -> Walk {
         let mut walk = Walk::new(Rc::new(Scope::new()), SliceRule::default(), Budget::default());
         walk.infer_main(&self.model).unwrap();
         walk
     }
 
-    /// A value's type and elements as text: symbols of the declared kind by name, equal fresh ones by equal letters in the order
-    /// they are met.
+    /// Formats the type and elements of values. Declared symbols have their name; fresh ones have a letter in order of appearance.
     pub fn facts(&self, names: &str) -> Vec<String> {
         let walk = self.infer();
         if let Some(event) = walk.events.iter().find(|event| event.kind == EventKind::Invalid) {
@@ -118,7 +117,7 @@ impl Bodies {
         describe(&walk, self, names)
     }
 
-    /// The main graph's outputs.
+    /// Evaluates the main graph's outputs.
     pub fn eval(&self) -> Result<Vec<Data>, Decline> {
         evaluate_graph(&self.model, self.main(), Vec::new(), &Budget::default(), SliceRule::default())
     }

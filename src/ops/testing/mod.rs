@@ -1,5 +1,5 @@
-//! What the tests of operators share: a model of one node ([`single`]), nodes with bodies ([`bodies`]), and operators that move data
-//! ([`movement`]).
+//! Shared test support for operators: models of one node ([`single`]), nodes with subgraphs ([`bodies`]), and operators that move
+//! data ([`movement`]).
 
 pub(super) mod bodies;
 pub(super) mod movement;

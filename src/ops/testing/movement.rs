@@ -1,4 +1,4 @@
-//! One-node models for tests.
+//! One-node models for tests of data movement.
 
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ impl Case {
         self
     }
 
-    /// The model, with an input for each operand that is there.
+    /// Builds the model, with an input for each present operand.
     fn model(&self, present: &[bool]) -> Model {
         let mut model = Model::new();
         model.opsets = vec![OpsetImport { domain: String::new(), version: self.opset, extra: Bytes::new() }];
@@ -65,7 +65,7 @@ impl Case {
         model
     }
 
-    /// What evaluation gives, all results together.
+    /// Evaluates all results.
     pub(crate) fn try_all(&self, operands: &[Option<Tensor>]) -> Result<Vec<Tensor>, Decline> {
         let present: Vec<bool> = operands.iter().map(Option::is_some).collect();
         let model = self.model(&present);
@@ -74,7 +74,7 @@ impl Case {
         let facts = operands
             .iter()
             .map(|operand| operand.clone().map(|tensor| Fact { content: None, ..Fact::constant(tensor) }));
-        // Whatever evaluation gives, inference must not deny.
+        // Evaluation must not contradict inference.
         let inferred = self.infer(&Rc::new(Scope::new()), facts.collect());
         for (fact, result) in inferred.iter().zip(&results) {
             let tensor = result.tensor().unwrap();
@@ -101,7 +101,7 @@ impl Case {
         self.try_all(&operands).unwrap_err()
     }
 
-    /// What inference states.
+    /// Infers the results.
     pub(crate) fn infer(&self, scope: &Rc<Scope>, facts: Vec<Option<Fact>>) -> Vec<Fact> {
         self.infer_events(scope, facts).0
     }
@@ -123,7 +123,7 @@ pub(crate) fn tensor<T: Element>(shape: &[usize], values: &[T]) -> Tensor {
     Tensor::from_vec(shape, values.to_vec()).unwrap()
 }
 
-/// 0, 1, 2, … of this shape.
+/// Returns the tensor 0, 1, 2, … of this shape.
 pub(crate) fn iota(shape: &[usize]) -> Tensor {
     let len: usize = shape.iter().product();
     Tensor::from_vec(shape, (0..len).map(|at| at as f32).collect()).unwrap()
@@ -141,12 +141,12 @@ pub(crate) fn values<T: Element>(tensor: &Tensor) -> Vec<T> {
     tensor.elements::<T>().unwrap().into_owned()
 }
 
-/// A float tensor of these dims, each a number or an expression.
+/// Returns the fact of a float tensor with these dims, each a number or an expression.
 pub(crate) fn shaped(scope: &Scope, dims: &[&str]) -> Fact {
     Fact::tensor(Some(DType::Float), Some(dims.iter().map(|dim| scope.parse(dim).unwrap()).collect()))
 }
 
-/// A vector of int64 with these elements; `?` is unknown.
+/// Returns the fact of an int64 vector with these elements; `?` is unknown.
 pub(crate) fn vector(scope: &Scope, elements: &[&str]) -> Fact {
     let fact = Fact::tensor(Some(DType::Int64), Some(vec![Dim::constant(elements.len() as i64)]));
     fact.with_elements(elements.iter().map(|element| parse_element(scope, element)).collect())
@@ -156,12 +156,12 @@ fn parse_element(scope: &Scope, element: &str) -> Scalar {
     if element == "?" { Scalar::Unknown } else { Scalar::Int(scope.parse(element).unwrap()) }
 }
 
-/// The dims as text.
+/// Formats the dims.
 pub(crate) fn dims(scope: &Scope, fact: &Fact) -> Vec<String> {
     fact.shape().unwrap().iter().map(|dim| scope.format(dim)).collect()
 }
 
-/// The elements as text.
+/// Formats the elements.
 pub(crate) fn elements(scope: &Scope, fact: &Fact) -> Vec<String> {
     let elements = fact.elements().unwrap();
     let text = |element: &Scalar| match element {

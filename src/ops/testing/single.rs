@@ -1,4 +1,4 @@
-//! One node on its own, for the tests of operators.
+//! One-node models for tests of operators.
 
 use std::rc::Rc;
 
@@ -16,42 +16,42 @@ pub(in crate::ops) struct Single {
 }
 
 impl Single {
-    /// A node of the default domain at an operator set, without operands, with one result.
+    /// Returns a node of the default domain at an operator set, without operands, with one result.
     pub fn new(op_type: &str, opset: i64) -> Self {
         let mut model = Model::new();
         model.opsets.push(OpsetImport { domain: String::new(), version: opset, extra: Extra::new() });
         Single { model, node: NewNode::new(op_type, []) }.output()
     }
 
-    /// The same in another domain.
+    /// Moves the node to another domain.
     pub fn in_domain(self, domain: &str) -> Self {
         self.in_domain_at(domain, 1)
     }
 
-    /// The same in another domain at an operator set of its own.
+    /// Moves the node to another domain at the given operator set.
     pub fn in_domain_at(mut self, domain: &str, version: i64) -> Self {
         self.model.opsets.push(OpsetImport { domain: domain.to_string(), version, extra: Extra::new() });
         self.node.domain = domain.into();
         self
     }
 
-    /// With one more attribute.
+    /// Adds an attribute.
     pub fn with(mut self, name: &str, value: impl Into<Attribute>) -> Self {
         self.node = self.node.with(name, value);
         self
     }
 
-    /// With a STRING attribute.
+    /// Adds a STRING attribute.
     pub fn with_str(self, name: &str, value: &'static str) -> Self {
         self.with(name, Attribute::String(value.into()))
     }
 
-    /// With a FLOAT attribute.
+    /// Adds a FLOAT attribute.
     pub fn with_float(self, name: &str, value: f32) -> Self {
         self.with(name, Attribute::Float(value))
     }
 
-    /// With one more result.
+    /// Adds a result.
     pub fn output(mut self) -> Self {
         let value = self.model.add_value(format!("y{}", self.node.outputs.len()));
         self.model.add_output(self.model.main(), value);
@@ -59,25 +59,25 @@ impl Single {
         self
     }
 
-    /// With one more operand, a constant.
+    /// Adds a constant operand.
     pub fn constant(mut self, tensor: Tensor) -> Self {
         let value = self.operand();
         self.model.add_initializer(self.model.main(), value, Constant::dense(tensor)).unwrap();
         self
     }
 
-    /// With one more operand, a constant of this shape and values.
+    /// Adds a constant operand of this shape and these values.
     pub fn values<T: Element>(self, shape: &[usize], values: &[T]) -> Self {
         self.constant(Tensor::from_vec(shape, values.to_vec()).unwrap())
     }
 
-    /// With one more operand left out.
+    /// Adds an absent operand.
     pub fn absent(mut self) -> Self {
         self.node.inputs.push(None);
         self
     }
 
-    /// With one more operand, of this type and a shape written as dims between spaces: numbers, names, `?`.
+    /// Adds an operand of this type and a shape with dims separated by spaces: numbers, names, `?`.
     pub fn input(mut self, dtype: DType, shape: &str) -> Self {
         let value = self.operand();
         let dims = shape.split_whitespace().map(|dim| match dim.parse() {
@@ -90,7 +90,7 @@ impl Single {
         self
     }
 
-    /// With one more operand of which only the type is known.
+    /// Adds an operand of known type and unknown rank.
     pub fn unranked(mut self, dtype: DType) -> Self {
         let value = self.operand();
         self.model.value_mut(value).declared = Some(DeclaredType::tensor(dtype, None));
@@ -112,19 +112,19 @@ impl Single {
         (model, outputs)
     }
 
-    /// The results.
+    /// Evaluates the results.
     pub fn eval(self) -> Result<Vec<Tensor>, Decline> {
         let (model, _) = self.build();
         let results = evaluate_graph(&model, model.main(), Vec::new(), &Budget::default(), SliceRule::default())?;
         Ok(results.iter().filter_map(Data::tensor).cloned().collect())
     }
 
-    /// The first result's elements.
+    /// Returns the first result's elements.
     pub fn floats(self) -> Vec<f64> {
         self.eval().unwrap()[0].to_f64s().unwrap()
     }
 
-    /// The first result's elements.
+    /// Returns the first result's elements.
     pub fn integers(self) -> Vec<i64> {
         self.eval().unwrap()[0].to_i64s().unwrap()
     }
@@ -144,8 +144,7 @@ impl Single {
         is_known.then(|| scope.format(&macs))
     }
 
-    /// What is inferred without evaluation: for each result `type[d0, d1, …]`; `?` where nothing is known, and a size of
-    /// which nothing is known but that it is one.
+    /// Infers the results without evaluation and formats each as `type[d0, d1, …]`; unknown types, shapes and sizes are `?`.
     pub fn infer(self) -> Vec<String> {
         let (model, outputs) = self.build();
         let scope = Rc::new(Scope::new());

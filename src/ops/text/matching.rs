@@ -1,11 +1,11 @@
-//! RegexFullMatch: whether each string as a whole matches a pattern.
+//! RegexFullMatch: tests if each whole string matches a pattern.
 //!
 //! | | |
 //! |---|---|
 //! | computes | a bool for each string |
 //! | `pattern` | in the syntax of RE2 |
 //! | versions | 20 |
-//! | not evaluated | patterns that mean something else in our syntax than in RE2's; texts beyond ASCII with classes such as `\w` or `\pL` and with folding of case |
+//! | not evaluated | patterns whose meaning differs between the `regex` crate and RE2; texts beyond ASCII with classes such as `\w` or `\pL` or with case folding |
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -22,15 +22,15 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Bool), shape)])
 }
 
-/// For which strings a pattern means the same in both syntaxes.
+/// The strings for which a pattern has the same meaning in both syntaxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reach {
     Everything,
     Ascii,
 }
 
-/// The classes `\p` of RE2 by name, each with its members among the ASCII characters: general categories, scripts in wide use, and `Any`.
-/// RE2 knows no other property (`\p{Alphabetic}`), no long name (`\p{Letter}`) and no other spelling (`\p{lu}`).
+/// The classes `\p` of RE2 by name, with their ASCII members: general categories, scripts in wide use, and `Any`. RE2 has no
+/// other property (`\p{Alphabetic}`), long name (`\p{Letter}`) or spelling (`\p{lu}`).
 const CLASSES: &[(&str, &str)] = &[
     ("Any", r"\x00-\x7F"),
     ("C", r"\x00-\x1F\x7F"),
@@ -56,7 +56,7 @@ const CLASSES: &[(&str, &str)] = &[
     ("Latin", "A-Za-z"),
 ];
 
-/// The classes without an ASCII character.
+/// The classes without ASCII characters.
 const OTHER_CLASSES: &[&str] = &[
     "Cf",
     "Co",
@@ -104,23 +104,23 @@ const OTHER_CLASSES: &[&str] = &[
     "Tibetan",
 ];
 
-/// Returns the members of the class `\p{name}` among the ASCII characters, as they are written in a bracketed class.
+/// Returns the ASCII members of the class `\p{name}`, in the syntax of a bracketed class.
 fn ascii_members(name: &str) -> Option<&'static str> {
     let known = CLASSES.iter().find(|(known, _)| *known == name).map(|(_, members)| *members);
     known.or_else(|| OTHER_CLASSES.contains(&name).then_some(r"\x80-\xFF"))
 }
 
-/// A pattern, read character by character, and the same pattern for strings of ASCII.
+/// Scans a pattern and rewrites it for ASCII strings.
 struct Scanner<'p> {
     rest: std::iter::Peekable<std::str::Chars<'p>>,
     reach: Reach,
-    /// The characters read so far, with the ASCII members of a class in place of `\p`.
+    /// The scanned characters, with the ASCII members of a class instead of `\p`.
     ascii: String,
 }
 
 impl Scanner<'_> {
-    /// Returns the strings for which a pattern means the same in both syntaxes, and the pattern for these strings; `None` if there are none, as
-    /// far as is known.
+    /// Returns the strings for which a pattern has the same meaning in both syntaxes, and the pattern for these strings; `None` if
+    /// the meaning may differ for all strings.
     fn read(pattern: &str) -> Option<(Reach, String)> {
         let rest = pattern.chars().peekable();
         let mut scanner = Scanner { rest, reach: Reach::Everything, ascii: String::with_capacity(pattern.len()) };
@@ -131,7 +131,7 @@ impl Scanner<'_> {
                 '(' if scanner.rest.peek() == Some(&'?') => scanner.group()?,
                 '{' => scanner.repetition()?,
                 '*' | '+' | '?' | '}' => {
-                    // `?` after these means as few as possible; more of them mean different things.
+                    // A following `?` means lazy repetition; further operators have different meanings.
                     scanner.next_if('?');
                     if scanner.rest.peek().is_some_and(|next| "*+?{".contains(*next)) {
                         return None;
@@ -156,7 +156,7 @@ impl Scanner<'_> {
     fn escape(&mut self) -> Option<()> {
         match self.next()? {
             'd' | 'D' | 'w' | 'W' | 's' | 'S' => self.reach = Reach::Ascii,
-            // Our boundaries come in more kinds.
+            // The `regex` crate has more kinds of boundaries.
             'b' | 'B' if self.rest.peek() == Some(&'{') => return None,
             'b' | 'B' => self.reach = Reach::Ascii,
             letter @ ('p' | 'P') => {
@@ -172,7 +172,7 @@ impl Scanner<'_> {
                 let plain = name.strip_prefix('^');
                 let is_negated = (letter == 'P') != plain.is_some();
                 let members = ascii_members(plain.unwrap_or(&name))?;
-                // The backslash and the letter.
+                // Remove the backslash and the letter.
                 self.ascii.truncate(self.ascii.len().saturating_sub(2));
                 self.ascii.extend(["[", if is_negated { "^" } else { "" }, members, "]"]);
             }
@@ -184,7 +184,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// A bracketed class: ours may hold others, and set operations.
+    /// Scans a bracketed class; the `regex` crate also allows nested classes and set operations.
     fn class(&mut self) -> Option<()> {
         self.next_if('^');
         self.next_if(']');
@@ -205,7 +205,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// `(?:`, `(?P<name>`, or flags that both have.
+    /// Scans `(?:`, `(?P<name>`, or flags that both syntaxes have.
     fn group(&mut self) -> Option<()> {
         self.next();
         if self.next_if('P').is_some() {
@@ -221,7 +221,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// `{n}`, `{n,}`, `{n,m}` of at most a thousand; anything else stands for itself in RE2.
+    /// Scans `{n}`, `{n,}`, `{n,m}` up to 1,000; RE2 treats other forms literally.
     fn repetition(&mut self) -> Option<()> {
         let mut numbers = vec![String::new()];
         while let Some(&c) = self.rest.peek() {
@@ -247,7 +247,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let built = RegexBuilder::new(pattern).unicode(reach == Reach::Everything).build();
         built.map_err(|error| Decline::unsupported(format!("the pattern is not valid: {error}")))
     };
-    // The pattern stands on its own before it is put in brackets.
+    // The pattern must be valid without the enclosing group.
     regex(&ascii)?;
     let regex: Regex = regex(&format!(r"\A(?:{ascii})\z"))?;
     let (elements, shape) = (strings(cx, 0)?, cx.tensor(0)?.shape());
@@ -256,7 +256,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.budget().take_work(bytes.saturating_mul(pattern.len() as u64 + 1))?;
     let matches = elements.iter().map(|element| {
         let string = text(element)?;
-        // The vertical tab is a blank here and none in RE2.
+        // The vertical tab is a space in the `regex` crate, but not in RE2.
         if string.contains('\u{b}') || (reach == Reach::Ascii && !string.is_ascii()) {
             return Err(Decline::unsupported("RE2 and this program may match the pattern differently in this text"));
         }
@@ -320,7 +320,7 @@ mod tests {
             assert_eq!(in_class("Common"), !in_class("Latin"));
             assert!(in_class("Any") && !in_class("Greek"));
         }
-        // What other syntaxes know by `\p`.
+        // Forms of `\p` in other syntaxes.
         for pattern in [r"\p{Alphabetic}", r"\p{Letter}", r"\p{lu}", r"\p{L", r"\p{}", r"\p{Script=Greek}", r"\p{Latn}"]
         {
             assert_eq!(matches(pattern, "a"), None, "{pattern}");

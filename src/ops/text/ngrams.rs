@@ -1,12 +1,12 @@
-//! TfIdfVectorizer: how often sequences of known items occur.
+//! TfIdfVectorizer: counts sequences of known items.
 //!
 //! | | |
 //! |---|---|
-//! | computes | for each n-gram of the pool, how often it occurs, its items `1`, `2`, … `max_skip_count + 1` apart; single items count once. `TF` gives the counts, `IDF` weights where there is any, `TFIDF` weighted counts |
-//! | pool | all n-grams of one item, then of two, and so on: those of `n` items begin at `ngram_counts[n − 1]`; number `i` in all is counted at `ngram_indexes[i]` |
+//! | computes | the number of occurrences of each n-gram in the pool, with items `1`, `2`, … `max_skip_count + 1` apart; single items count once. `TF` returns counts, `IDF` weights of n-grams that occur, `TFIDF` weighted counts |
+//! | pool | all n-grams of one item, then of two, and so on: those of `n` items begin at `ngram_counts[n − 1]`; n-gram `i` is counted at `ngram_indexes[i]` |
 //! | shapes | `[C]` to `[max + 1]`, `[N, C]` to `[N, max + 1]`, where `max` is the largest index |
 //! | versions | 9 |
-//! | not evaluated | weights together with indexes that are not 0, 1, 2, …: runtimes disagree which weight belongs to which |
+//! | not evaluated | weights together with indexes other than 0, 1, 2, …: runtimes disagree on the assignment of weights |
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -18,7 +18,7 @@ use crate::tensor::{DType, Tensor};
 
 pub(super) const TF_IDF_VECTORIZER: Operator = Operator::new("TfIdfVectorizer", &[9], infer, eval);
 
-/// How many coordinates a result has: one more than the largest index.
+/// Returns the number of coordinates of a result: the largest index plus 1.
 fn width(site: &Site<'_>) -> Result<i64, Refusal> {
     let indexes = site.attr_ints("ngram_indexes")?.unwrap_or_default();
     let most = indexes.iter().max().ok_or_else(|| Refusal::invalid("attribute 'ngram_indexes' is missing"))?;
@@ -41,7 +41,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Float), shape)])
 }
 
-/// What counts become.
+/// The transform of counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Count,
@@ -49,7 +49,7 @@ enum Mode {
     Weighted,
 }
 
-/// The pool: where each n-gram is counted.
+/// The pool: the coordinate of each n-gram.
 struct Pool<I> {
     /// By length: item sequences and their coordinates.
     grams: Vec<FxHashMap<Vec<I>, usize>>,
@@ -89,7 +89,7 @@ impl<I: Clone + Eq + std::hash::Hash> Pool<I> {
             let mut places = FxHashMap::default();
             for gram in own.chunks_exact(length) {
                 let index = indexes.get(number).and_then(|&index| usize::try_from(index).ok());
-                // An n-gram that is listed again counts where it is listed last.
+                // A repeated n-gram is counted at its last index.
                 places.insert(
                     gram.to_vec(),
                     index.ok_or_else(|| {
@@ -126,7 +126,7 @@ impl<I: Clone + Eq + std::hash::Hash> Pool<I> {
         }
     }
 
-    /// Comparisons for a row.
+    /// Returns the number of comparisons for a row.
     fn work(&self, row: usize) -> u64 {
         let distances = (self.skips as u64).saturating_add(1).min(row as u64 + 1);
         let lengths = (self.longest as u64).saturating_mul(self.longest as u64);

@@ -2,12 +2,12 @@
 //!
 //! | operator | computes | versions |
 //! | --- | --- | --- |
-//! | StringConcat | each string of the first operand followed by one of the second; the operands broadcast | 20 |
-//! | StringSplit | the pieces of each string between delimiters, at most `maxsplit + 1` of them, filled up with empty strings on a new last axis; and how many there are. Without a delimiter, pieces lie between runs of blanks | 20 |
-//! | StringNormalizer | a list of strings without `stopwords`, in one case; one empty string where none is left | 10 |
+//! | StringConcat | concatenates the strings of both operands element by element; the operands broadcast | 20 |
+//! | StringSplit | the pieces of each string between delimiters, at most `maxsplit + 1` of them, padded with empty strings on a new last axis; and their number. Without a delimiter, splits at runs of white space | 20 |
+//! | StringNormalizer | a list of strings without `stopwords`, in one case; one empty string if all are removed | 10 |
 //!
-//! Not evaluated, because runtimes disagree: pieces of nothing beside a delimiter; blanks other than spaces; blanks behind the
-//! last piece when `maxsplit` ends the search; the case of letters beyond ASCII.
+//! Not evaluated, because runtimes disagree: splits of empty strings by a delimiter; white space other than spaces; trailing spaces
+//! if `maxsplit` ends the search; the case of letters beyond ASCII.
 
 use std::borrow::Cow;
 
@@ -24,12 +24,12 @@ pub(super) const STRING_SPLIT: Operator = Operator::new("StringSplit", &[20], in
 pub(super) const STRING_NORMALIZER: Operator =
     Operator::new("StringNormalizer", &[10], infer_normalizer, eval_normalizer);
 
-/// The elements of string operand `i`.
+/// Returns the elements of string operand `i`.
 pub(super) fn strings<'c>(cx: &'c EvalCx<'_>, i: usize) -> Result<&'c [Bytes], Decline> {
     cx.tensor(i)?.strings().ok_or_else(|| Decline::invalid(format!("operand {i} is not a string tensor")))
 }
 
-/// A string as text.
+/// Returns a string as UTF-8 text.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Decline> {
     std::str::from_utf8(bytes).map_err(|_| Decline::unsupported("an element of the operand is not valid UTF-8"))
 }
@@ -70,7 +70,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::String), pieces), Fact::tensor(Some(DType::Int64), shape)])
 }
 
-/// The pieces of a string between delimiters.
+/// Splits a string at delimiters.
 fn pieces<'s>(string: &'s str, delimiter: &str, splits: usize) -> Result<Vec<&'s str>, Decline> {
     if !delimiter.is_empty() {
         if string.is_empty() {
@@ -78,7 +78,7 @@ fn pieces<'s>(string: &'s str, delimiter: &str, splits: usize) -> Result<Vec<&'s
         }
         return Ok(string.splitn(splits.saturating_add(1), delimiter).collect());
     }
-    // Python counts the separators of files, groups, records and units among the blanks, too.
+    // Python also treats the file, group, record and unit separators as white space.
     if string.chars().any(|c| c != ' ' && (c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))) {
         return Err(Decline::unsupported(
             "an element contains white space other than the blank, at which runtimes split differently",
@@ -106,7 +106,7 @@ fn pieces<'s>(string: &'s str, delimiter: &str, splits: usize) -> Result<Vec<&'s
 fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
     let (elements, shape) = (strings(cx, 0)?, cx.tensor(0)?.shape());
     let delimiter = cx.attr_str("delimiter")?.unwrap_or_default();
-    // A negative number is no limit.
+    // A negative number means no limit.
     let splits = cx.attr_int("maxsplit")?.and_then(|splits| usize::try_from(splits).ok()).unwrap_or(usize::MAX);
     let bytes = elements.iter().fold(0u64, |sum, string| sum.saturating_add(string.len() as u64));
     cx.budget().take_work(bytes)?;
@@ -133,7 +133,7 @@ fn infer_normalizer(cx: &mut InferCx<'_>) -> InferResult {
         if !removes && some {
             return dim.clone();
         }
-        // Where nothing is left, one empty string is.
+        // If all strings are removed, one empty string remains.
         let count = cx.scope().fresh_within("words", Some(1), cx.scope().upper_bound(dim).map(|most| most.max(1)));
         if some {
             cx.scope().assume_le(&count, dim);
@@ -149,7 +149,7 @@ fn infer_normalizer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::String), shape)])
 }
 
-/// What becomes of the letters.
+/// The conversion of letters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Case {
     Keep,
