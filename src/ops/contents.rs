@@ -1,7 +1,7 @@
-//! The elements of results that only move elements, from those of the operands by the operator's index map.
+//! Known elements of data movement results, derived from the operands' elements by the operator's index map.
 //!
-//! Element `i` of a result is element `map(i)` of an operand, or a constant. Operators state types and shapes; this is the only place that
-//! follows their elements, one by one, where the operands are known in part.
+//! Element `i` of a result is element `map(i)` of an operand, or a constant. Operators infer types and shapes; only this module
+//! tracks individual elements of partially known operands.
 
 use std::cell::Cell;
 
@@ -10,17 +10,17 @@ use crate::ir::{Fact, Facts, MAX_ELEMENTS, Scalar};
 use crate::ops::Site;
 use crate::ops::traits::{Movement, NodeFacts, Place, Traits};
 
-/// The most positions that are tried for elements at unknown positions.
+/// The maximum number of positions to try for elements at unknown positions.
 const MOST_TRIED: usize = 4_096;
 
-/// The elements of a small tensor of static shape, unknown ones included; `None` for other tensors.
+/// Returns the elements of a small tensor of constant shape, including unknown ones; `None` for other tensors.
 pub(in crate::ops) fn elements_of(fact: &Fact) -> Option<Vec<Scalar>> {
     let len = fact.static_len().filter(|&len| len <= MAX_ELEMENTS)?;
     let elements = fact.elements().unwrap_or_else(|| vec![Scalar::Unknown; len]);
     (elements.len() == len).then_some(elements)
 }
 
-/// Adds the elements of results to what inference states. If every operand is constant, evaluation gives them, to the last bit.
+/// Adds the elements of results to the inferred facts. If all operands are constant, evaluation computes the results exactly.
 pub(super) fn state_contents(
     site: Site<'_>,
     traits: &'static Traits,
@@ -59,7 +59,7 @@ fn contents(
         return None;
     }
     let source = |slot: usize| elements_of(inputs.get(slot)?.as_ref()?);
-    // A Concat of vectors needs no map, and has no limit of pieces.
+    // A Concat of vectors needs no map, and has no limit of operands.
     if traits.moves == Some(Movement::Join) && result.rank() == Some(1) {
         return Some((0..inputs.len()).map(source).collect::<Option<Vec<_>>>()?.concat());
     }
@@ -77,7 +77,7 @@ fn contents(
     if let Some(elements) = moved.map.evaluate(&Binding { sizes: &sizes, positions: &position }) {
         return elements.into_iter().map(element).collect();
     }
-    // An element at an unknown position is known if all that the position may select are equal.
+    // An element at an unknown position is known if all possible positions have equal elements.
     let mut tried = 0usize;
     let any_of = |at: usize| {
         let mut found: Option<Scalar> = None;

@@ -1,7 +1,7 @@
-//! Which sizes ONNX Runtime infers when it loads a model.
+//! The sizes that ONNX Runtime infers when it loads a model.
 //!
-//! What it infers by is a trait of operators ([`ShapeInference`]). It matters where the runtime goes by what it has inferred: of a Loop that runs
-//! no iteration it gives rows of the sizes that it has found in the body.
+//! Operators declare the inputs of that inference as a trait ([`ShapeInference`]). It matters if the runtime uses inferred sizes:
+//! for a Loop without iterations, it returns rows with the sizes inferred in the subgraph.
 
 use rustc_hash::FxHashSet;
 
@@ -10,8 +10,9 @@ use super::traits::{NumbersOf, ShapeInference, traits_of};
 use crate::dim::Dim;
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, Node, ValueId};
 
-/// Whether ONNX Runtime infers the sizes of a value that are numbers when it loads the model: it is constant as it is written, an input that the
-/// file declares with these numbers, or computed of such values by operators whose shapes it infers from no more ([`ShapeInference`]).
+/// Returns `true` if ONNX Runtime infers the constant dims of a value when it loads the model. The value must be constant in the
+/// file, be an input declared with these dims, or be computed from such values by operators whose shapes depend on no more
+/// ([`ShapeInference`]).
 pub(super) fn infers_numbers(model: &Model, facts: &Facts, value: ValueId) -> bool {
     let (mut open, mut seen) = (vec![value], FxHashSet::default());
     while let Some(value) = open.pop() {
@@ -38,8 +39,8 @@ pub(super) fn infers_numbers(model: &Model, facts: &Facts, value: ValueId) -> bo
     true
 }
 
-/// Returns `true` if ONNX Runtime infers every dim of a node's results when it loads the model, given that it knows the shapes of the operands.
-/// It keeps the name of a dim that an operand has, and computes no other dim from names.
+/// Returns `true` if ONNX Runtime infers every dim of a node's results when it loads the model, given the shapes of the operands.
+/// It keeps the name of an operand's dim, and computes no other dim from names.
 pub fn infers_shapes(model: &Model, facts: &Facts, node: &Node) -> bool {
     let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
     let operands: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();
@@ -47,7 +48,7 @@ pub fn infers_shapes(model: &Model, facts: &Facts, node: &Node) -> bool {
         let has_dim = |&operand: &ValueId| shape(operand).is_some_and(|dims| dims.contains(dim));
         dim.as_symbol().is_some() && operands.iter().any(has_dim)
     };
-    // The dim that a Reshape computes for -1 has no name.
+    // The dim that a Reshape computes for −1 has no name.
     let computes = |value: ValueId| {
         let contents = model.value(value).tensor().and_then(|tensor| tensor.to_i64s());
         contents.is_none_or(|sizes| sizes.contains(&-1))
@@ -64,14 +65,14 @@ pub fn infers_shapes(model: &Model, facts: &Facts, node: &Node) -> bool {
     })
 }
 
-/// Returns `true` if ONNX Runtime infers the sizes of a node's result that are numbers, given that it knows those of the operands.
+/// Returns `true` if ONNX Runtime infers the constant dims of a node's result, given those of the operands.
 fn infers_numbers_of(model: &Model, facts: &Facts, node: &Node, result: ValueId) -> bool {
     let shape = |value: ValueId| facts.get(value).and_then(Fact::shape);
     let Some(inference) = shape_inference(model, node) else { return false };
     if inference.without.is_some_and(|flag| node.flag(flag, false) != Some(false)) {
         return false;
     }
-    // Of what is computed it infers no contents.
+    // ONNX Runtime does not infer the contents of computed values.
     if node.inputs().iter().skip(inference.contents_from).flatten().any(|&value| !is_written(model, value)) {
         return false;
     }
@@ -93,13 +94,13 @@ fn is_number(dim: &Dim) -> bool {
     dim.as_const().is_some()
 }
 
-/// Returns `true` if the file holds the elements of a value.
+/// Returns `true` if the file contains the elements of a value.
 fn is_written(model: &Model, value: ValueId) -> bool {
     let producer = model.value(value).producer().and_then(|id| model.node(id));
     model.value(value).is_constant() || producer.is_some_and(|node| node.is("Constant"))
 }
 
-/// By what the shapes of a node's results are inferred. Of a node that goes by another name nothing is known, whatever it is taken for.
+/// Returns the dependencies of ONNX Runtime's shape inference for a node; `None` for a node with a registered alias.
 fn shape_inference(model: &Model, node: &Node) -> Option<ShapeInference> {
     let operator = operator_of(model, node)?;
     let goes_by_its_name = node.op_type == operator.name && node.canonical_domain() == operator.domain;

@@ -1,26 +1,25 @@
-//! Values to which a runtime gives another shape than the standard does, without failing.
+//! Values whose shape in a runtime differs from the standard without an error.
 //!
-//! ONNX Runtime's reductions, ArgMax and ArgMin among them, count an axis from the end only where there is something to reduce: of an operand
-//! without elements they look for the axis by the number that is written, find none, and keep the operand's shape. A Slice or Reshape
-//! behind such a node may take what the standard says is there, and so repairs the shape; one that does nothing by the standard is
-//! then not for nothing.
+//! ONNX Runtime's reductions, including ArgMax and ArgMin, resolve negative axes only for nonempty operands. For an empty operand
+//! they look up the negative number, find no axis, and keep the operand's shape. A later Slice or Reshape may restore the shape
+//! of the standard. So such a node is not redundant, even if it is the identity by the standard.
 //!
-//! For the result of an Attention with heads side by side it infers 0 as hidden size where that of the values is open
+//! For an Attention with packed heads whose value size is unknown, ONNX Runtime infers 0 as hidden size
 //! ([`misreads_hidden_size`]).
 //!
-//! OpenVINO (2026.4) gives a Slice with steps the sizes of its operand where these come from a window (Conv, MaxPool) by way of a Reshape: what reads
-//! them there computes with the operand's ([`is_strided`]).
+//! OpenVINO (2026.4) assigns the operand's sizes to a strided Slice if they come from a window (Conv, MaxPool) through a Reshape.
+//! Consumers of these sizes compute with the operand's ([`is_strided`]).
 
 use super::traits::{Movement, traits_of};
 use crate::dim::Dim;
 use crate::ir::{Attribute, Facts, Model, Node, ValueId};
 use crate::ops::axis_in;
 
-/// How many nodes are followed up to a reduction.
+/// The maximum number of nodes to follow up to a reduction.
 const FOLLOWED: usize = 16;
 
-/// Whether a value may have another shape in ONNX Runtime than is proved of it: it is reduced along an axis that is counted from the end,
-/// of what may be empty, or is computed element by element of that and of constants, or a part of it.
+/// Returns `true` if the shape of a value in ONNX Runtime may differ from the proved one. This applies to reductions of possibly
+/// empty operands along negative axes, to element-wise results of these and constants, and to parts of them.
 pub fn may_be_misread(model: &Model, facts: &Facts, mut value: ValueId) -> bool {
     for _ in 0..FOLLOWED {
         let Some(node) = model.value(value).producer().and_then(|id| model.node(id)) else { return false };
@@ -42,8 +41,8 @@ pub fn may_be_misread(model: &Model, facts: &Facts, mut value: ValueId) -> bool 
     false
 }
 
-/// Whether the sizes of a value are those that a Slice with steps leaves of an open size, handed on by what computes element by element or moves
-/// elements, and no Shape reads them yet.
+/// Returns `true` if the sizes of a value are those of a strided Slice of an unknown dim, forwarded by element-wise operators or
+/// data movement, and no Shape reads them yet.
 pub fn is_strided(model: &Model, facts: &Facts, value: ValueId) -> bool {
     let reads = |(id, _)| model.node(id).is_some_and(|node| node.is("Shape"));
     if model.users(value).into_iter().any(reads) {
@@ -65,7 +64,7 @@ pub fn is_strided(model: &Model, facts: &Facts, value: ValueId) -> bool {
     false
 }
 
-/// Whether a Slice passes over elements along an axis of open size.
+/// Returns `true` if a Slice skips elements along an axis of unknown size.
 fn has_steps(facts: &Facts, node: &Node) -> Option<bool> {
     let shape = facts.get(node.input(0)?)?.shape()?;
     let steps = facts.get(node.input(4)?)?.const_ints()?;
@@ -80,20 +79,20 @@ fn has_steps(facts: &Facts, node: &Node) -> Option<bool> {
     Some(axes.into_iter().zip(steps).any(|(axis, step)| step.unsigned_abs() > 1 && is_open(axis)))
 }
 
-/// Whether some size of a value is no number.
+/// Returns `true` if some dim of a value is not constant.
 fn is_open(facts: &Facts, value: ValueId) -> bool {
     let shape = facts.get(value).and_then(|fact| fact.shape());
     shape.is_some_and(|shape| shape.iter().any(|dim| dim.as_const().is_none()))
 }
 
-/// Whether ONNX Runtime infers a hidden size of 0 for the result of a node when it loads the model, which the run then does not give: an Attention
-/// with heads side by side, of values whose hidden size is open.
+/// Returns `true` if ONNX Runtime infers a hidden size of 0 for the result of a node at load time, which differs from the run: an
+/// Attention with packed heads and an unknown value size.
 pub fn misreads_hidden_size(facts: &Facts, node: &Node) -> bool {
     let values = || node.input(2).and_then(|values| facts.get(values)?.shape());
     node.is("Attention") && matches!(values(), Some([_, _, hidden]) if hidden.as_const().is_none())
 }
 
-/// Whether a reduction may name an axis by a negative number.
+/// Returns `true` if a reduction may have a negative axis.
 fn counts_from_end(facts: &Facts, node: &Node) -> bool {
     let named = ["axes", "axis"].into_iter().find_map(|name| node.attribute(name));
     match (named, node.input(1)) {
@@ -107,7 +106,7 @@ fn counts_from_end(facts: &Facts, node: &Node) -> bool {
     }
 }
 
-/// Whether the first operand may have no elements, for all that is proved.
+/// Returns `true` unless the first operand is proved to have elements.
 fn may_be_empty(facts: &Facts, node: &Node) -> bool {
     let shape = node.input(0).and_then(|data| facts.get(data)?.shape());
     let is_there = |dim: &Dim| facts.scope().ge(dim, &Dim::constant(1)).is_yes();

@@ -1,8 +1,8 @@
-//! The operators of the standard: what each makes of the types, the known contents and the values of its operands.
+//! The operators of the standard: inference of types and contents, and evaluation.
 //!
 //! An operator is plain data ([`Operator`]) in the table of its family's file; `engine/registry` finds it by domain and name.
-//! The walk over a graph that calls them is `engine/walk`; evaluation of graphs (bodies of If, Loop, Scan, functions) is
-//! `engine/interpret`. What several families compute with is in `shared`.
+//! `engine/walk` traverses a graph and calls the operators; `engine/interpret` evaluates graphs (subgraphs of If, Loop, Scan,
+//! functions). `shared` contains computations of several families.
 
 mod attention;
 mod contents;

@@ -1,28 +1,28 @@
-//! Nodes of the default domain, read as their operator set means them: defaults of the standard filled in, and what was an attribute
-//! once and is an operand now read from where it stands.
+//! Nodes of the default domain, interpreted by their operator set. Fills in the standard's defaults, and reads parameters from the
+//! attribute or operand of that version.
 //!
-//! A reading is `None` where something is not known, or not as the standard wants it.
+//! Methods return `None` if something is unknown or violates the standard.
 
 use super::{Opset, axis_in};
 use crate::dim::Dim;
 use crate::ir::{Facts, Node, ValueId};
 use crate::tensor::Tensor;
 
-/// A node with what is proved of its operands and the operator set it is written in.
+/// A node with the facts of its operands and its operator set.
 #[derive(Clone, Copy)]
 pub struct NodeView<'a> {
     /// The node.
     pub node: &'a Node,
-    /// What is proved.
+    /// The proved facts.
     pub facts: &'a Facts,
     /// The operator set in force.
     pub opset: Opset,
 }
 
-/// A number that an operator takes as an attribute or as an operand.
+/// A number that an operator has as an attribute or as an operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// It is left out.
+    /// The number is absent.
     Absent,
     /// The attribute.
     Attribute(f32),
@@ -31,22 +31,22 @@ pub enum Number {
 }
 
 impl<'a> NodeView<'a> {
-    /// The dims of an operand.
+    /// Returns the dims of an operand.
     fn shape(&self, slot: usize) -> Option<&'a [Dim]> {
         self.facts.get(self.node.input(slot)?)?.shape()
     }
 
-    /// The integers an operand is known to hold.
+    /// Returns the constant integers of an operand.
     fn const_ints(&self, slot: usize) -> Option<Vec<i64>> {
         self.facts.get(self.node.input(slot)?)?.const_ints()
     }
 
-    /// The attribute `axis`, or what the operator takes for it, counted from the front of a tensor of this rank.
+    /// Returns the attribute `axis`, or the operator's default, counted from the front of a tensor of this rank.
     pub fn axis(&self, rank: usize) -> Option<usize> {
         axis_in(self.node.int_or("axis", self.default_axis())?, rank).ok()
     }
 
-    /// The axis where none is named; `None` where one must be.
+    /// Returns the default axis; `None` if the attribute is required.
     fn default_axis(&self) -> Option<i64> {
         match self.node.op_type.as_str() {
             "Concat" => (!self.opset.concat_names_its_axis()).then_some(1),
@@ -58,7 +58,7 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// The axes of the operand of a Transpose in the order of those of the result: reversed where the node names none.
+    /// Returns the operand axes of a Transpose in the order of the result: reversed without the attribute.
     pub fn permutation(&self, rank: usize) -> Option<Vec<usize>> {
         if self.node.attribute("perm").is_none() {
             return Some((0..rank).rev().collect());
@@ -68,8 +68,8 @@ impl<'a> NodeView<'a> {
         if perm.len() == rank { perm.iter().map(axis).collect() } else { None }
     }
 
-    /// The axes that a Squeeze, Unsqueeze or reduction names, ascending and each once, in a tensor of this rank; `None` too where it
-    /// names none.
+    /// Returns the axes that a Squeeze, Unsqueeze or reduction lists, ascending and without duplicates, in a tensor of this rank. Also
+    /// returns `None` without a list.
     pub fn named_axes(&self, rank: usize) -> Option<Vec<usize>> {
         let axes = match (self.node.attribute("axes").is_some(), self.node.input(1)) {
             (true, None) => self.node.ints("axes")?.to_vec(),
@@ -81,7 +81,7 @@ impl<'a> NodeView<'a> {
         axes.windows(2).all(|pair| matches!(pair, [a, b] if a != b)).then_some(axes)
     }
 
-    /// The axes of size 1 that an Unsqueeze makes, counted in its result, or a Squeeze takes away, counted in its operand.
+    /// Returns the axes of dim 1 that an Unsqueeze inserts (in its result) or a Squeeze removes (in its operand).
     pub fn ones(&self) -> Option<Vec<usize>> {
         let from = self.shape(0)?;
         let to = self.facts.get(self.node.output(0)?)?.shape()?;
@@ -89,23 +89,23 @@ impl<'a> NodeView<'a> {
         if !self.node.is("Squeeze") || !names_none {
             return self.named_axes(from.len().max(to.len()));
         }
-        // A Squeeze that names none takes away all that have size 1.
+        // A Squeeze without a list removes all axes of dim 1.
         let ones: Vec<usize> =
             (0..from.len()).filter(|&axis| from.get(axis).is_some_and(|dim| dim.is_const(1))).collect();
         (ones.len() == from.len().checked_sub(to.len())?).then_some(ones)
     }
 
-    /// The axes that a reduction, ArgMax and ArgMin included, names; `None` too where it reduces all because it names none.
+    /// Returns the axes that a reduction, ArgMax or ArgMin lists; also `None` if it reduces all axes because it lists none.
     pub fn reduced_axes(&self, rank: usize) -> Option<Vec<usize>> {
         if self.node.op_type.starts_with("Arg") { Some(vec![self.axis(rank)?]) } else { self.named_axes(rank) }
     }
 
-    /// Whether a reduction keeps the axes that it reduces, with size 1.
+    /// Returns `true` if a reduction keeps the reduced axes with dim 1.
     pub fn keeps_dims(&self) -> Option<bool> {
         self.node.flag("keepdims", true)
     }
 
-    /// How many ranges a Slice has.
+    /// Returns the number of ranges of a Slice.
     pub fn slice_count(&self) -> Option<usize> {
         if !self.opset.slice_has_operands() {
             return Some(self.node.ints("starts")?.len());
@@ -113,7 +113,7 @@ impl<'a> NodeView<'a> {
         self.facts.get(self.node.input(1)?)?.static_len()
     }
 
-    /// The axis of each range of a Slice, as the node counts it: the first ones where it names none.
+    /// Returns the axis of each range of a Slice, as written in the node: by default the first axes.
     pub fn slice_axes(&self) -> Option<Vec<i64>> {
         let count = self.slice_count()?;
         let axes = if !self.opset.slice_has_operands() {
@@ -125,14 +125,14 @@ impl<'a> NodeView<'a> {
         axes.unwrap_or_else(first).filter(|axes| axes.len() == count)
     }
 
-    /// The step of each range of a Slice: 1 where none is named.
+    /// Returns the step of each range of a Slice: by default 1.
     pub fn slice_steps(&self) -> Option<Vec<i64>> {
         let count = self.slice_count()?;
         let steps = if self.node.input(4).is_some() { self.const_ints(4)? } else { vec![1; count] };
         (steps.len() == count).then_some(steps)
     }
 
-    /// The pads of a Pad as they stand there: all beginnings, then all ends, of the axes that it names.
+    /// Returns the pads of a Pad as written: all beginnings, then all ends, of the listed axes.
     pub fn pad_numbers(&self) -> Option<Vec<i64>> {
         if self.opset.pad_and_clip_have_operands() {
             return self.const_ints(1);
@@ -142,7 +142,7 @@ impl<'a> NodeView<'a> {
         Some(self.node.ints(name)?.to_vec())
     }
 
-    /// What a Pad adds before and after each axis; a negative number takes away.
+    /// Returns the padding before and after each axis of a Pad; negative numbers crop.
     pub fn pads(&self) -> Option<Vec<(i64, i64)>> {
         let pads = self.pad_numbers()?;
         let half = pads.len() / 2;
@@ -162,12 +162,12 @@ impl<'a> NodeView<'a> {
         Some(all)
     }
 
-    /// Whether a Pad puts one number around its operand. Other modes repeat what is there.
+    /// Returns `true` if a Pad uses one number as padding. Other modes repeat elements.
     pub fn pads_with_a_number(&self) -> Option<bool> {
         Some(self.node.text("mode", b"constant")? == b"constant")
     }
 
-    /// The number a Pad puts around its operand; left out it is 0.
+    /// Returns the padding value of a Pad; 0 if absent.
     pub fn pad_fill(&self) -> Option<Number> {
         if self.opset.pad_and_clip_have_operands() {
             return Some(self.node.input(2).map_or(Number::Absent, Number::Operand));
@@ -175,7 +175,7 @@ impl<'a> NodeView<'a> {
         self.number("value")
     }
 
-    /// The smallest and the largest number that a Clip lets pass.
+    /// Returns the lower and the upper bound of a Clip.
     pub fn clip_bounds(&self) -> Option<(Number, Number)> {
         if self.opset.pad_and_clip_have_operands() {
             let bound = |slot: usize| self.node.input(slot).map_or(Number::Absent, Number::Operand);
@@ -191,7 +191,7 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// Whether a Dropout hands its operand through: always before `training_mode` was an operand, `is_test` aside.
+    /// Returns `true` if a Dropout forwards its operand: always before `training_mode` was an operand, apart from `is_test`.
     pub fn dropout_is_inference(&self) -> Option<bool> {
         if !self.opset.training_is_told_by_results() && !self.node.flag("is_test", false)? {
             return Some(false);
@@ -199,8 +199,8 @@ impl<'a> NodeView<'a> {
         Some(self.node.input(2).is_none() || self.const_ints(2)? == [0])
     }
 
-    /// Whether a BatchNormalization normalizes with the mean and variance it is given, one number a channel. From opset 14 on
-    /// `training_mode` says so, from 7 on the results that are listed, before that `is_test`.
+    /// Returns `true` if a BatchNormalization uses the given mean and variance, one number per channel. From opset 14 on,
+    /// `training_mode` determines this; from 7 on, the number of results; before that, `is_test`.
     pub fn normalizes_as_given(&self) -> Option<bool> {
         let training = if self.opset.training_is_an_attribute() {
             self.node.flag("training_mode", false)?
@@ -211,7 +211,7 @@ impl<'a> NodeView<'a> {
         Some(!training && by_channel && self.node.outputs().iter().flatten().count() == 1)
     }
 
-    /// The tensor of one element that fills a ConstantOfShape: 0 in float32 where none is named.
+    /// Returns the one-element tensor that fills a ConstantOfShape: by default 0 in float32.
     pub fn fill_value(&self) -> Option<Tensor> {
         match self.node.attribute("value") {
             None => Some(Tensor::vector(vec![0.0f32])),

@@ -1,16 +1,16 @@
-//! What an operator set can say.
+//! Features of operator sets.
 //!
-//! A version of the default domain, with its number hidden: whoever writes or reads nodes asks what the version can say and never
-//! compares numbers. Whether an operator is there at all, the table of operators knows.
+//! A version of the default domain with a hidden number: readers and writers of nodes query features instead of comparing numbers.
+//! The table of operators knows which operators exist.
 
 use super::registry::operator;
 use crate::ir::{GraphId, Model};
 
-/// A version of the operator set of the default domain.
+/// A version of the default domain's operator set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opset(i64);
 
-/// Names for "since this version".
+/// Defines predicates for "since this version".
 macro_rules! since {
     ($($(#[$doc:meta])* $name:ident: $version:literal,)*) => {
         $($(#[$doc])*
@@ -21,78 +21,78 @@ macro_rules! since {
 }
 
 impl Opset {
-    /// This version; 0 is none.
+    /// Returns this version; 0 means unknown.
     pub fn new(version: i64) -> Self {
         Opset(version)
     }
 
-    /// The version in force in a graph; none where it is not known.
+    /// Returns the version in force in a graph; 0 if it is unknown.
     pub fn of(model: &Model, graph: GraphId) -> Self {
         Opset(model.opset(graph, "").unwrap_or(0))
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn version(self) -> i64 {
         self.0
     }
 
-    /// Whether the operator set has an operator.
+    /// Returns `true` if the operator set contains an operator.
     pub fn has(self, name: &str) -> bool {
         operator("", name).is_some_and(|operator| operator.since(self.0).is_some())
     }
 
     since! {
-        /// Whether there is one.
+        /// Returns `true` if the version is known.
         is_known: 1,
-        /// Whether Split and Pad have the attributes `split` and `pads`.
+        /// Returns `true` if Split and Pad have the attributes `split` and `pads`.
         has_split_and_pads: 2,
-        /// Whether a Concat must name its axis. Before it is 1 where none is named.
+        /// Returns `true` if Concat requires an axis. Earlier versions default to 1.
         concat_names_its_axis: 4,
-        /// Whether a Reshape has its sizes as an operand. Before they are the attribute `shape`.
+        /// Returns `true` if Reshape has its sizes as an operand. Earlier versions have the attribute `shape`.
         reshape_has_operand: 5,
-        /// Whether Cast names its type by number, and a Tile has repeats for every axis.
+        /// Returns `true` if Cast has its type as a number, and Tile has repeats for every axis.
         cast_by_number_and_tile_by_axis: 6,
-        /// Whether arithmetic, logic, comparisons and the `C` of a Gemm broadcast. Before they do as attributes say.
+        /// Returns `true` if arithmetic, logic, comparisons and the `C` of a Gemm broadcast. Earlier versions need attributes.
         arithmetic_broadcasts: 7,
-        /// Whether a BatchNormalization or Dropout is told apart in training by its results. Before `is_test` tells.
+        /// Returns `true` if the results of a BatchNormalization or Dropout determine its mode. Earlier versions have `is_test`.
         training_is_told_by_results: 7,
-        /// Whether an AveragePool may count its padding.
+        /// Returns `true` if AveragePool may include its padding.
         pools_count_padding: 7,
-        /// Whether Max, Min, Mean and Sum broadcast as well, there is an Expand, and movements take every type.
+        /// Returns `true` if Max, Min, Mean and Sum broadcast, Expand exists, and data movement accepts all types.
         everything_broadcasts: 8,
-        /// Whether a BatchNormalization always has one number a channel. Before `spatial` tells.
+        /// Returns `true` if BatchNormalization always has one number per channel. Earlier versions have `spatial`.
         normalizes_by_channel: 9,
-        /// Whether a Flatten takes every type. Before it takes floats.
+        /// Returns `true` if Flatten accepts all types. Earlier versions accept floats only.
         flatten_takes_every_type: 9,
-        /// Whether a Slice has its bounds as operands, and steps. Before they are attributes.
+        /// Returns `true` if Slice has its bounds as operands, and steps. Earlier versions have attributes.
         slice_has_operands: 10,
-        /// Whether axes and indices may be counted from the end.
+        /// Returns `true` if axes and indices may be negative.
         counts_from_the_end: 11,
-        /// Whether Pad and Clip have their numbers as operands. Before they are attributes.
+        /// Returns `true` if Pad and Clip have their numbers as operands. Earlier versions have attributes.
         pad_and_clip_have_operands: 11,
-        /// Whether a Gemm can do without its `C`.
+        /// Returns `true` if the `C` of a Gemm is optional.
         gemm_without_bias: 11,
-        /// Whether a Resize may be told sizes.
+        /// Returns `true` if Resize accepts sizes.
         resize_to_sizes: 11,
-        /// Whether the axes of a Squeeze, an Unsqueeze and a ReduceSum and the sizes of a Split are operands. Before they are attributes.
+        /// Returns `true` if Squeeze, Unsqueeze and ReduceSum have axes as operands, and Split sizes. Earlier versions have attributes.
         axes_are_operands: 13,
-        /// Whether operators compute in bfloat16.
+        /// Returns `true` if operators compute in bfloat16.
         computes_in_bfloat16: 13,
-        /// Whether a Softmax works along one axis. Before, on all from that axis on.
+        /// Returns `true` if Softmax works along one axis. Earlier versions use all axes from `axis` on.
         softmax_along_one_axis: 13,
-        /// Whether a Dropout is in training as an operand says.
+        /// Returns `true` if Dropout has the operand `training_mode`.
         has_dropout_training: 12,
-        /// Whether a BatchNormalization is in training as an attribute says.
+        /// Returns `true` if BatchNormalization has the attribute `training_mode`.
         training_is_an_attribute: 14,
-        /// Whether a size of 0 that a Reshape is told may be meant.
+        /// Returns `true` if Reshape has `allowzero`, for sizes of 0.
         reshape_may_keep_zero: 14,
-        /// Whether a Shape may be that of a run of axes.
+        /// Returns `true` if Shape can select a range of axes.
         shape_of_a_run: 15,
-        /// Whether the axes of all reductions are operands. Before those of all but ReduceSum are attributes.
+        /// Returns `true` if all reductions have axes as operands. Earlier, only ReduceSum does.
         reduces_axes_of_an_operand: 18,
-        /// Whether a Split may be told how many parts there are.
+        /// Returns `true` if Split accepts the number of parts.
         split_by_count: 18,
-        /// Whether a GroupNormalization has a scale for each channel. Before it has one for each group.
+        /// Returns `true` if GroupNormalization has one scale per channel. Earlier versions have one per group.
         scales_channels_of_groups: 21,
     }
 }
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_the_table_knows_as_well_agrees() {
-        // Where a spelling changed, the operator has a version: the first one that has it.
+        // If the spelling changed, the operator has a version: the first one with the new spelling.
         let changed: &[(&str, i64, fn(Opset) -> bool)] = &[
             ("Split", 2, Opset::has_split_and_pads),
             ("Concat", 4, Opset::concat_names_its_axis),

@@ -1,4 +1,4 @@
-//! Recurrent networks: RNN, LSTM and GRU. Their values are in [`cells`].
+//! Recurrent networks: RNN, LSTM and GRU. [`cells`] evaluates them.
 //!
 //! | operand | `layout` 0 | `layout` 1 |
 //! | --- | --- | --- |
@@ -8,9 +8,9 @@
 //!
 //! | version | difference |
 //! | --- | --- |
-//! | 1 | `output_sequence` says whether Y is wanted; its shape is the same |
+//! | 1 | `output_sequence` enables Y; its shape is the same |
 //! | 14 | `layout` |
-//! | 7, 22 | other defaults of single attributes, more element types: nothing that shapes depend on |
+//! | 7, 22 | other defaults of single attributes, more element types; shapes are unaffected |
 
 mod activation;
 mod cells;
@@ -30,8 +30,8 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     states(cx, false)
 }
 
-/// The states. The recurrence weights, operand 2, are `[directions, gates · hidden, hidden]`; if the weights are `turned`, they and those
-/// of the input have their last two axes the other way round.
+/// Infers the states. The recurrence weights, operand 2, are `[directions, gates · hidden, hidden]`. With `turned`, the last two
+/// axes of these and of the input weights are swapped.
 pub(super) fn states(cx: &InferCx<'_>, turned: bool) -> InferResult {
     let dtype = cx.dtype(0);
     let directions = match cx.attr_str("direction")?.unwrap_or("forward") {
@@ -75,8 +75,8 @@ pub(super) fn states(cx: &InferCx<'_>, turned: bool) -> InferResult {
     Ok(facts)
 }
 
-/// Checks that an operand, if its shape is known, may have these dims for each direction. How many directions it is for is not
-/// looked at: the standard's inference takes weights for another number.
+/// Checks that an operand of known shape may have these dims for each direction. Ignores the number of directions: the standard's
+/// inference accepts any.
 fn has_dims(cx: &InferCx<'_>, operand: usize, dims: &[Dim]) -> Result<(), Refusal> {
     let (Some(shape), scope) = (cx.shape(operand), cx.scope()) else { return Ok(()) };
     let each = shape.get(1..).unwrap_or_default();

@@ -1,28 +1,28 @@
-//! What the operands may say by which operators are told sizes: each convention once.
+//! The conventions for sizes in operands, each defined once.
 //!
-//! Let `d` be the dims of the operand and `t` those of the result, aligned at the end where the operator broadcasts.
+//! Let `d` be the dims of the operand and `t` those of the result, aligned at the end for operators that broadcast.
 //!
-//! | operator | entry | says | sound if |
+//! | operator | entry | represents | sound if |
 //! | --- | --- | --- | --- |
 //! | Reshape | `n > 0` | `n` | `tᵢ = n` |
 //! | Reshape without `allowzero` | `0` | `dᵢ` | `tᵢ = dᵢ` |
-//! | Reshape | `−1`, once | `Π d / Π tⱼ` over the `j ≠ i` | every `tⱼ ≥ 1`: of a product of 0 nothing can be told |
+//! | Reshape | `−1`, once | `Π d / Π tⱼ` over the `j ≠ i` | every `tⱼ ≥ 1`: a product of 0 does not determine the quotient |
 //! | Expand | `1` | `dᵢ`, or 1 on a new axis | `tᵢ = dᵢ` |
 //! | Expand | `n` | `n` | `tᵢ = n` |
 //! | Tile | `r` | `r · dᵢ` | `tᵢ = r · dᵢ`; `r = 1` if `tᵢ = dᵢ` |
 //! | Slice, step > 0 | the largest integer | `dᵢ` | the bound is at least `dᵢ` |
 //! | Slice | `−k`, `k > 0` | `dᵢ − k` | the bound is `dᵢ − k`, and `dᵢ ≥ k`: below the first element it is clamped |
 //!
-//! A rule that states an operand by convention may read every entry of the result's dims as proved: a run that fails gives none.
+//! A rule that writes an operand by these conventions may assume the result's dims as proved: failing runs have no result.
 
 use crate::dim::{Dim, Scope};
 use crate::ops::Refusal;
 use crate::slicing;
 
-/// Checks that no size that an operand or an attribute gives is proved to be below `least`.
+/// Checks that no size of an operand or attribute is proved to be below `least`.
 ///
 /// # Errors
-/// A size is: no run can succeed.
+/// A size is below `least`: no run can succeed.
 pub fn at_least(scope: &Scope, sizes: &[Dim], least: i64) -> Result<(), Refusal> {
     let is_below = |size: &&Dim| scope.lt(size, &Dim::constant(least)).is_yes();
     match sizes.iter().find(is_below) {
@@ -31,17 +31,17 @@ pub fn at_least(scope: &Scope, sizes: &[Dim], least: i64) -> Result<(), Refusal>
     }
 }
 
-/// Whether 0 says dim `axis` of a Reshape's result: the operand has the same.
+/// Returns `true` if 0 represents dim `axis` of a Reshape's result: the operand has the same dim.
 pub fn reshape_copies(scope: &Scope, from: &[Dim], axis: usize, dim: &Dim) -> bool {
     from.get(axis).is_some_and(|from| scope.eq(from, dim).is_yes())
 }
 
-/// Whether −1 says the one dim that is not among these.
+/// Returns `true` if −1 represents the one dim that is not among these.
 pub fn reshape_leaves_rest<'d>(scope: &Scope, mut others: impl Iterator<Item = &'d Dim>) -> bool {
     others.all(|dim| scope.ge(dim, &Dim::constant(1)).is_yes())
 }
 
-/// The numbers that make a Reshape without `allowzero` of a tensor with the dims `from` one with the dims `to`.
+/// Returns the sizes of a Reshape without `allowzero` from a tensor with the dims `from` to one with the dims `to`.
 pub fn reshape_codes(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
     let mut rest = None;
     let mut codes = Vec::with_capacity(to.len());
@@ -61,7 +61,7 @@ pub fn reshape_codes(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<i64>
     reshape_leaves_rest(scope, others).then_some(codes)
 }
 
-/// Where the axes of size 1 stand in `long` that `short` lacks, if the dims are otherwise the same.
+/// Returns the axes of dim 1 in `long` that `short` lacks, if the other dims are equal.
 pub fn inserted_ones(scope: &Scope, short: &[Dim], long: &[Dim]) -> Option<Vec<i64>> {
     let mut axes = Vec::new();
     let mut matched = 0;
@@ -77,24 +77,24 @@ pub fn inserted_ones(scope: &Scope, short: &[Dim], long: &[Dim]) -> Option<Vec<i
     (matched == short.len()).then_some(axes)
 }
 
-/// Whether 1 says dim `axis` of an Expand's result: the operand has the same.
+/// Returns `true` if 1 represents dim `axis` of an Expand's result: the operand has the same dim.
 pub fn expand_keeps(scope: &Scope, from: &[Dim], to: &[Dim], axis: usize) -> bool {
     let own = to.len().checked_sub(from.len()).and_then(|added| from.get(axis.checked_sub(added)?));
     own.zip(to.get(axis)).is_some_and(|(own, dim)| scope.eq(own, dim).is_yes())
 }
 
-/// Whether ONNX Runtime may leave out an Expand to these dims that is told a 0 as a number: it takes for nothing what has a number above 1
-/// nowhere but where the operand is known to have the same.
+/// Returns `true` if ONNX Runtime may remove an Expand with a constant 0 among these dims. The runtime removes an Expand if each
+/// size above 1 is known to equal the operand's dim.
 pub fn expand_is_left_out(to: &[Dim]) -> bool {
     to.iter().any(|dim| dim.is_const(0))
 }
 
-/// Whether a bound of a Slice, as it is computed, lies at or beyond the end of an axis.
+/// Returns `true` if the computed bound of a Slice is at or beyond the end of an axis.
 pub fn slice_reaches_end(scope: &Scope, dim: &Dim, bound: &Dim) -> bool {
     scope.ge(&scope.unwrapped(bound), dim).is_yes()
 }
 
-/// The number that says a bound of a Slice with a positive step.
+/// Returns the number that represents a bound of a Slice with a positive step.
 pub fn slice_bound(scope: &Scope, dim: &Dim, bound: &Dim) -> Option<i64> {
     match bound.as_const() {
         Some(number) => Some(number),
@@ -121,7 +121,7 @@ mod tests {
             Sizes { scope, symbol: Dim::symbol(symbol) }
         }
 
-        /// `factor·S + summand`.
+        /// Returns `factor·S + summand`.
         fn dim(&self, factor: i64, summand: i64) -> Dim {
             let product = self.scope.mul(&self.symbol, &Dim::constant(factor));
             self.scope.add(&product, &Dim::constant(summand))
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// What the standard makes of a Reshape's operand.
+    /// Returns the result's dims of a Reshape by the standard.
     fn reshaped(from: &[i64], codes: &[i64]) -> Option<Vec<i64>> {
         let mut to = Vec::new();
         for (axis, &code) in codes.iter().enumerate() {
@@ -159,7 +159,7 @@ mod tests {
                 (vec![s.clone(), two.clone()], vec![twice.clone()], true),
                 (vec![s.clone(), two.clone()], vec![two.clone(), s.clone()], true),
                 (vec![s.clone(), two.clone(), three.clone()], vec![s.clone(), sizes.dim(0, 6)], true),
-                // The others must not be 0.
+                // The other dims must not be 0.
                 (vec![six.clone()], vec![s.clone(), sizes.dim(0, 6)], true),
                 (vec![two.clone(), s.clone(), s.clone()], vec![s.clone(), twice.clone()], false),
                 (vec![s.clone(), s.clone(), two.clone()], vec![s.clone(), twice.clone()], least == 1),

@@ -1,16 +1,15 @@
-//! Slicing operators. All of them read their operands into one [`SliceSpec`] and leave the rest to [`crate::slicing`].
+//! Slicing operators. All convert their operands to one [`SliceSpec`]; [`crate::slicing`] implements the semantics.
 //!
 //! | operator | domain | versions | rules |
 //! | --- | --- | --- | --- |
 //! | Slice | `""` | 1 (attributes), 10, 11, 13 | [`onnx`] |
-//! | StridedSlice | `ai.onnx.converters.tensorflow`, and `""` where a converter left it | 1 | [`tensorflow`] |
+//! | StridedSlice | `ai.onnx.converters.tensorflow`, and `""` in output of some converters | 1 | [`tensorflow`] |
 //! | StridedSlice | `ai.intel.openvino` | 1; masks are INTS, or STRINGs such as `"1,0,0"` | [`openvino`] |
 //! | Slice | `ai.intel.openvino` | 1 | Slice-8 of [`openvino`] |
 //!
-//! A model may call them by other names, which the user registers ([`SliceName`](super::SliceName)).
+//! A model may use other names for them, which the user registers ([`SliceName`](super::SliceName)).
 //!
-//! Where the readings of ONNX
-//! Slice are in dispute ([`SliceRule`]) only what they share is stated, and nothing is evaluated.
+//! If the readings of ONNX Slice are in dispute ([`SliceRule`]), only their common facts are inferred, and nothing is evaluated.
 
 use super::misread::may_be_misread;
 use super::movement::maps::MapResult;
@@ -26,7 +25,7 @@ use crate::ir::{Attribute, Data, Fact, Facts, Model, NodeId};
 use crate::slicing::{self, Inferred, Operand, SliceError, SliceRule, SliceSpec, onnx, openvino, tensorflow};
 use crate::tensor::{DType, Tensor};
 
-/// Axes may come and go. No runtime that loads ONNX models has these operators.
+/// StridedSlice may add and remove axes. No runtime that loads ONNX models implements it.
 const STRIDED: Traits = Traits::movement(Movement::Selection).index_map(map).some_types().not_inferred();
 
 pub(super) const OPERATORS: &[Operator] = &[
@@ -58,13 +57,13 @@ impl From<SliceError> for Decline {
     }
 }
 
-/// Where operand `i`, called so by the dialect, comes from: what is known of it, or its value. `None` when it is left out.
+/// Looks up operand `i`, with its name in the dialect: its facts or its value. `None` if it is absent.
 type OperandLookup<'s> = &'s dyn Fn(usize, &'static str) -> Result<Option<Operand>, SliceError>;
 
-/// The slice a node stands for, whichever dialect it is of.
+/// Returns the slice of a node of any dialect.
 ///
 /// # Errors
-/// Operands are missing, or are not what the dialect allows. `index_type` tells the element type of an operand, where it is known.
+/// Operands are missing or invalid in the dialect. `index_type` returns the element type of an operand, if known.
 fn read(
     site: &Site<'_>,
     source: OperandLookup<'_>,
@@ -116,7 +115,7 @@ fn read(
     Ok(spec?)
 }
 
-/// Checks that starts, ends, axes and steps are of one type, as the standard has it: runtimes refuse models in which they are not.
+/// Checks that starts, ends, axes and steps have one type, as the standard requires: runtimes reject other models.
 fn same_type(index_type: &dyn Fn(usize) -> Option<DType>) -> Result<(), Refusal> {
     let mut types = (1..5).filter_map(index_type);
     match types.next() {
@@ -127,7 +126,7 @@ fn same_type(index_type: &dyn Fn(usize) -> Option<DType>) -> Result<(), Refusal>
     }
 }
 
-/// What a StridedSlice of TensorFlow has in its bit masks.
+/// Reads the bit masks of a TensorFlow StridedSlice.
 fn bit_masks(site: &Site<'_>) -> Result<tensorflow::Masks, Refusal> {
     let mask = |name: &'static str| -> Result<i32, Refusal> {
         let wide = site.attr_int(name)?.unwrap_or(0);
@@ -143,7 +142,7 @@ fn bit_masks(site: &Site<'_>) -> Result<tensorflow::Masks, Refusal> {
     })
 }
 
-/// A mask of OpenVINO, INTS or a STRING of numbers.
+/// Reads a mask of OpenVINO, INTS or a STRING of numbers.
 fn list_mask(site: &Site<'_>, name: &'static str) -> Result<Vec<i64>, Refusal> {
     match site.attribute(name) {
         Some(Attribute::String(_)) => Ok(openvino::parse_mask(name, site.attr_str(name)?.unwrap_or_default())?),
@@ -151,7 +150,7 @@ fn list_mask(site: &Site<'_>, name: &'static str) -> Result<Vec<i64>, Refusal> {
     }
 }
 
-/// Whether operands may hold elements of this type.
+/// Returns `true` if operands may have elements of this type.
 fn is_index(site: &Site<'_>, dtype: DType) -> bool {
     match site.model.meaning(site.node) {
         (OPENVINO, _) => dtype.is_integer(),
@@ -160,7 +159,7 @@ fn is_index(site: &Site<'_>, dtype: DType) -> bool {
     }
 }
 
-/// Reads an operand from its fact. The integer that a bound computes is its expression only if that fits 64 bits.
+/// Reads an operand from its fact. The integer of a bound equals its expression only if that fits 64 bits.
 fn known_operand(site: &Site<'_>, scope: &Scope, name: &'static str, fact: &Fact) -> Result<Operand, SliceError> {
     if fact.dtype().is_some_and(|dtype| !is_index(site, dtype)) {
         return Err(SliceError::OperandType { operand: name });
@@ -179,11 +178,11 @@ fn known_operand(site: &Site<'_>, scope: &Scope, name: &'static str, fact: &Fact
     Ok(fact.static_len().map_or(Operand::Unknown, Operand::of_length))
 }
 
-/// The slice a node of one of these operators stands for, as far as what is known of its operands tells. `None` for nodes of
+/// Returns the slice of a node of one of these operators, as far as the facts of its operands determine it. Returns `None` for
 /// other operators.
 ///
 /// # Errors
-/// The node breaks a rule of its operator, or cannot be read where it stands.
+/// The node violates a rule of its operator, or refers to an attribute of the enclosing function.
 pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: SliceRule) -> Result<Option<SliceSpec>, Refusal> {
     let Some(node) = model.node(id) else { return Ok(None) };
     let Status::Known(operator, version) = registry::status(model, node) else { return Ok(None) };
@@ -199,13 +198,13 @@ pub fn slice_spec(model: &Model, facts: &Facts, id: NodeId, rule: SliceRule) -> 
     spec_of(&site, facts.scope(), &fact).map(Some)
 }
 
-/// The slice that a node is, as far as the facts about its operands determine it.
+/// Returns the slice of a node, as far as the facts of its operands determine it.
 fn spec_of<'f>(site: &Site<'_>, scope: &Scope, fact: &dyn Fn(usize) -> Option<&'f Fact>) -> Result<SliceSpec, Refusal> {
     let source = |i: usize, name: &'static str| fact(i).map(|fact| known_operand(site, scope, name, fact)).transpose();
     read(site, &source, &|i| fact(i).and_then(Fact::dtype))
 }
 
-/// The map of a slice of any dialect, if all readings agree.
+/// Returns the index map of a slice of any dialect, if all readings agree.
 fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {
     let data = view.input(0).ok_or(Undecided::Operands)?;
     if may_be_misread(view.model, view.facts, data) {

@@ -1,4 +1,4 @@
-//! What a Slice takes of each axis of its data.
+//! The selected range of a Slice on each axis of its data.
 
 use super::misread::may_be_misread;
 use super::slice_spec;
@@ -6,34 +6,34 @@ use crate::dim::Dim;
 use crate::ir::{Facts, Model, NodeId};
 use crate::slicing::{self, AxisOp, Range, SliceRule};
 
-/// What a slice takes of one axis.
+/// The selection of a slice on one axis.
 #[derive(Clone, Debug)]
 pub struct SliceCut {
-    /// The range, in numbers where they can be told.
+    /// The range, with constants if they are known.
     pub range: Range,
-    /// The first element and how many there are, if that is known; where there are none, the first means nothing.
+    /// The first element and the number of elements, if known; for 0 elements, the first one is meaningless.
     pub exact: Option<(Dim, Dim)>,
 }
 
-/// What a Slice takes of each axis of its data; `None` is all of it.
+/// The selection of a Slice on each axis of its data.
 pub struct SliceCuts {
-    /// One for each axis.
+    /// One entry per axis; `None` selects the whole axis.
     pub axes: Vec<Option<SliceCut>>,
     /// The dims of the data.
     pub dims: Vec<Dim>,
-    /// How many axes the node names.
+    /// The number of axes that the node lists.
     pub named: usize,
 }
 
 impl SliceCuts {
-    /// The axes that are cut.
+    /// Returns the axes that are cut.
     pub fn cut(&self) -> impl Iterator<Item = (usize, &SliceCut)> {
         self.axes.iter().enumerate().filter_map(|(axis, cut)| Some((axis, cut.as_ref()?)))
     }
 }
 
-/// What the Slice `id` takes. Where readings of the operator are in dispute its ranges are not resolved. `None` too of
-/// what a runtime takes for another shape than it has: the Slice may give it that.
+/// Returns the selection of the Slice `id`. Does not resolve ranges if readings of the operator are in dispute. Also returns
+/// `None` if a runtime misreads the shape of the data: the Slice may restore it.
 pub fn slice_cuts(model: &Model, facts: &Facts, id: NodeId) -> Option<SliceCuts> {
     let spec = slice_spec(model, facts, id, SliceRule::Agree).ok()??;
     let data = model.node(id)?.input(0)?;

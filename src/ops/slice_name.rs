@@ -1,4 +1,4 @@
-//! Further names of strided slices: exporters with custom operators call them what they like.
+//! Aliases of strided slices, for exporters with custom operators.
 
 use std::str::FromStr;
 
@@ -6,8 +6,8 @@ use super::operator;
 use super::slice_dialect::{SliceDialect, is_of_dialect, operator_of_dialect};
 use crate::ir::Synonym;
 
-/// An operator of a model that is a strided slice of some dialect: `DOMAIN::OP=DIALECT` on the command line, `OP=DIALECT` in the
-/// default domain.
+/// A custom operator that is a strided slice of some dialect: `DOMAIN::OP=DIALECT` on the command line, `OP=DIALECT` in the default
+/// domain.
 ///
 /// ```
 /// use onnx_slice_fold::{Options, SliceDialect, SliceName};
@@ -26,31 +26,31 @@ pub struct SliceName {
     dialect: SliceDialect,
 }
 
-/// A name that cannot be registered.
+/// An error for a name that cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SliceNameError {
-    /// Not in a form that is understood.
+    /// The syntax is invalid.
     #[error("'{0}' is not DOMAIN::OP=DIALECT, or OP=DIALECT for the default domain")]
     Syntax(String),
-    /// No such dialect.
+    /// The dialect does not exist.
     #[error("unknown dialect '{0}'; the dialects are tensorflow, openvino and openvino-slice")]
     NoDialect(String),
-    /// The name is that of an operator with a meaning of its own.
+    /// The name is that of an operator with another meaning.
     #[error("the program already defines the operator {0}")]
     Taken(String),
 }
 
 impl SliceName {
-    /// The operator, with its domain if that is not the default one: `com.example.Crop`.
+    /// Returns the operator, with its domain unless that is the default one: `com.example.Crop`.
     pub fn operator(&self) -> String {
         if self.domain.is_empty() { self.op_type.clone() } else { format!("{}.{}", self.domain, self.op_type) }
     }
 
-    /// An operator, in `""` or `ai.onnx` if it is in the default domain, that is a slice of a dialect.
+    /// Returns the registration of an operator as a slice of a dialect. The default domain is `""` or `ai.onnx`.
     ///
     /// # Errors
-    /// The name is empty, or that of an operator the program knows as something else.
+    /// The name is empty, or that of an operator with another meaning.
     pub fn new(domain: &str, op_type: &str, dialect: SliceDialect) -> Result<SliceName, SliceNameError> {
         let domain = if domain == "ai.onnx" { "" } else { domain };
         let name = SliceName { domain: domain.to_string(), op_type: op_type.to_string(), dialect };
@@ -64,7 +64,7 @@ impl SliceName {
         Ok(name)
     }
 
-    /// What the model is told.
+    /// Returns the alias for the model.
     pub(crate) fn synonym(&self) -> Synonym {
         let (domain, op_type) = operator_of_dialect(self.dialect);
         Synonym {
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(read("a.b::C=tensorflow"), new("a.b", "C", SliceDialect::Tensorflow));
         assert_eq!(read("C=openvino-slice"), new("", "C", SliceDialect::OpenvinoSlice));
         assert_eq!(read("ai.onnx::C=openvino"), read("C=openvino"));
-        // A name that means this already may be registered once more.
+        // A name that already has this meaning may be registered again.
         assert!(read("StridedSlice=tensorflow").is_ok());
         assert!(read("ai.intel.openvino::Slice=openvino-slice").is_ok());
         for text in ["", "C", "=tensorflow", "a::=tensorflow", "C =tensorflow", "a:C=openvino"] {
