@@ -1,10 +1,11 @@
-//! Copying strided elements of whole bytes: the loops.
+//! The loops that copy strided elements of whole bytes.
 //!
-//! All of this is about memory: lines read and written once, in runs, on few pages. The last axis of a view is where
-//! the output runs; the axis of the smallest stride is where the input runs. Where they are one axis, rows are copied
-//! (`fill_rows`). Where they differ, both run on a tile that fits the first-level cache (`transpose`).
+//! Memory access dominates: the loops read and write each cache line once, in runs, on few pages. The output is contiguous along
+//! the last axis of a view, the input along the axis of the smallest stride. If these are the same axis, rows are copied
+//! (`fill_rows`). Else tiles that fit the L1 cache are transposed (`transpose`).
 //!
-//! An element is `N` bytes, a power of two or not: a pixel of three bytes moves as one (`widened`). Elements are `[u8; N]`: payloads in a mapped file need not be aligned, and the processor does not mind.
+//! An element has `N` bytes, a power of two or not: a pixel of three bytes moves as one (`widened`). Elements are `[u8; N]`,
+//! because payloads in a mapped file may be unaligned, which costs no time on current processors.
 #![allow(
     clippy::indexing_slicing,
     reason = "gather checks that a view stays inside its tensor before anything is copied; the loops run over every element"
@@ -14,17 +15,17 @@ use super::index::Strides;
 use super::strided::StridedView;
 use super::threads;
 
-/// Bytes the cache moves at once.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Elements of a row taken at a time where rows share lines: at a line an element, an eighth of a second-level cache.
+/// The elements per row processed at a time, if rows share lines: with one line per element, an eighth of the L2 cache.
 const STRETCH: usize = 1024;
 
-/// Output below this many bytes is not worth another thread.
+/// The minimum output in bytes for several threads.
 const PARALLEL: usize = 4 << 20;
 
-/// Copies a view of elements of 1, 2, 4, 8 or 16 bytes. The view is coalesced, not empty, stays inside `source`, and
-/// has as many elements as `out`.
+/// Copies a view of elements of 1, 2, 4, 8 or 16 bytes. The view must be coalesced, not empty, within `source`, and have as many
+/// elements as `out`.
 pub(super) fn copy(source: &[u8], view: &StridedView, width: usize, out: &mut [u8]) {
     let (view, width) = widened(view, width);
     match width {
@@ -40,8 +41,8 @@ pub(super) fn copy(source: &[u8], view: &StridedView, width: usize, out: &mut [u
     }
 }
 
-/// Joins rows of a few bytes to wider elements, where every row begins at a multiple of its length: `[.., 2]` of 4 bytes
-/// is `[..]` of 8 bytes.
+/// Merges short rows into wider elements, if each row begins at a multiple of its length: `[.., 2]` of 4 bytes is `[..]` of 8
+/// bytes.
 fn widened(view: &StridedView, width: usize) -> (StridedView, usize) {
     let unchanged = (view.clone(), width);
     let (Some((&dim, outer_dims)), Some((&1, outer_strides))) =
@@ -60,15 +61,14 @@ fn widened(view: &StridedView, width: usize) -> (StridedView, usize) {
 }
 
 fn copy_elements<const N: usize, const TILE: usize>(source: &[u8], view: &StridedView, out: &mut [u8]) {
-    // The output is whole elements. The source may end in less than one if rows were joined; no row is there.
+    // The output contains whole elements. After merging rows, the source may end with a partial element, which no row reads.
     split::<N, TILE>(source.as_chunks().0, view, out.as_chunks_mut().0);
 }
 
-/// Halves large copies along their outermost axis, one half for another thread. Where the halves lie does not depend on
-/// the number of threads.
+/// Splits large copies along their outermost axis for two threads. The split position does not depend on the number of threads.
 fn split<const N: usize, const TILE: usize>(source: &[[u8; N]], view: &StridedView, out: &mut [[u8; N]]) {
     let plane = Plane::of(view);
-    // Cutting the axis the input runs along into less than tiles would read its lines more than once.
+    // Splitting the contiguous input axis into parts smaller than tiles would read its lines repeatedly.
     let unit = if plane.transposes::<N>() && plane.row == 0 { TILE } else { 1 };
     let dim = view.shape().first().copied().unwrap_or(1);
     let middle = (dim / 2).next_multiple_of(unit);
@@ -86,16 +86,16 @@ fn split<const N: usize, const TILE: usize>(source: &[[u8; N]], view: &StridedVi
     );
 }
 
-/// The two axes the loops below run over: the last, where the output runs, and one more.
+/// The two axes of the inner loops: the last axis, which is contiguous in the output, and another one.
 struct Plane {
-    /// The other axis: where the input runs if that is not the last axis, otherwise the one before the last.
+    /// The other axis: the contiguous input axis, or the second-to-last axis if the input is contiguous along the last.
     row: usize,
     rows: usize,
     columns: usize,
-    /// Source strides.
+    /// The source strides.
     row_stride: isize,
     column_stride: isize,
-    /// Output elements from a row to the next.
+    /// The output stride of a row, in elements.
     row_pitch: usize,
 }
 
@@ -121,7 +121,7 @@ impl Plane {
         }
     }
 
-    /// Whether the input runs along the rows axis, and lines are too far apart to run along the last axis instead.
+    /// Returns `true` if the input is contiguous along the row axis and the lines of a row are too far apart to read row by row.
     fn transposes<const N: usize>(&self) -> bool {
         self.row_stride != 0
             && self.row_stride.unsigned_abs() < self.column_stride.unsigned_abs()
@@ -145,10 +145,10 @@ fn fill<const N: usize, const TILE: usize>(source: &[[u8; N]], view: &StridedVie
     }
 }
 
-/// An odometer over the axes outside of a plane.
+/// Iterates over the axes outside of a plane.
 struct Outer {
     axes: smallvec::SmallVec<[Wheel; 4]>,
-    /// Where the current plane starts.
+    /// The source index of the current plane.
     source: isize,
     out: usize,
 }
@@ -174,7 +174,7 @@ impl Outer {
         Outer { axes, source: view.offset(), out: 0 }
     }
 
-    /// Moves to the next plane; false after the last.
+    /// Advances to the next plane; returns `false` after the last.
     fn advance(&mut self) -> bool {
         for wheel in &mut self.axes {
             wheel.at += 1;
@@ -192,8 +192,8 @@ impl Outer {
     }
 }
 
-/// Copies the rows of a plane. Rows that read the same lines are taken together a stretch at a time, so that the
-/// lines are still in the cache for the last of them.
+/// Copies the rows of a plane. Rows that read the same lines are processed together, a stretch at a time, so that the lines are
+/// still cached for the last of them.
 fn fill_rows<const N: usize>(source: &[[u8; N]], start: isize, plane: &Plane, out: &mut [[u8; N]]) {
     if plane.row_pitch == plane.columns {
         let out = &mut out[..plane.rows * plane.columns];
@@ -215,7 +215,7 @@ fn fill_rows<const N: usize>(source: &[[u8; N]], start: isize, plane: &Plane, ou
     }
 }
 
-/// Rows of a few elements, with the number known to the compiler; false if it is not one of these.
+/// Copies rows of a few elements, with a length known at compile time; returns `false` for other lengths.
 fn fill_short_rows<const N: usize>(source: &[[u8; N]], start: isize, plane: &Plane, out: &mut [[u8; N]]) -> bool {
     match (plane.columns, plane.column_stride) {
         (1, _) => fill_row(source, start, plane.row_stride, out),
@@ -234,7 +234,7 @@ fn fill_short_rows<const N: usize>(source: &[[u8; N]], start: isize, plane: &Pla
     true
 }
 
-/// Rows of `R` neighbours.
+/// Copies rows of `R` contiguous elements.
 fn fill_runs<const N: usize, const R: usize>(source: &[[u8; N]], start: isize, plane: &Plane, out: &mut [[u8; N]]) {
     let mut at = start;
     for row in out.as_chunks_mut::<R>().0 {
@@ -243,7 +243,7 @@ fn fill_runs<const N: usize, const R: usize>(source: &[[u8; N]], start: isize, p
     }
 }
 
-/// Rows of `R` elements at any stride.
+/// Copies rows of `R` elements at any stride.
 fn fill_picks<const N: usize, const R: usize>(source: &[[u8; N]], start: isize, plane: &Plane, out: &mut [[u8; N]]) {
     let mut at = start;
     for row in out.as_chunks_mut::<R>().0 {
@@ -252,7 +252,7 @@ fn fill_picks<const N: usize, const R: usize>(source: &[[u8; N]], start: isize, 
     }
 }
 
-/// One row: elements `start + k·stride`. The common strides are loops the compiler turns into vector code.
+/// Copies one row: elements `start + k·stride`. The compiler vectorizes the loops of common strides.
 fn fill_row<const N: usize>(source: &[[u8; N]], start: isize, stride: isize, out: &mut [[u8; N]]) {
     let start = start as usize;
     let len = out.len();
@@ -276,9 +276,9 @@ fn fill_row<const N: usize>(source: &[[u8; N]], start: isize, stride: isize, out
     }
 }
 
-/// Every `S`-th element.
+/// Copies every `S`-th element.
 fn fill_every<const N: usize, const S: usize>(source: &[[u8; N]], start: usize, out: &mut [[u8; N]]) {
-    // The last element may have no whole group behind it.
+    // The last element may not have a whole group after it.
     let Some((last, front)) = out.split_last_mut() else { return };
     let span = front.len() * S;
     let groups = source[start..][..span].as_chunks::<S>().0;
@@ -286,9 +286,8 @@ fn fill_every<const N: usize, const S: usize>(source: &[[u8; N]], start: usize, 
     *last = source[start + span];
 }
 
-/// Copies a plane whose input runs along the rows axis, tile by tile: a tile is read along the input, turned, and written
-/// along the output. Every line of both is touched once, so it does not matter that lines a power of two apart push
-/// one another out of the cache.
+/// Copies a plane whose input is contiguous along the row axis, tile by tile: reads a tile along the input, transposes it, and
+/// writes it along the output. Each line is accessed once, so conflicts between lines a power of two apart do not matter.
 fn transpose<const N: usize, const TILE: usize>(source: &[[u8; N]], start: isize, plane: &Plane, out: &mut [[u8; N]]) {
     let mut tile = [[[0u8; N]; TILE]; TILE];
     let mut turned = [[[0u8; N]; TILE]; TILE];
@@ -312,8 +311,7 @@ fn transpose<const N: usize, const TILE: usize>(source: &[[u8; N]], start: isize
 
 /// `turned[row][column] = tile[column][row]` for at least the given rows and columns.
 ///
-/// Elements of 1, 2 and 4 bytes are turned a word of them at a time: a square of words is turned by exchanging halves of
-/// pairs of words, then quarters, then eighths.
+/// Elements of 1, 2 and 4 bytes are transposed in words: exchanges halves of pairs of words, then quarters, then eighths.
 fn turn<const N: usize, const TILE: usize>(
     tile: &[[[u8; N]; TILE]; TILE],
     turned: &mut [[[u8; N]; TILE]; TILE],
@@ -339,7 +337,7 @@ fn turn<const N: usize, const TILE: usize>(
             let mut apart = 1;
             while apart < side {
                 let shift = 8 * N * apart;
-                // The lower of every two runs of `shift` bits.
+                // The lower of each two groups of `shift` bits.
                 let lower = u64::MAX / ((1 << shift) + 1);
                 for at in (0..side).filter(|at| at & apart == 0) {
                     let swap = (words[at] >> shift ^ words[at + apart]) & lower;

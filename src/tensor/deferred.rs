@@ -1,5 +1,5 @@
-//! Payloads that are computed when they are read, so that a large tensor takes no memory until then, and none at all where it is only
-//! written block by block.
+//! Payloads that are computed when they are read. A large tensor takes no memory until then, and none if it is only written block
+//! by block.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -9,15 +9,15 @@ use bytes::Bytes;
 
 use super::threads;
 
-/// How the elements of a tensor are computed, any of them at any time, always with the same result.
+/// Computes any elements of a tensor at any time, always with the same result.
 pub(crate) trait Recipe: Send + Sync + UnwindSafe + RefUnwindSafe {
-    /// Writes the elements from number `first` on, whole ones, little-endian.
+    /// Writes whole elements from index `first` on, little-endian.
     fn fill(&self, first: usize, out: &mut [u8]);
 
-    /// How many recipes are followed for an element: 1 if all it reads is there.
+    /// Returns the depth of nested recipes for an element: 1 if all operands are in memory.
     fn depth(&self) -> usize;
 
-    /// Bytes that are best computed at a time; a multiple of the size of every element.
+    /// Returns the preferred bytes per call; a multiple of all element sizes.
     fn piece(&self) -> usize {
         PIECE
     }
@@ -29,18 +29,18 @@ pub(super) struct Deferred(Arc<Inner>);
 
 struct Inner {
     recipe: Box<dyn Recipe>,
-    /// Bytes of the payload.
+    /// The bytes of the payload.
     len: usize,
-    /// Bytes of an element.
+    /// The bytes of an element.
     width: usize,
-    /// The whole payload, once somebody wanted it in one piece.
+    /// The whole payload, once it was requested in one piece.
     made: OnceLock<Bytes>,
 }
 
-/// Bytes that a thread computes at a time; a multiple of the size of every element.
+/// The bytes that a thread computes at a time; a multiple of all element sizes.
 pub(super) const PIECE: usize = 256 << 10;
 
-/// Recipes that are followed for an element at most: what lies deeper is computed as a whole, and kept.
+/// The maximum depth of recipes: deeper tensors are computed as a whole and kept.
 pub(crate) const DEEPEST: usize = 8;
 
 impl Deferred {
@@ -52,39 +52,39 @@ impl Deferred {
         self.0.len
     }
 
-    /// What tells it from any other that is alive.
+    /// Returns an identity that is unique among live payloads.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 
-    /// As [`Recipe::depth`]; 0 once the whole is there.
+    /// Like [`Recipe::depth`]; 0 once the whole payload is in memory.
     pub fn depth(&self) -> usize {
         if self.0.made.get().is_some() { 0 } else { self.0.recipe.depth() }
     }
 
-    /// As [`Recipe::piece`].
+    /// Like [`Recipe::piece`].
     pub fn piece(&self) -> usize {
         self.0.recipe.piece()
     }
 
-    /// Whether the payload has been computed as a whole, and takes memory.
+    /// Returns `true` if the whole payload was computed and takes memory.
     pub fn is_made(&self) -> bool {
         self.0.made.get().is_some()
     }
 
-    /// The whole payload, computed by the first who asks.
+    /// Returns the whole payload; the first caller computes it.
     pub fn bytes(&self) -> &Bytes {
         if let Some(bytes) = self.0.made.get() {
             return bytes;
         }
-        // Not while the cell is locked: a thread that waits for its share of the work may take up work that asks for the same.
+        // Compute outside of the cell's lock: a waiting thread may pick up work that needs the same payload.
         let mut buffer = vec![0; self.0.len];
         self.compute(0, &mut buffer);
         let bytes = Bytes::from(buffer);
         self.0.made.get_or_init(|| bytes)
     }
 
-    /// Writes the bytes from `at` on. There must be as many.
+    /// Writes the bytes from `at` on; `out` must be within the payload.
     pub fn read(&self, at: usize, out: &mut [u8]) {
         let width = self.0.width.max(1);
         if let Some(bytes) = self.0.made.get() {
@@ -94,7 +94,7 @@ impl Deferred {
         } else if at.is_multiple_of(width) && out.len().is_multiple_of(width) {
             self.compute(at / width, out);
         } else {
-            // The elements around it.
+            // The elements that contain these bytes.
             let before = at % width;
             let mut whole = vec![0; before.saturating_add(out.len()).next_multiple_of(width)];
             self.compute(at / width, &mut whole);

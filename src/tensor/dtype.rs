@@ -1,37 +1,37 @@
-//! Element types, numbered and named as the standard does (`TensorProto.DataType`).
+//! Element types with the numbers and names of the standard (`TensorProto.DataType`).
 
 use std::fmt;
 
-/// The one list everything else is derived from: variant, the standard's number, the name in ONNX text syntax, the
-/// bits of one element (`None`: variable length).
+/// The list that defines all else: variant, the standard's number, the name in ONNX text syntax, the bits of one element (`None`:
+/// variable length).
 macro_rules! dtypes {
     ($($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal, $bits:expr;)*) => {
-        /// The type of a tensor's elements: `TensorProto.DataType` without `UNDEFINED`. Discriminants are the
-        /// standard's numbers, so the order is the standard's too.
+        /// The type of a tensor's elements: `TensorProto.DataType` without `UNDEFINED`. Discriminants and order are those of the
+        /// standard's numbers.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(i32)]
         pub enum DType { $($(#[$doc])* $variant = $number,)* }
 
         impl DType {
-            /// Every element type, in the order of the standard's numbers.
+            /// All element types, in the order of the standard's numbers.
             pub const ALL: &'static [DType] = &[$(DType::$variant,)*];
 
-            /// The element type with this number in the standard; `None` for `UNDEFINED` and unknown numbers.
+            /// Returns the element type with this number in the standard; `None` for `UNDEFINED` and unknown numbers.
             pub fn from_onnx(number: i32) -> Option<DType> {
                 match number { $($number => Some(DType::$variant),)* _ => None }
             }
 
-            /// The name in ONNX text syntax: `float`, `int64`, `float8e4m3fn`, …
+            /// Returns the name in ONNX text syntax: `float`, `int64`, `float8e4m3fn`, …
             pub fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// The element type with this name in ONNX text syntax; names are lower case.
+            /// Returns the element type with this name in ONNX text syntax; names are lower case.
             pub fn from_name(name: &str) -> Option<DType> {
                 match name { $($name => Some(DType::$variant),)* _ => None }
             }
 
-            /// The bits one element occupies in a dense payload; `None` for strings.
+            /// Returns the bits of one element in a dense payload; `None` for strings.
             pub const fn bits(self) -> Option<usize> {
                 match self { $(DType::$variant => $bits,)* }
             }
@@ -50,7 +50,7 @@ dtypes! {
     Int64 = 7, "int64", Some(64);
     /// Byte strings, by convention UTF-8.
     String = 8, "string", None;
-    /// One byte an element; true unless it is zero.
+    /// One byte per element; true unless zero.
     Bool = 9, "bool", Some(8);
     /// IEEE 754 binary16.
     Float16 = 10, "float16", Some(16);
@@ -72,17 +72,17 @@ dtypes! {
     Float8E5M2 = 19, "float8e5m2", Some(8);
     /// 5 exponent and 2 mantissa bits, no infinity, no negative zero.
     Float8E5M2FNUZ = 20, "float8e5m2fnuz", Some(8);
-    /// Two elements a byte, the first in the low half.
+    /// Two elements per byte, the first in the low half.
     Uint4 = 21, "uint4", Some(4);
-    /// Two elements a byte, the first in the low half; two's complement.
+    /// Two elements per byte, the first in the low half; two's complement.
     Int4 = 22, "int4", Some(4);
-    /// Two elements a byte, the first in the low half; 2 exponent bits and 1 mantissa bit, finite only.
+    /// Two elements per byte, the first in the low half; 2 exponent bits and 1 mantissa bit, finite only.
     Float4E2M1 = 23, "float4e2m1", Some(4);
     /// A power of two: 8 exponent bits, no sign, no zero, one NaN.
     Float8E8M0 = 24, "float8e8m0", Some(8);
-    /// Four elements a byte, the first in the lowest bits.
+    /// Four elements per byte, the first in the lowest bits.
     Uint2 = 25, "uint2", Some(2);
-    /// Four elements a byte, the first in the lowest bits; two's complement.
+    /// Four elements per byte, the first in the lowest bits; two's complement.
     Int2 = 26, "int2", Some(2);
     /// Four elements in three bytes, the first in the lowest bits; 2 exponent and 3 mantissa bits, finite only.
     Float6E2M3 = 27, "float6e2m3", Some(6);
@@ -91,33 +91,33 @@ dtypes! {
 }
 
 impl DType {
-    /// The standard's number of this type.
+    /// Returns the standard's number of this type.
     pub const fn onnx(self) -> i32 {
         self as i32
     }
 
-    /// The bytes a dense payload of this many elements takes: elements of less than a byte are packed, and the last
-    /// byte is padded. `None` for strings, and when the number does not fit.
+    /// Returns the bytes of a dense payload with this many elements: small elements are packed, and the last byte is padded. `None`
+    /// for strings, and if the number overflows.
     pub fn byte_len(self, elements: usize) -> Option<usize> {
         let bits = self.bits()?;
         if bits.is_multiple_of(8) {
             return elements.checked_mul(bits / 8);
         }
-        // bits < 8, so splitting off whole groups of eight elements cannot overflow the sum.
+        // With bits < 8, this sum cannot overflow, because whole groups of eight elements are counted separately.
         (elements / 8).checked_mul(bits)?.checked_add((elements % 8 * bits).div_ceil(8))
     }
 
-    /// Whether several elements share a byte.
+    /// Returns `true` if several elements share a byte.
     pub fn is_packed(self) -> bool {
         self.bits().is_some_and(|bits| bits < 8)
     }
 
-    /// Real floating point of any width, small floats included; complex types are not.
+    /// Returns `true` for real floating point of any width, including small floats; not for complex types.
     pub fn is_float(self) -> bool {
         matches!(self, DType::Float | DType::Double | DType::Float16 | DType::Bfloat16) || self.is_small_float()
     }
 
-    /// Floating point of eight bits or fewer.
+    /// Returns `true` for floating point of at most eight bits.
     pub fn is_small_float(self) -> bool {
         use DType::*;
         matches!(
@@ -133,19 +133,19 @@ impl DType {
         )
     }
 
-    /// Integers of any width, signed or not; bool is not.
+    /// Returns `true` for integers of any width, signed or unsigned; not for bool.
     pub fn is_integer(self) -> bool {
         use DType::*;
         matches!(self, Uint2 | Uint4 | Uint8 | Uint16 | Uint32 | Uint64) || self.is_signed_integer()
     }
 
-    /// Two's complement integers of any width.
+    /// Returns `true` for two's complement integers of any width.
     pub fn is_signed_integer(self) -> bool {
         use DType::*;
         matches!(self, Int2 | Int4 | Int8 | Int16 | Int32 | Int64)
     }
 
-    /// Complex numbers.
+    /// Returns `true` for complex numbers.
     pub fn is_complex(self) -> bool {
         matches!(self, DType::Complex64 | DType::Complex128)
     }

@@ -1,4 +1,4 @@
-//! The Rust types of elements, and choosing among them by element type.
+//! The Rust types of elements, and dispatch by element type.
 
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
@@ -6,12 +6,12 @@ use half::{bf16, f16};
 use super::dtype::DType;
 use super::smallfloat::{self, Format};
 
-/// A Rust type whose memory is one element of a dense payload, byte order aside.
+/// A Rust type whose memory is one element of a dense payload, except for byte order.
 pub trait Element: Pod + Send + Sync {
     /// The element type.
     const DTYPE: DType;
 
-    /// How many numbers make one element: 2 for complex types. Bytes are swapped within a number on big-endian hosts.
+    /// The numbers per element: 2 for complex types. Big-endian hosts swap bytes within a number.
     const COMPONENTS: usize = 1;
 }
 
@@ -40,7 +40,7 @@ impl Element for Complex128 {
     const COMPONENTS: usize = 2;
 }
 
-/// A boolean as stored: one byte, true unless it is zero. A file may hold any byte; equality is of truth.
+/// A stored boolean: one byte, true unless zero. A file may contain any byte; equality compares truth.
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Bool(pub u8);
@@ -84,7 +84,7 @@ macro_rules! small_floats {
             pub struct $name(pub u8);
 
             impl $name {
-                /// The value, exactly.
+                /// Returns the exact value.
                 pub fn to_f32(self) -> f32 {
                     Format::$format.decode(self.0)
                 }
@@ -94,34 +94,34 @@ macro_rules! small_floats {
 }
 
 small_floats! {
-    /// The bits of a `float8e4m3fn`; equality is of bits.
+    /// The bits of a `float8e4m3fn`; equality compares bits.
     F8E4M3Fn = E4M3FN;
-    /// The bits of a `float8e4m3fnuz`; equality is of bits.
+    /// The bits of a `float8e4m3fnuz`; equality compares bits.
     F8E4M3Fnuz = E4M3FNUZ;
-    /// The bits of a `float8e5m2`; equality is of bits.
+    /// The bits of a `float8e5m2`; equality compares bits.
     F8E5M2 = E5M2;
-    /// The bits of a `float8e5m2fnuz`; equality is of bits.
+    /// The bits of a `float8e5m2fnuz`; equality compares bits.
     F8E5M2Fnuz = E5M2FNUZ;
 }
 
-/// The bits of a `float8e8m0`, a power of two; equality is of bits.
+/// The bits of a `float8e8m0`, a power of two; equality compares bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct F8E8M0(pub u8);
 
 impl F8E8M0 {
-    /// The value, exactly.
+    /// Returns the exact value.
     pub fn to_f32(self) -> f32 {
         smallfloat::decode_e8m0(self.0)
     }
 }
 
-/// The real element types arithmetic is defined on: integers of 8 to 64 bits and floats of 16 to 64 bits.
+/// The real element types with arithmetic: integers of 8 to 64 bits and floats of 16 to 64 bits.
 ///
-/// Integers wrap, as two's complement does. `float16` and `bfloat16` compute each operation in binary32 and round once,
-/// which is the correctly rounded result of that operation.
+/// Integers wrap in two's complement. `float16` and `bfloat16` compute each operation in binary32 and round once, which is the
+/// correctly rounded result.
 pub trait Number: Element + PartialOrd {
-    /// Whether this is a floating point type.
+    /// `true` for floating-point types.
     const FLOAT: bool;
 
     fn zero() -> Self;
@@ -130,29 +130,29 @@ pub trait Number: Element + PartialOrd {
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
 
-    /// The quotient, truncated for integers; `None` when an integer divides by zero or the quotient does not fit.
+    /// Returns the quotient, truncated for integers; `None` if an integer is divided by zero or the quotient overflows.
     fn div(self, other: Self) -> Option<Self>;
 
-    /// The remainder with the sign of the dividend, as C's `fmod`; `None` when an integer divides by zero. The
-    /// smallest integer by −1 leaves 0.
+    /// Returns the remainder with the sign of the dividend, like C's `fmod`; `None` if an integer is divided by zero. The smallest
+    /// integer modulo −1 is 0.
     fn rem(self, other: Self) -> Option<Self>;
 
-    /// The negative; unsigned integers wrap.
+    /// Returns the negated number; unsigned integers wrap.
     fn neg(self) -> Self;
 
-    /// The absolute value; the smallest integer wraps to itself.
+    /// Returns the absolute value; the smallest integer wraps to itself.
     fn abs(self) -> Self;
 
-    /// Rounded to nearest for 64-bit integers above 2⁵³, otherwise exact.
+    /// Converts to binary64: rounds 64-bit integers above 2⁵³ to nearest; exact otherwise.
     fn to_f64(self) -> f64;
 
-    /// Floats round to nearest, ties to even; integers truncate, and `None` is out of range or NaN.
+    /// Floats round to nearest, ties to even; integers truncate. `None` if out of range or NaN.
     fn from_f64(value: f64) -> Option<Self>;
 
-    /// Floats truncate; `None` is out of range or NaN.
+    /// Floats truncate. `None` if out of range or NaN.
     fn to_i64(self) -> Option<i64>;
 
-    /// Floats round to nearest, ties to even; integers keep the low bits, as the standard's Cast does.
+    /// Floats round to nearest, ties to even; integers keep the low bits, like the standard's Cast.
     fn from_i64(value: i64) -> Self;
 }
 
@@ -171,7 +171,7 @@ macro_rules! integers {
             fn abs(self) -> Self { $abs(self) }
             fn to_f64(self) -> f64 { self as f64 }
             fn from_f64(value: f64) -> Option<Self> {
-                // Both bounds are powers of two (or 0) and so exact in binary64; MAX itself need not be.
+                // Both bounds are powers of two (or 0) and therefore exact in binary64; MAX may not be.
                 let end = ($type::MAX / 2 + 1) as f64 * 2.0;
                 let whole = value.trunc();
                 (whole >= $type::MIN as f64 && whole < end).then_some(whole as $type)
@@ -233,21 +233,21 @@ macro_rules! half_floats {
 
 half_floats! { f16; bf16; }
 
-/// The binary16 number nearest to a number, ties to even. `f16::from_f64` rounds twice on machines that have an
-/// instruction for binary32 only.
+/// Rounds to the nearest binary16 number, ties to even. `f16::from_f64` rounds twice on machines whose instruction converts only
+/// from binary32.
 pub fn nearest_f16(value: f64) -> f16 {
     f16::from_f32(narrowed_to_odd(value))
 }
 
-/// The bfloat16 number nearest to a number, ties to even.
+/// Rounds to the nearest bfloat16 number, ties to even.
 pub fn nearest_bf16(value: f64) -> bf16 {
     bf16::from_f32(narrowed_to_odd(value))
 }
 
-// Rounding twice, first to a middle format and then to a narrow one, can differ from rounding once: the first may land
-// on a tie. It cannot if the first rounds to odd: truncates, and sets the last bit if anything was cut off.
+// Rounding to a middle format and then to a narrow one can differ from rounding once, because the first result may be a tie.
+// Rounding to odd first avoids this: it truncates, and sets the last bit of inexact results.
 
-/// The value in binary32, rounded to odd.
+/// Rounds to binary32, to odd.
 fn narrowed_to_odd(value: f64) -> f32 {
     let near = value as f32;
     if value.is_nan() || f64::from(near) == value {
@@ -257,7 +257,7 @@ fn narrowed_to_odd(value: f64) -> f32 {
     f32::from_bits((near.to_bits() - u32::from(away)) | 1)
 }
 
-/// The integer in binary64, rounded to odd.
+/// Rounds an integer to binary64, to odd.
 fn widened_to_odd(value: i64) -> f64 {
     let magnitude = value.unsigned_abs();
     let excess = (u64::BITS - magnitude.leading_zeros()).saturating_sub(f64::MANTISSA_DIGITS);
@@ -267,8 +267,8 @@ fn widened_to_odd(value: i64) -> f64 {
     if value < 0 { -rounded } else { rounded }
 }
 
-/// Runs an expression with the [`Number`] type of an element type: `dispatch_numeric!(dtype, T => f::<T>(), else => g())`.
-/// The `else` expression answers for the types that are not numbers here: bool, strings, complex, small and packed ones.
+/// Runs an expression with the [`Number`] type of an element type: `dispatch_numeric!(dtype, T => f::<T>(), else => g())`. The
+/// `else` expression handles bool, strings, complex, small and packed types.
 macro_rules! dispatch_numeric {
     ($dtype:expr, $T:ident => $body:expr, else => $other:expr) => {{
         macro_rules! with {
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn halves_are_rounded_once() {
-        // Just above the middle of two numbers, by less than binary32 can say.
+        // Just above the middle of two numbers, by less than the precision of binary32.
         let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(nearest_f16(above), f16::from_f32(1.0 + 2f32.powi(-10)));
         assert_eq!(nearest_bf16(1.0 + 2f64.powi(-8) + 2f64.powi(-40)), bf16::from_f32(1.0 + 2f32.powi(-7)));
@@ -343,7 +343,7 @@ mod tests {
         let f16_of = |value: f64| <f16 as Number>::from_f64(value).unwrap();
         let tie = 1.0 + 2f64.powi(-11);
         assert_eq!(f16_of(tie), f16::ONE);
-        // Cut off in binary32, these would be the tie.
+        // Truncated to binary32, these would be ties.
         assert_eq!(f16_of(tie + 2f64.powi(-50)).to_f64(), 1.0 + 2f64.powi(-10));
         assert_eq!(f16_of(-tie - 2f64.powi(-50)).to_f64(), -1.0 - 2f64.powi(-10));
         assert_eq!(f16_of(3.0 * 2f64.powi(-11) + 1.0 - 2f64.powi(-50)).to_f64(), 1.0 + 2f64.powi(-10));

@@ -1,10 +1,9 @@
-//! Why a tensor or a view could not be made.
+//! Errors of constructing tensors and views.
 
 use super::dtype::DType;
 use super::index::Shape;
 
-/// A tensor that is not well formed, or a view that does not fit its tensor. The sentences name no operator and no
-/// value: whoever knows them adds them.
+/// An invalid tensor, or a view that does not fit its tensor. The messages do not name the operator or value; callers add them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
     #[error("dims {shape:?} describe more elements than memory can address")]

@@ -1,4 +1,4 @@
-//! Copying a strided view into a dense tensor.
+//! Copies of strided views into dense tensors.
 #![allow(
     clippy::indexing_slicing,
     reason = "the view was checked to stay inside the tensor, and blocks divide what they are taken from"
@@ -17,23 +17,23 @@ use super::storage::Tensor;
 use super::strided::StridedView;
 use super::threads;
 
-/// The elements of a view as a dense tensor of the view's shape.
+/// Returns the elements of a view as a dense tensor of the view's shape.
 ///
-/// A view that is contiguous in memory shares the payload; packed elements also have to begin and end at whole bytes for
-/// that, and packed copies are padded with zeros. Everything else is copied once, on all threads when it is large. The
-/// result does not depend on the number of threads.
+/// A view that is contiguous in memory shares the payload; packed elements must also begin and end at whole bytes, and packed
+/// copies are padded with zeros. Other views are copied once, on all threads if large. The result does not depend on the number
+/// of threads.
 ///
 /// # Errors
-/// The view reaches outside of the tensor, or its elements cannot be addressed or allocated. How much may be allocated
-/// is for the caller to bound, from [`StridedView::len`], before.
+/// The view exceeds the tensor, or its elements cannot be addressed or allocated. The caller must limit the allocation before,
+/// from [`StridedView::len`].
 pub fn gather(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError> {
     gathered(tensor, view, false)
 }
 
-/// The same, but a large tensor is copied when it is read, and takes no memory until then.
+/// Like [`gather`](fn@gather), but defers the copy of a large tensor until it is read.
 ///
 /// # Errors
-/// As [`gather`](fn@gather).
+/// As for [`gather`](fn@gather).
 pub(crate) fn gather_later(tensor: &Tensor, view: &StridedView) -> Result<Tensor, TensorError> {
     gathered(tensor, view, true)
 }
@@ -61,7 +61,7 @@ fn gathered(tensor: &Tensor, view: &StridedView, later: bool) -> Result<Tensor, 
             return Tensor::outside(dtype, view.shape(), part);
         }
     }
-    // A part of what is not there yet is not there either.
+    // A part of a deferred tensor is deferred, too.
     if (later || tensor.unmade() > 0)
         && Tensor::may_be_deferred(dtype, view.shape())
         && !(contiguous && tensor.unmade() == 0)
@@ -82,10 +82,10 @@ fn gathered(tensor: &Tensor, view: &StridedView, later: bool) -> Result<Tensor, 
     Tensor::from_bytes(dtype, view.shape(), buffer.into())
 }
 
-/// The part of the payload that is elements `first..=last`, if it is whole bytes.
+/// Returns the part of the payload with elements `first..=last`, if it is whole bytes.
 fn share(tensor: &Tensor, bits: usize, first: usize, last: usize) -> Option<Bytes> {
     let end = last.checked_add(1)?;
-    // The bits of eight elements are whole bytes.
+    // Eight elements are whole bytes.
     let aligned = |at: usize| (at % 8 * bits).is_multiple_of(8);
     if !aligned(first) || !(aligned(end) || end == tensor.len()) {
         return None;
@@ -104,9 +104,8 @@ fn gather_strings(strings: &[Bytes], flat: &StridedView, len: usize) -> Result<V
     Ok(gathered)
 }
 
-/// Copies elements of less than a byte. Rows of whole bytes are rows of bytes. Otherwise a view that takes a good part of
-/// what it spans goes through codes of a byte each (memory for a few times the span), and a sparse one takes its codes
-/// one by one.
+/// Copies packed elements. Rows of whole bytes are copied as bytes. Else a view that covers much of its span is unpacked to one
+/// byte per code (memory for a few times the span); a sparse view is copied code by code.
 fn gather_packed(
     tensor: &Tensor,
     flat: &StridedView,
@@ -143,7 +142,7 @@ fn gather_packed(
     Ok(())
 }
 
-/// Calls with every block of the output and its number, on all threads if that is worth it.
+/// Calls `fill` with the index and bytes of each block of the output, on all threads if it is large.
 fn in_blocks(out: &mut [u8], block: usize, fill: impl Fn(usize, &mut [u8]) + Sync) {
     let is_large = out.len() >= PARALLEL;
     let blocks = out.chunks_mut(block).enumerate();
@@ -153,15 +152,15 @@ fn in_blocks(out: &mut [u8], block: usize, fill: impl Fn(usize, &mut [u8]) + Syn
     }
 }
 
-/// Output below this many bytes is not worth another thread.
+/// The minimum output in bytes for several threads.
 const PARALLEL: usize = 1 << 20;
 
-/// Elements of less than a byte that one task packs or unpacks: whole bytes, whatever the element.
+/// The packed elements per task: whole bytes for all element types.
 const BLOCK: usize = 1 << 14;
 
-/// The view over bytes instead of elements, if every row begins and ends at a whole byte.
+/// Returns the view in bytes instead of elements, if each row begins and ends at a whole byte.
 fn bytewise(flat: &StridedView, bits: usize) -> Option<StridedView> {
-    // The fewest elements that are whole bytes, and those bytes.
+    // The smallest group of elements that is whole bytes, and its bytes.
     let group = if bits == 4 { 2 } else { 4 };
     let bytes = group * bits / 8;
     let (&last_dim, outer_dims) = flat.shape().split_last()?;
@@ -180,7 +179,7 @@ fn bytewise(flat: &StridedView, bits: usize) -> Option<StridedView> {
     StridedView::new(&shape, &strides, scale(flat.offset())).ok()
 }
 
-/// Copies code by code, in blocks that are independent of one another.
+/// Copies code by code, in independent blocks.
 fn gather_codes(source: &[u8], bits: usize, flat: &StridedView, len: usize, out: &mut [u8]) {
     in_blocks(out, BLOCK / 8 * bits, |block, out| {
         let first = block * BLOCK;
@@ -192,8 +191,8 @@ fn gather_codes(source: &[u8], bits: usize, flat: &StridedView, len: usize, out:
     });
 }
 
-/// Calls with the start, step and length of every (part of a) row among elements `first..first + len` of a view that
-/// stays inside its tensor.
+/// Calls `row` with the start, step and length of each (partial) row among elements `first..first + len` of a view within its
+/// tensor.
 fn for_each_row(view: &StridedView, first: usize, len: usize, mut row: impl FnMut(isize, isize, usize)) {
     let (dims, strides) = (view.shape(), view.strides());
     let (Some((&dim, outer_dims)), Some((&step, outer_strides))) = (dims.split_last(), strides.split_last()) else {
@@ -214,7 +213,7 @@ fn for_each_row(view: &StridedView, first: usize, len: usize, mut row: impl FnMu
     }
 }
 
-/// Positions of a row.
+/// Returns the positions of a row.
 fn positions(start: isize, step: isize, len: usize) -> impl Iterator<Item = usize> {
     (0..len as isize).map(move |at| (start + at * step) as usize)
 }

@@ -1,15 +1,15 @@
-//! Row-major index arithmetic, checked.
+//! Checked row-major index arithmetic.
 
 use smallvec::SmallVec;
 
 /// The dims of a tensor, outermost first.
 pub type Shape = SmallVec<[usize; 4]>;
 
-/// Strides in elements, one an axis, outermost first.
+/// Strides in elements, one per axis, outermost first.
 pub type Strides = SmallVec<[isize; 4]>;
 
-/// The number of elements of a shape: 1 for rank 0, 0 when any dim is 0 however large the others are. `None` when it
-/// exceeds `isize::MAX`, more than memory can address.
+/// Returns the number of elements of a shape: 1 for rank 0, 0 if any dim is 0, for any other dims. `None` if it exceeds
+/// `isize::MAX`, the addressable memory.
 pub fn product(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);
@@ -18,8 +18,8 @@ pub fn product(shape: &[usize]) -> Option<usize> {
     (elements <= isize::MAX as usize).then_some(elements)
 }
 
-/// Row-major strides of a dense tensor, in elements. A shape without elements has zero strides: they address nothing,
-/// and its dims may be too large to multiply. `None` when [`product`] is.
+/// Returns the row-major strides of a dense tensor, in elements. Shapes without elements have zero strides, because the product
+/// of the other dims may overflow. `None` if [`product`] is.
 pub fn strides_of(shape: &[usize]) -> Option<Strides> {
     if product(shape)? == 0 {
         return Some(SmallVec::from_elem(0, shape.len()));
@@ -28,21 +28,21 @@ pub fn strides_of(shape: &[usize]) -> Option<Strides> {
     let mut stride = 1isize;
     for (place, &dim) in strides.iter_mut().zip(shape).rev() {
         *place = stride;
-        // No partial product exceeds the whole one, which fits.
+        // Partial products do not exceed the whole one, which fits.
         stride = stride.saturating_mul(isize::try_from(dim).unwrap_or(isize::MAX));
     }
     Some(strides)
 }
 
-/// An index into a dim, counted from the end when negative. `None` if there is no such place.
+/// Resolves an index into a dim; negative ones count from the end. `None` if it is out of range.
 pub fn counted_in(index: i64, dim: usize) -> Option<usize> {
     let wide = i64::try_from(dim).ok()?;
     let counted = if index < 0 { index.checked_add(wide)? } else { index };
     usize::try_from(counted).ok().filter(|&counted| counted < dim)
 }
 
-/// Every index of a shape in row-major order: an odometer whose last wheel turns fastest. A shape of rank 0 has one
-/// index, the empty one; a shape with a dim of 0 has none.
+/// Iterates over all indices of a shape in row-major order. A shape of rank 0 has one index, the empty one; a shape with a dim of
+/// 0 has none.
 #[derive(Clone, Debug)]
 pub struct Indices {
     shape: Shape,
@@ -63,7 +63,7 @@ impl Indices {
         Indices { shape: shape.into(), index: SmallVec::from_elem(0, shape.len()), state }
     }
 
-    /// The next index, lent: no allocation, unlike the iterator.
+    /// Returns the next index by reference, without the allocation of the iterator.
     pub fn advance(&mut self) -> Option<&[usize]> {
         match self.state {
             State::Done => return None,

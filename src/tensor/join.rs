@@ -1,24 +1,24 @@
-//! Tensors one behind the other, copied when they are read.
+//! Concatenated tensors, copied when they are read.
 
 use super::deferred::Recipe;
 use super::error::TensorError;
 use super::storage::Tensor;
 
-/// Tensors of one type side by side: a row of the result is a row of each in turn.
+/// Tensors of one type side by side: a row of the result concatenates a row of each.
 struct Joined {
-    /// Each with the bytes of its rows.
+    /// The parts, each with the bytes of its rows.
     parts: Vec<(Tensor, usize)>,
-    /// Bytes of an element.
+    /// The bytes of an element.
     width: usize,
-    /// Bytes of a row of the result, not 0.
+    /// The bytes of a row of the result, not 0.
     row: usize,
 }
 
-/// A tensor of `shape` whose rows, `rows` of them, consist of a row of each part in turn, and which is put together when it is read. Elements
-/// must be whole bytes, and all of one type.
+/// Returns a deferred tensor of `shape` with `rows` rows, each the concatenation of a row of each part. Elements must be whole
+/// bytes, and all of one type.
 ///
 /// # Errors
-/// The parts do not have that many elements, or these cannot be addressed.
+/// The parts do not have this number of elements, or the elements cannot be addressed.
 pub(crate) fn join_later(parts: &[&Tensor], rows: usize, shape: &[usize]) -> Result<Tensor, TensorError> {
     let missing = || TensorError::ElementCount { shape: shape.into() };
     let dtype = parts.first().map(|part| part.dtype()).ok_or_else(missing)?;
@@ -54,7 +54,7 @@ impl Recipe for Joined {
         let mut out = out;
         while !out.is_empty() {
             for (part, len) in &self.parts {
-                // Columns before this part's have been written, or are not wanted.
+                // The columns before this part are already written, or not requested.
                 if column >= *len {
                     column -= len;
                     continue;

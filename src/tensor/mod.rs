@@ -1,11 +1,10 @@
 //! Dense tensors: element types, one storage, strided copies.
 //!
 //! A [`Tensor`] is an element type, a shape and one contiguous row-major payload in the byte layout of ONNX `raw_data`
-//! (little-endian, elements of less than a byte packed). It is checked once, when it is made; afterwards it is always
-//! well formed, immutable and cheap to clone. A [`StridedView`] says which elements of a tensor another tensor is made
-//! of, and [`gather`](fn@gather) makes it.
+//! (little-endian, small elements packed). It is checked once, at construction; then it is valid, immutable and cheap to clone. A
+//! [`StridedView`] selects elements of a tensor, and [`gather`](fn@gather) copies them to another tensor.
 //!
-//! Nothing here knows operators, dims with symbols, or files.
+//! This module does not depend on operators, symbolic dims or files.
 
 mod buffer;
 mod copy;

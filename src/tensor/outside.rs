@@ -1,4 +1,4 @@
-//! Payloads outside of memory, in a file or in a Blob of a browser, which are read where they are needed.
+//! Payloads outside of memory, in a file or a browser's Blob, which are read on demand.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-/// Bytes outside of memory that any part can be read of at any time.
+/// Bytes outside of memory, any part of which can be read at any time.
 pub trait ByteSource: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Returns the number of bytes.
     fn size(&self) -> u64;
@@ -19,13 +19,13 @@ pub trait ByteSource: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// The bytes cannot be read.
     fn read(&self, from: u64, out: &mut [u8]) -> io::Result<()>;
 
-    /// Returns the number by which the host knows the source, for hosts that number them.
+    /// Returns the host's number of the source, for hosts that number them.
     fn number(&self) -> u32 {
         0
     }
 }
 
-/// A source with a memory of failed reads.
+/// A source that records failed reads.
 #[derive(Clone)]
 pub struct SharedSource(Arc<Inner>);
 
@@ -58,7 +58,7 @@ impl SharedSource {
         read
     }
 
-    /// Returns the number by which the host knows the source.
+    /// Returns the host's number of the source.
     pub fn number(&self) -> u32 {
         self.0.source.number()
     }
@@ -86,7 +86,7 @@ pub struct ByteRange {
     source: SharedSource,
     from: u64,
     len: usize,
-    /// The bytes, after the first consumer that needs them in one piece.
+    /// All bytes, once a consumer needed them in one piece.
     held: Arc<OnceLock<Bytes>>,
 }
 
@@ -108,17 +108,17 @@ impl ByteRange {
         if len < self.len { ByteRange { len, held: Arc::default(), ..self } } else { self }
     }
 
-    /// The source.
+    /// Returns the source.
     pub fn source(&self) -> &SharedSource {
         &self.source
     }
 
-    /// The position in the source.
+    /// Returns the position in the source.
     pub fn from(&self) -> u64 {
         self.from
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -128,12 +128,12 @@ impl ByteRange {
         self.len == 0
     }
 
-    /// The address of the source, which differs from that of each payload in memory.
+    /// Returns the address of the source, which differs from that of each payload in memory.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.source.0) as usize
     }
 
-    /// Fills `out` with the bytes from position `at` on, with zeros if the source fails, which it remembers.
+    /// Fills `out` with the bytes from position `at` on, or with zeros if the source fails, which it records.
     pub(super) fn read(&self, at: usize, out: &mut [u8]) {
         if let Some(held) = self.held.get() {
             if let Some(bytes) = at.checked_add(out.len()).and_then(|end| held.get(at..end)) {

@@ -1,9 +1,9 @@
-//! Elements of less than a byte, packed.
+//! Packed elements of less than a byte.
 //!
-//! The elements of a payload are one stream of bits, lowest bits of the first byte first (`TensorProto.raw_data`):
-//! four 2-bit or two 4-bit elements a byte, four 6-bit elements in three bytes.
+//! The elements of a payload are a stream of bits, starting with the lowest bits of the first byte (`TensorProto.raw_data`):
+//! four 2-bit or two 4-bit elements per byte, four 6-bit elements in three bytes.
 
-/// The codes of a packed payload, one byte each, zero-extended; as many as asked for, or fewer when the payload ends.
+/// Iterates over the codes of a packed payload, one byte each, zero-extended, up to the requested number or the end.
 #[derive(Clone, Debug)]
 pub struct Codes<'a> {
     bytes: &'a [u8],
@@ -13,7 +13,7 @@ pub struct Codes<'a> {
 }
 
 impl<'a> Codes<'a> {
-    /// Elements `start..start + len` of a payload whose elements have this many bits, from 1 to 8.
+    /// Returns elements `start..start + len` of a payload whose elements have this many bits, from 1 to 8.
     pub fn new(bytes: &'a [u8], bits: usize, start: usize, len: usize) -> Codes<'a> {
         debug_assert!((1..=8).contains(&bits));
         Codes { bytes, bits, next: start, end: start.saturating_add(len) }
@@ -33,7 +33,7 @@ impl Iterator for Codes<'_> {
     }
 }
 
-/// One code. A 6-bit code may reach into the next byte, which always exists then.
+/// Returns one code. A 6-bit code may extend into the next byte, which always exists then.
 #[inline]
 pub(super) fn code_at(bytes: &[u8], bits: usize, at: usize) -> Option<u8> {
     // Whole groups of eight elements are `bits` bytes: nothing here can overflow.
@@ -49,7 +49,7 @@ const fn mask(bits: usize) -> u8 {
     if bits < 8 { (1 << bits) - 1 } else { 0xff }
 }
 
-/// Unpacks as many codes as there is room for, from the first of a payload that has as many; faster than [`Codes`].
+/// Unpacks codes from the start of a payload until `codes` is full; faster than [`Codes`].
 pub(super) fn unpack_into(bytes: &[u8], bits: usize, codes: &mut [u8]) {
     match bits {
         2 => unpack_groups::<2, 1, 4>(bytes, codes),
@@ -59,7 +59,7 @@ pub(super) fn unpack_into(bytes: &[u8], bits: usize, codes: &mut [u8]) {
     }
 }
 
-/// Unpacks groups: the fewest codes that are whole bytes.
+/// Unpacks groups: the smallest number of codes that is whole bytes.
 fn unpack_groups<const BITS: usize, const BYTES: usize, const CODES: usize>(bytes: &[u8], codes: &mut [u8]) {
     let (groups, rest) = codes.as_chunks_mut::<CODES>();
     let whole = groups.len() * CODES;
@@ -70,14 +70,14 @@ fn unpack_groups<const BITS: usize, const BYTES: usize, const CODES: usize>(byte
     rest.iter_mut().zip(Codes::new(bytes, BITS, whole, CODES)).for_each(|(to, code)| *to = code);
 }
 
-/// Packs codes of this many bits (1 to 8), their low bits; the last byte is padded with zeros.
+/// Packs the low bits (1 to 8) of codes; the last byte is padded with zeros.
 pub fn pack(codes: &[u8], bits: usize) -> Vec<u8> {
     let mut packed = vec![0; (codes.len() / 8).saturating_mul(bits) + (codes.len() % 8 * bits).div_ceil(8)];
     pack_into(codes, bits, &mut packed);
     packed
 }
 
-/// Packs codes into zeros of their packed length.
+/// Packs codes into zeroed bytes of their packed length.
 pub(super) fn pack_into(codes: &[u8], bits: usize, packed: &mut [u8]) {
     match bits {
         2 => pack_groups::<2, 1, 4>(codes, packed),
@@ -87,7 +87,7 @@ pub(super) fn pack_into(codes: &[u8], bits: usize, packed: &mut [u8]) {
     }
 }
 
-/// Packs groups: the fewest codes that are whole bytes.
+/// Packs groups: the smallest number of codes that is whole bytes.
 fn pack_groups<const BITS: usize, const BYTES: usize, const CODES: usize>(codes: &[u8], packed: &mut [u8]) {
     let (groups, rest) = codes.as_chunks::<CODES>();
     let whole = groups.len() * BYTES;
@@ -116,7 +116,7 @@ fn pack_bits(codes: &[u8], bits: usize, packed: &mut [u8]) {
     }
 }
 
-/// A two's complement code of this many bits, sign-extended.
+/// Sign-extends a two's complement code of this many bits.
 pub(super) fn sign_extend(code: u8, bits: usize) -> i8 {
     let shift = 8usize.saturating_sub(bits) as u32;
     (code.wrapping_shl(shift) as i8).wrapping_shr(shift)

@@ -1,4 +1,4 @@
-//! A strided view of a tensor that is copied when it is read, part by part.
+//! A strided view of a tensor that is copied when it is read, in parts.
 #![allow(
     clippy::indexing_slicing,
     reason = "the view was checked to stay inside the tensor, and parts are of axes that it has"
@@ -13,25 +13,25 @@ use super::strided::StridedView;
 /// The elements of a view.
 pub(super) struct Selection {
     source: Tensor,
-    /// Coalesced, not empty, inside of the source.
+    /// Coalesced, not empty, within the source.
     view: StridedView,
-    /// Bytes of an element.
+    /// The bytes of an element.
     width: usize,
-    /// As [`Recipe::piece`].
+    /// The result of [`Recipe::piece`].
     piece: usize,
 }
 
-/// The most that is computed in a piece.
+/// The maximum bytes per piece.
 const MOST: usize = 4 << 20;
 
-/// Rows that are computed together where the source runs across them: as many as there are elements of four bytes in four lines.
+/// The rows that are computed together if the source is contiguous across them: the 4-byte elements in four cache lines.
 const ROWS: usize = 64;
 
-/// How much more than it needs a read of a source that is computed itself may take.
+/// The maximum ratio of read to needed elements, for a deferred source.
 const SPARE: usize = 4;
 
 impl Selection {
-    /// A view that has passed `reach`, coalesced, of elements of so many whole bytes.
+    /// Returns a view that passed `reach`, coalesced, with elements of this many whole bytes.
     pub fn new(source: &Tensor, view: StridedView, width: usize) -> Self {
         let turned = view.strides().last().is_some_and(|stride| stride.unsigned_abs() > 1);
         let row = view.shape().last().copied().unwrap_or(1).saturating_mul(width);
@@ -40,7 +40,7 @@ impl Selection {
         Selection { source: source.for_recipe(), view, width, piece }
     }
 
-    /// Copies a part of the view, which is all of `out`.
+    /// Copies a part of the view, which fills `out`.
     fn copy(&self, part: &StridedView, out: &mut [u8]) {
         let part = part.coalesced();
         if self.source.is_in_memory() {
@@ -52,13 +52,13 @@ impl Selection {
         self.copy_runs(&part, out);
     }
 
-    /// The same of a source that is computed: what lies close together is read in one piece, and put in order afterwards.
+    /// Copies a part of a deferred source: reads adjacent elements in one piece, then reorders them.
     fn copy_runs(&self, part: &StridedView, out: &mut [u8]) {
         let (shape, strides) = (part.shape(), part.strides());
-        // Axes from the farthest step to the nearest; those that repeat are read once.
+        // Axes by decreasing stride; repeated axes are read once.
         let mut axes: Vec<usize> = (0..shape.len()).filter(|&axis| strides[axis] != 0).collect();
         axes.sort_by_key(|&axis| std::cmp::Reverse(strides[axis].unsigned_abs()));
-        // As many of the nearest as one read takes.
+        // The innermost axes that one read covers.
         let (mut outer, mut span, mut count) = (axes.len(), 1usize, 1usize);
         while let Some(&axis) = outer.checked_sub(1).and_then(|nearest| axes.get(nearest)) {
             let reach = span.saturating_add((shape[axis] - 1).saturating_mul(strides[axis].unsigned_abs()));
@@ -68,7 +68,7 @@ impl Selection {
             }
             (outer, span, count) = (outer - 1, reach, elements);
         }
-        // Where a run's lowest element is, counted from its first one.
+        // The offset of a run's lowest element from its first one.
         let backward = |axis: &usize| (shape[*axis] - 1) as isize * strides[*axis].min(0);
         let low: isize = axes[outer..].iter().map(backward).sum();
         let runs: usize = axes[..outer].iter().map(|&axis| shape[axis]).product();
@@ -102,7 +102,8 @@ impl Recipe for Selection {
         self.piece
     }
 
-    /// Elements `first..end` in row-major order are boxes: the rest of a row, then the rest of what is around it, whole ones, and back.
+    /// Elements `first..end` in row-major order form boxes: first the rest of a row, then of the axes around it, then whole ones, and
+    /// the reverse at the end.
     fn fill(&self, first: usize, out: &mut [u8]) {
         let dims = self.view.shape();
         let mut inner: Shape = dims.iter().map(|_| 1).collect();
@@ -112,7 +113,7 @@ impl Recipe for Selection {
         let (mut at, end) = (first, first + out.len() / self.width);
         let mut out = out;
         while at < end {
-            // The outermost axis of which whole indices are wanted.
+            // The outermost axis with whole indices to copy.
             let whole = (0..dims.len()).find(|&axis| at.is_multiple_of(inner[axis]) && end - at >= inner[axis]);
             let axis = whole.unwrap_or(dims.len());
             let mut offset = self.view.offset();
@@ -142,14 +143,14 @@ mod tests {
     use super::*;
     use crate::tensor::{DType, gather, gather_later};
 
-    /// Numbers of a type of four bytes, there or to be computed.
+    /// Returns numbers of a 4-byte type, in memory or deferred.
     fn numbers(shape: &[usize], later: bool) -> Tensor {
         let len: usize = shape.iter().product();
         let here = Tensor::from_vec(shape, (0..len as u32).map(|n| n.wrapping_mul(2_654_435_761)).collect()).unwrap();
         if !later {
             return here;
         }
-        // Backwards twice.
+        // Two reversals.
         let back = |tensor: &Tensor| {
             let view = StridedView::of(tensor).slice_axis(0, shape[0] - 1, -1, shape[0]).unwrap();
             gather_later(tensor, &view).unwrap()
@@ -187,7 +188,7 @@ mod tests {
                 let view = make(StridedView::of(&source));
                 let now = gather(&numbers(&shape, false), &view).unwrap();
                 let later = gather_later(&source, &view).unwrap();
-                // A part in one piece of what is there is shared.
+                // A contiguous part of a tensor in memory is shared.
                 assert_eq!(later.is_deferred(), number < 7 || from_later, "view {number}");
                 for (at, len) in [(0, 4), (3, 9), (723, 724), (4, 300_000), (now.byte_len() - 100_001, 100_001)] {
                     let mut part = vec![0; len];

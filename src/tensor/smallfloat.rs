@@ -1,12 +1,11 @@
-//! Floating point of eight bits or fewer: what the codes mean, and rounding to them.
+//! Floating point of at most eight bits: decoding of codes, and rounding to them.
 //!
-//! The rules are the tables of the standard's Cast operator and its technical notes on float 8, float 6 and float 4.
-//! Where those leave an answer open or contradict one another, there is none here either: `None`.
+//! The rules are the tables of the standard's Cast operator and its technical notes on float 8, float 6 and float 4. Undefined or
+//! contradictory cases return `None`.
 
 use super::dtype::DType;
 
-/// A small floating point format with a sign: how its bits read, and which codes are not finite. Codes occupy the low
-/// bits of a byte.
+/// A signed small floating-point format: its bit layout, and its codes that are not finite. Codes are in the low bits of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     exponent_bits: u32,
@@ -15,10 +14,10 @@ pub struct Format {
     special: Special,
 }
 
-/// What a format has besides finite values.
+/// The values of a format that are not finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Special {
-    /// Nothing.
+    /// The format has none.
     None,
     /// The code of largest magnitude is NaN.
     Nan,
@@ -41,7 +40,7 @@ impl Format {
         Format { exponent_bits, mantissa_bits, bias, special }
     }
 
-    /// The format of an element type; `None` for types that are no small float, and for E8M0, which has no sign.
+    /// Returns the format of an element type; `None` for types other than small floats, and for E8M0, which has no sign.
     pub const fn of(dtype: DType) -> Option<Format> {
         match dtype {
             DType::Float8E4M3FN => Some(Format::E4M3FN),
@@ -59,17 +58,17 @@ impl Format {
         1 << (self.exponent_bits + self.mantissa_bits)
     }
 
-    /// All bits but the sign.
+    /// Returns the mask of all bits except the sign.
     const fn magnitude(self) -> u8 {
         self.sign() - 1
     }
 
-    /// Infinity in an IEEE-like format.
+    /// Returns infinity in an IEEE-like format.
     const fn infinity(self) -> u8 {
         ((1 << self.exponent_bits) - 1) << self.mantissa_bits
     }
 
-    /// The largest finite value, positive.
+    /// Returns the largest finite value.
     const fn max(self) -> u8 {
         match self.special {
             Special::None | Special::NanForNegativeZero => self.magnitude(),
@@ -78,12 +77,12 @@ impl Format {
         }
     }
 
-    /// Whether some code is NaN.
+    /// Returns `true` if some code is NaN.
     pub fn has_nan(self) -> bool {
         self.special != Special::None
     }
 
-    /// The value of a code, exactly; bits above the format's are ignored.
+    /// Returns the exact value of a code; ignores bits above the format's.
     pub fn decode(self, code: u8) -> f32 {
         let negative = code & self.sign() != 0;
         let magnitude = code & self.magnitude();
@@ -106,21 +105,20 @@ impl Format {
         if negative { -value } else { value }
     }
 
-    /// The code of a value, rounded to nearest, ties to even.
+    /// Encodes a value, rounded to nearest, ties to even.
     ///
-    /// What lies beyond the largest finite value *after* rounding to the format's mantissa, infinities included, becomes
-    /// that value if `saturate`, and else infinity or NaN as Cast's table has it; formats without either always
-    /// saturate. `None` is
-    /// - NaN with its sign bit set in a format without NaN: negative zero stands for NaN without it, by the float 6 note and
-    ///   the conformance tests of Cast, but nothing decides what stands for the other;
-    /// - not saturating, a magnitude in 480..496 for E4M3FN and in 61440..65536 for E5M2: ONNX Runtime answers 448 and NaN
-    ///   where the table says NaN and infinity.
+    /// Values beyond the largest finite one *after* rounding to the format's mantissa, including infinities, become that value if
+    /// `saturate`. Else they become infinity or NaN by Cast's table; formats without either always saturate. Returns `None` for
+    /// - NaN with its sign bit set in a format without NaN: the float 6 note and the conformance tests of Cast convert positive NaN
+    ///   to negative zero, but no source defines the other one;
+    /// - without `saturate`, a magnitude in 480..496 for E4M3FN and in 61440..65536 for E5M2: ONNX Runtime returns 448 and NaN, the
+    ///   table NaN and infinity.
     pub fn encode(self, value: f32, saturate: bool) -> Option<u8> {
-        // The sign of a NaN need not survive widening, so it is taken first.
+        // Widening may lose the sign of a NaN, so read it first.
         self.encode_magnitude(value.is_sign_negative(), f64::from(value).abs(), saturate)
     }
 
-    /// As [`encode`](Self::encode), rounding once from binary64. Runtimes that go through binary32 round twice.
+    /// Like [`encode`](Self::encode), with a single rounding from binary64. Runtimes that convert through binary32 round twice.
     pub fn encode_f64(self, value: f64, saturate: bool) -> Option<u8> {
         self.encode_magnitude(value.is_sign_negative(), value.abs(), saturate)
     }
@@ -157,36 +155,36 @@ impl Format {
         Some(if unsigned { 0 } else { sign | code })
     }
 
-    /// The code a finite magnitude rounds to if exponents had no end. Codes are consecutive over binades, so a mantissa
-    /// that rounds up to the next power of two carries into the exponent by itself.
+    /// Rounds a finite magnitude to a code with an unlimited exponent. Codes are consecutive across powers of two, so a mantissa
+    /// that rounds up to the next one carries into the exponent.
     fn round(self, value: f64) -> u64 {
         const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;
         let bits = value.to_bits();
         let exponent = (bits >> FRACTION_BITS) as i32 - 1023;
         if exponent == -1023 {
-            // Zero or subnormal in binary64: far below half of any smallest value here.
+            // Zero or subnormal in binary64: far below half of the smallest value of all formats.
             return 0;
         }
         let significand = bits & ((1 << FRACTION_BITS) - 1) | 1 << FRACTION_BITS;
         let least = 1 - self.bias;
-        // Bits to drop so that the last one left weighs one unit of the code.
+        // The number of bits to drop, so that the last remaining bit is one unit of the code.
         let shift = FRACTION_BITS - self.mantissa_bits + least.saturating_sub(exponent).max(0) as u32;
         let Some(kept) = significand.checked_shr(shift) else { return 0 };
         let dropped = significand - (kept << shift);
         let half = 1u64 << (shift - 1);
         let up = dropped > half || dropped == half && kept & 1 == 1;
         let binades = exponent.saturating_sub(least).max(0) as u64;
-        // A normal significand carries its implicit bit, which is the exponent's first unit.
+        // A normal significand includes its implicit bit, which is the exponent's first unit.
         (binades << self.mantissa_bits) + kept + u64::from(up)
     }
 }
 
-/// 2ⁿ for the exponents of these formats, −126 ≤ n ≤ 127.
+/// Returns 2ⁿ for the exponents of these formats, −126 ≤ n ≤ 127.
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits(((n + 127) as u32) << 23)
 }
 
-/// How Cast-24 and later round to `float8e8m0` (attribute `round_mode`).
+/// The rounding of Cast-24 and later to `float8e8m0` (attribute `round_mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoundMode {
     /// Away from zero: the default.
@@ -198,7 +196,7 @@ pub enum RoundMode {
 }
 
 impl RoundMode {
-    /// The mode an attribute names; `None` if it is not one of the standard's.
+    /// Returns the mode with this name; `None` if the standard does not define it.
     pub fn from_name(name: &str) -> Option<RoundMode> {
         match name {
             "up" => Some(RoundMode::Up),
@@ -209,7 +207,7 @@ impl RoundMode {
     }
 }
 
-/// The value of a `float8e8m0` code: 2 to the power `code − 127`; 255 is NaN.
+/// Returns the value of a `float8e8m0` code: 2 to the power `code − 127`; 255 is NaN.
 pub fn decode_e8m0(code: u8) -> f32 {
     match code {
         255 => f32::NAN,
@@ -219,13 +217,13 @@ pub fn decode_e8m0(code: u8) -> f32 {
     }
 }
 
-/// The `float8e8m0` code of a value.
+/// Encodes a value as `float8e8m0`.
 ///
-/// Values outside `2⁻¹²⁷ ..= 2¹²⁷`, zero and infinity included, become the nearer end if `saturate` and else NaN; inside,
-/// rounding never leaves the range. `None` is
-/// - negative values and negative zero, which Cast leaves unspecified;
-/// - anything but NaN outside `2⁻¹²⁶ ..= 2¹²⁷`, unless saturating upward or rounding to nearest without saturating: Cast's
-///   table covers these two, and for the rest ONNX Runtime and the reference implementation differ.
+/// Values outside `2⁻¹²⁷ ..= 2¹²⁷`, including zero and infinity, become the nearer end if `saturate`, else NaN. Rounding of values
+/// inside does not leave the range. Returns `None` for
+/// - negative values and negative zero, which Cast does not define;
+/// - values other than NaN outside `2⁻¹²⁶ ..= 2¹²⁷`, except when saturating upward or rounding to nearest without saturating:
+///   Cast's table defines only these two, and ONNX Runtime and the reference implementation differ on the rest.
 pub fn encode_e8m0(value: f32, saturate: bool, mode: RoundMode) -> Option<u8> {
     const NAN: u8 = 255;
     const MAX: u8 = 254;
@@ -244,7 +242,7 @@ pub fn encode_e8m0(value: f32, saturate: bool, mode: RoundMode) -> Option<u8> {
         return Some(if saturate { MAX } else { NAN });
     }
     let bits = value.to_bits();
-    // Below 2⁻¹²⁶ a binary32 has no implicit bit: 2⁻¹²⁷ is its upper fraction bit, and the fraction one bit shorter.
+    // Below 2⁻¹²⁶ a binary32 has no implicit bit: 2⁻¹²⁷ is its upper fraction bit, and the fraction is one bit shorter.
     let (exponent, fraction, half) = match bits >> 23 {
         0 => (0, bits - (1 << 22), 1 << 21),
         exponent => (exponent as u8, bits & ((1 << 23) - 1), 1 << 22),
@@ -257,7 +255,7 @@ pub fn encode_e8m0(value: f32, saturate: bool, mode: RoundMode) -> Option<u8> {
     Some(exponent + u8::from(up))
 }
 
-/// The value of a code of a small float type; `None` for other types.
+/// Returns the value of a code of a small float type; `None` for other types.
 pub fn decode(dtype: DType, code: u8) -> Option<f32> {
     match dtype {
         DType::Float8E8M0 => Some(decode_e8m0(code)),
@@ -279,7 +277,7 @@ mod tests {
         (DType::Float4E2M1, Format::E2M1),
     ];
 
-    /// The sums of the technical notes, written out: sign, exponent and mantissa bits one by one.
+    /// Computes the sums of the technical notes: sign, exponent and mantissa bit by bit.
     fn defined(code: u8, exponent_bits: u32, mantissa_bits: u32, bias: i32) -> f64 {
         let bit = |at: u32| f64::from(code >> at & 1);
         let exponent: f64 = (0..exponent_bits).map(|at| bit(mantissa_bits + at) * 2f64.powi(at as i32)).sum();
@@ -291,7 +289,7 @@ mod tests {
         if bit(exponent_bits + mantissa_bits) == 1.0 { -magnitude } else { magnitude }
     }
 
-    /// The positive finite codes, zero first: as unsigned numbers they are in the order of their values.
+    /// Returns the nonnegative finite codes, zero first: their order as unsigned numbers is that of their values.
     fn finite(format: Format) -> impl Iterator<Item = u8> {
         0..=format.max()
     }
@@ -335,7 +333,7 @@ mod tests {
     fn values_round_to_the_nearest_code_ties_to_even() {
         for (dtype, format) in FORMATS {
             for (low, high) in finite(format).zip(finite(format).skip(1)) {
-                // Exact: a code has few bits, and their mean one more.
+                // Exact: a code has few bits, and the mean of two codes one more.
                 let tie = (format.decode(low) + format.decode(high)) / 2.0;
                 let even = if low % 2 == 0 { low } else { high };
                 for saturate in [false, true] {
@@ -363,12 +361,12 @@ mod tests {
         }
     }
 
-    /// Cast's two tables, the second of the finite values that overflow after rounding.
+    /// Cast's two tables; the second is for finite values that overflow after rounding.
     #[test]
     fn what_is_out_of_range_follows_the_tables() {
         const NAN: f32 = f32::NAN;
         const INFINITY: f32 = f32::INFINITY;
-        // Code of: NaN, −NaN, infinity, the least that overflows (and its negative).
+        // Codes of: NaN, −NaN, infinity, the smallest overflowing value (and its negative).
         let unsaturated = [
             (Format::E4M3FN, [0x7f, 0xff, 0x7f, 0x7f], 464f32.next_up()),
             (Format::E4M3FNUZ, [0x80, 0x80, 0x80, 0x80], 248.0),

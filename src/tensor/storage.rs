@@ -1,4 +1,4 @@
-//! The one storage of tensors.
+//! The storage of tensors.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,43 +21,43 @@ mod content;
 
 /// A dense row-major tensor: element type, shape, payload.
 ///
-/// Checked when made, immutable and well formed ever after: the number of elements fits `isize`, and the payload is
-/// exactly as long as type and shape demand. A clone copies no elements. Equality is a method, [`Tensor::same`],
-/// because NaN and −0 make several equalities thinkable.
+/// Checked at construction, then immutable and valid: the number of elements fits `isize`, and the payload has exactly the length
+/// of type and shape. A clone copies no elements. Equality is a method, [`Tensor::same`], because NaN and −0 allow several
+/// definitions.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     dtype: DType,
     shape: Shape,
     /// `product(shape)`.
     len: usize,
-    /// Little-endian; elements of less than a byte are packed; empty for strings.
+    /// Little-endian; small elements are packed; empty for strings.
     payload: Payload,
     /// The elements of a string tensor.
     strings: Option<Arc<[Bytes]>>,
 }
 
-/// Bytes from which on a tensor is computed when it is written, where that can be: smaller ones take little memory.
+/// The minimum bytes of a deferred tensor: smaller ones take little memory.
 const DEFERRED: usize = 1 << 20;
 
-/// Identifies a payload among those that are alive: an address, the position in a source outside of memory, and a length.
+/// Identifies a live payload: an address, the position in a source outside of memory, and a length.
 pub type PayloadKey = (usize, u64, usize);
 
-/// Where a payload is.
+/// The location of a payload.
 #[derive(Clone, Debug)]
 enum Payload {
     Here(Bytes),
-    /// In a file or a Blob. Only of elements that are whole bytes.
+    /// In a file or a Blob. Elements are whole bytes.
     Outside(ByteRange),
-    /// Nowhere yet. Only of elements that are whole bytes.
+    /// Not yet computed. Elements are whole bytes.
     Deferred(Deferred),
 }
 
 impl Tensor {
-    /// A tensor of any type but string over a payload in the layout of `TensorProto.raw_data`. The payload is kept, not
-    /// copied.
+    /// Returns a tensor of any type but string over a payload in the layout of `TensorProto.raw_data`. Shares the payload without a
+    /// copy.
     ///
     /// # Errors
-    /// The number of elements or bytes is not addressable, the payload has another length, or the type is string.
+    /// The number of elements or bytes is not addressable, the payload's length differs, or the type is string.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Bytes) -> Result<Tensor, TensorError> {
         let (len, expected) = Tensor::measure(dtype, shape)?;
         if bytes.len() != expected {
@@ -67,10 +67,10 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), len, payload: Payload::Here(bytes), strings: None })
     }
 
-    /// A tensor over a payload outside of memory, in the layout of `TensorProto.raw_data`. Elements must be whole bytes.
+    /// Returns a tensor over a payload outside of memory, in the layout of `TensorProto.raw_data`. Elements must be whole bytes.
     ///
     /// # Errors
-    /// As [`from_bytes`](Self::from_bytes), or elements are packed.
+    /// As for [`from_bytes`](Self::from_bytes), or elements are packed.
     pub(crate) fn outside(dtype: DType, shape: &[usize], range: ByteRange) -> Result<Tensor, TensorError> {
         let (len, expected) = Tensor::measure(dtype, shape)?;
         if range.len() != expected {
@@ -82,7 +82,7 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), len, payload: Payload::Outside(range), strings: None })
     }
 
-    /// Returns the part of a source that the payload is.
+    /// Returns the range of a source that contains the payload.
     pub(crate) fn range(&self) -> Option<&ByteRange> {
         match &self.payload {
             Payload::Outside(range) => Some(range),
@@ -90,7 +90,7 @@ impl Tensor {
         }
     }
 
-    /// Returns `true` if the payload is in memory, and `false` if it is best [read](Self::read) in blocks.
+    /// Returns `true` if the payload is in memory, and `false` if it is better [read](Self::read) in blocks.
     pub(crate) fn is_in_memory(&self) -> bool {
         match &self.payload {
             Payload::Here(_) => true,
@@ -99,7 +99,7 @@ impl Tensor {
         }
     }
 
-    /// A tensor whose elements are computed when they are read. Elements must be whole bytes.
+    /// Returns a tensor whose elements are computed when they are read. Elements must be whole bytes.
     ///
     /// # Errors
     /// The number of elements or bytes is not addressable, or elements are packed or strings.
@@ -110,12 +110,12 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), len, payload, strings: None })
     }
 
-    /// Whether the payload is to be computed or lies outside of memory, and is best [read](Self::read) in blocks.
+    /// Returns `true` if the payload is deferred or outside of memory, and is better [read](Self::read) in blocks.
     pub fn is_deferred(&self) -> bool {
         !matches!(self.payload, Payload::Here(_))
     }
 
-    /// How many recipes deep the payload is; 0 if it is there.
+    /// Returns the depth of nested recipes; 0 if the payload is in memory.
     pub(crate) fn depth(&self) -> usize {
         match &self.payload {
             Payload::Here(_) | Payload::Outside(_) => 0,
@@ -123,7 +123,7 @@ impl Tensor {
         }
     }
 
-    /// Bytes of the payload that are best read at a time.
+    /// Returns the preferred bytes per read.
     pub(crate) fn piece(&self) -> usize {
         match &self.payload {
             Payload::Here(_) | Payload::Outside(_) => 0,
@@ -131,7 +131,7 @@ impl Tensor {
         }
     }
 
-    /// Writes the bytes of the payload from `at` on, of which there must be as many, without making the whole of it.
+    /// Writes the bytes of the payload from `at` on into `out`, without computing all of it. The range must be within the payload.
     pub fn read(&self, at: usize, out: &mut [u8]) {
         match &self.payload {
             Payload::Deferred(deferred) => deferred.read(at, out),
@@ -144,7 +144,7 @@ impl Tensor {
         }
     }
 
-    /// What tells the payload from any other that is held: tensors for which it is equal share theirs.
+    /// Identifies the payload among live ones: tensors with equal keys share it.
     pub fn payload_key(&self) -> PayloadKey {
         match &self.payload {
             Payload::Deferred(deferred) => (deferred.address(), 0, deferred.len()),
@@ -153,13 +153,13 @@ impl Tensor {
         }
     }
 
-    /// Whether the payload was to be computed and has been, as a whole.
+    /// Returns `true` if a deferred payload was computed as a whole.
     #[cfg(test)]
     pub(crate) fn is_made(&self) -> bool {
         matches!(&self.payload, Payload::Deferred(deferred) if deferred.is_made())
     }
 
-    /// The bytes of memory that the payload would take once somebody wants it in one piece; 0 if it is there.
+    /// Returns the memory that the payload would take if it were requested in one piece; 0 if it is in memory.
     pub(crate) fn unmade(&self) -> usize {
         match &self.payload {
             Payload::Deferred(deferred) if !deferred.is_made() => deferred.len(),
@@ -167,13 +167,13 @@ impl Tensor {
         }
     }
 
-    /// Whether a tensor of this type and shape is large enough to be computed when it is written, and can be.
+    /// Returns `true` if a tensor of this type and shape can be deferred and is large enough.
     pub(crate) fn may_be_deferred(dtype: DType, shape: &[usize]) -> bool {
         !dtype.is_packed() && Tensor::measure(dtype, shape).is_ok_and(|(_, bytes)| bytes >= DEFERRED)
     }
 
-    /// The same tensor for a recipe to read: where it is many recipes deep already, it is computed, so that what is computed of it is not
-    /// ever more work.
+    /// Returns the tensor as an operand of a recipe. Computes it if its recipes are already deeply nested, which limits the work per
+    /// element.
     pub(crate) fn for_recipe(&self) -> Tensor {
         if self.depth() >= DEEPEST {
             self.bytes();
@@ -181,7 +181,7 @@ impl Tensor {
         self.clone()
     }
 
-    /// Elements and payload bytes of a dense type and shape.
+    /// Returns the elements and payload bytes of a dense type and shape.
     fn measure(dtype: DType, shape: &[usize]) -> Result<(usize, usize), TensorError> {
         if dtype == DType::String {
             return Err(TensorError::StringPayload);
@@ -192,7 +192,7 @@ impl Tensor {
         Ok((len, bytes))
     }
 
-    /// The bytes that the payload of a tensor of this type and shape has.
+    /// Returns the payload bytes of a tensor of this type and shape.
     ///
     /// # Errors
     /// The number of elements or bytes is not addressable, or the type is string.
@@ -200,10 +200,10 @@ impl Tensor {
         Tensor::measure(dtype, shape).map(|(_, bytes)| bytes)
     }
 
-    /// A string tensor; any bytes are a string.
+    /// Returns a string tensor; a string may contain any bytes.
     ///
     /// # Errors
-    /// There are more or fewer strings than the shape has elements.
+    /// The number of strings differs from the number of elements.
     pub fn from_strings(shape: &[usize], strings: Vec<Bytes>) -> Result<Tensor, TensorError> {
         let len = count(shape)?;
         if strings.len() != len {
@@ -214,23 +214,23 @@ impl Tensor {
         Ok(Tensor { dtype: DType::String, shape: shape.into(), len, payload: Payload::Here(Bytes::new()), strings })
     }
 
-    /// A tensor of Rust values, row-major. The vector is kept, not copied, on little-endian hosts.
+    /// Returns a tensor of Rust values, row-major. Shares the vector without a copy on little-endian hosts.
     ///
     /// # Errors
-    /// There are more or fewer values than the shape has elements.
+    /// The number of values differs from the number of elements.
     pub fn from_vec<T: Element>(shape: &[usize], values: Vec<T>) -> Result<Tensor, TensorError> {
         Tensor::from_bytes(T::DTYPE, shape, payload_of(values))
     }
 
-    /// A bool tensor.
+    /// Returns a bool tensor.
     ///
     /// # Errors
-    /// As [`from_vec`](Self::from_vec).
+    /// As for [`from_vec`](Self::from_vec).
     pub fn from_bools(shape: &[usize], values: &[bool]) -> Result<Tensor, TensorError> {
         Tensor::from_vec(shape, values.iter().map(|&value| Bool::from(value)).collect())
     }
 
-    /// A tensor of rank 0.
+    /// Returns a tensor of rank 0.
     pub fn scalar<T: Element>(value: T) -> Tensor {
         Tensor {
             dtype: T::DTYPE,
@@ -241,18 +241,17 @@ impl Tensor {
         }
     }
 
-    /// A tensor of rank 1.
+    /// Returns a tensor of rank 1.
     pub fn vector<T: Element>(values: Vec<T>) -> Tensor {
         let len = values.len();
         let shape = SmallVec::from_slice(&[len]);
         Tensor { dtype: T::DTYPE, shape, len, payload: Payload::Here(payload_of(values)), strings: None }
     }
 
-    /// A tensor whose payload is all zero bits (the smallest value for `float8e8m0`, which has no zero), or of empty
-    /// strings.
+    /// Returns a tensor whose payload is all zero bits (the smallest value for `float8e8m0`, which has no zero), or of empty strings.
     ///
     /// # Errors
-    /// The payload is not addressable or cannot be allocated. What may be allocated is for the caller to bound.
+    /// The payload is not addressable or cannot be allocated. The caller must limit the allocation.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Tensor, TensorError> {
         if dtype == DType::String {
             let len = count(shape)?;
@@ -270,7 +269,7 @@ impl Tensor {
         self.dtype
     }
 
-    /// The dims, outermost first.
+    /// Returns the dims, outermost first.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -279,17 +278,17 @@ impl Tensor {
         self.shape.len()
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether some dim is 0.
+    /// Returns `true` if some dim is 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes of the payload; for strings, of all their contents together.
+    /// Returns the bytes of the payload; for strings, of all their contents.
     pub fn byte_len(&self) -> usize {
         match &self.strings {
             None => self.payload_key().2,
@@ -297,8 +296,8 @@ impl Tensor {
         }
     }
 
-    /// The dense payload, little-endian, elements of less than a byte packed; empty for strings. One that was to be computed is now, and
-    /// takes memory from then on, and so does one outside of memory.
+    /// Returns the dense payload, little-endian, small elements packed; empty for strings. Loads or computes a payload that is not in
+    /// memory, and keeps it there.
     pub fn bytes(&self) -> &Bytes {
         match &self.payload {
             Payload::Here(bytes) => bytes,
@@ -307,19 +306,19 @@ impl Tensor {
         }
     }
 
-    /// The elements of a string tensor; `None` for other types.
+    /// Returns the elements of a string tensor; `None` for other types.
     pub fn strings(&self) -> Option<&[Bytes]> {
         self.strings.as_deref()
     }
 
-    /// The elements, row-major; `None` unless `T` is the element type. Borrowed where the payload is aligned for `T`, as
-    /// what this program computed is and what lies in a mapped file need not be.
+    /// Returns the elements, row-major; `None` unless `T` is the element type. Borrows them if the payload is aligned for `T`: computed
+    /// payloads are, mapped files may not be.
     pub fn elements<T: Element>(&self) -> Option<Cow<'_, [T]>> {
         if self.dtype != T::DTYPE {
             return None;
         }
         if self.range().is_some() || cfg!(target_endian = "big") {
-            // Read without a copy that is kept.
+            // Read without keeping a copy.
             let mut values = vec![T::zeroed(); self.len];
             self.read(0, bytemuck::cast_slice_mut(&mut values));
             if cfg!(target_endian = "big") {
@@ -333,19 +332,19 @@ impl Tensor {
         })
     }
 
-    /// The elements of a bool tensor; `None` for other types.
+    /// Returns the elements of a bool tensor; `None` for other types.
     pub fn bools(&self) -> Option<Vec<bool>> {
         (self.dtype == DType::Bool).then(|| self.bytes().iter().map(|&byte| byte != 0).collect())
     }
 
-    /// The codes of elements of eight bits or fewer, one byte each, row-major, zero-extended; `None` for wider types.
+    /// Returns the codes of elements of at most eight bits, one byte each, row-major, zero-extended; `None` for wider types.
     pub fn codes(&self) -> Option<Codes<'_>> {
         let bits = self.dtype.bits().filter(|&bits| bits <= 8)?;
         Some(Codes::new(self.bytes(), bits, 0, self.len))
     }
 
-    /// The elements of a packed type, one byte each, row-major: signed integers sign-extended to `int8` (two's
-    /// complement), others zero-extended codes. `None` for types of a byte or more.
+    /// Returns the elements of a packed type, one byte each, row-major: signed integers sign-extended to `int8` (two's complement),
+    /// others zero-extended codes. `None` for unpacked types.
     pub fn unpacked(&self) -> Option<Vec<u8>> {
         let bits = self.dtype.bits().filter(|_| self.dtype.is_packed())?;
         let codes = self.codes()?;
@@ -355,7 +354,7 @@ impl Tensor {
         })
     }
 
-    /// The same elements under another shape, without a copy.
+    /// Returns the same elements with another shape, without a copy.
     ///
     /// # Errors
     /// The number of elements differs.
@@ -366,7 +365,7 @@ impl Tensor {
         Ok(Tensor { shape: shape.into(), ..self.clone() })
     }
 
-    /// The elements of an integer or bool tensor, row-major. `None` for other types, and when a `uint64` does not fit.
+    /// Returns the elements of an integer or bool tensor, row-major. `None` for other types, and if a `uint64` does not fit.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         if self.dtype == DType::Bool {
             return Some(self.bytes().iter().map(|&byte| i64::from(byte != 0)).collect());
@@ -381,7 +380,7 @@ impl Tensor {
         })
     }
 
-    /// The elements of a real tensor, row-major: exact but for 64-bit integers above 2⁵³, which round to nearest; bools
+    /// Returns the elements of a real tensor, row-major: exact except for 64-bit integers above 2⁵³, which round to nearest; bools
     /// are 0 and 1. `None` for strings and complex numbers.
     pub fn to_f64s(&self) -> Option<Vec<f64>> {
         dispatch_numeric!(self.dtype, T => Some(self.elements::<T>()?.iter().map(|&value| Number::to_f64(value)).collect()), else => {
@@ -393,11 +392,11 @@ impl Tensor {
         })
     }
 
-    /// The elements of a [block](Self::block).
+    /// The elements per [block](Self::block).
     pub(crate) const BLOCK: usize = 1 << 16;
 
-    /// Reads the elements from number `first` on, [`BLOCK`](Self::BLOCK) or as many as there are, into a tensor of rank 1. `None` for strings and
-    /// packed elements.
+    /// Reads up to [`BLOCK`](Self::BLOCK) elements from index `first` on into a tensor of rank 1. `None` for strings and packed
+    /// elements.
     pub(crate) fn block(&self, first: usize) -> Option<Tensor> {
         let width = self.dtype.byte_len(1).filter(|_| !self.dtype.is_packed())?;
         let len = Self::BLOCK.min(self.len.checked_sub(first)?);
@@ -411,7 +410,7 @@ fn count(shape: &[usize]) -> Result<usize, TensorError> {
     product(shape).ok_or_else(|| TensorError::ElementCount { shape: shape.into() })
 }
 
-/// Gives a vector of elements up as a payload.
+/// Converts a vector of elements to a payload.
 pub(super) fn payload_of<T: Element>(mut values: Vec<T>) -> Bytes {
     if cfg!(target_endian = "big") {
         swap_bytes(&mut values);
@@ -419,7 +418,7 @@ pub(super) fn payload_of<T: Element>(mut values: Vec<T>) -> Bytes {
     Bytes::from_owner(Values(values))
 }
 
-/// A vector that owns a payload, keeping the alignment of its elements.
+/// A vector as owner of a payload, which keeps the alignment of its elements.
 struct Values<T>(Vec<T>);
 
 impl<T: Element> AsRef<[u8]> for Values<T> {
@@ -428,14 +427,14 @@ impl<T: Element> AsRef<[u8]> for Values<T> {
     }
 }
 
-/// The bytes as values, whatever their alignment.
+/// Copies the bytes to values, for any alignment.
 fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
     let mut values = vec![T::zeroed(); bytes.len() / size_of::<T>()];
     bytemuck::cast_slice_mut(&mut values).copy_from_slice(bytes);
     values
 }
 
-/// Swaps the bytes of every number.
+/// Swaps the bytes of each number.
 fn swap_bytes<T: Element>(values: &mut [T]) {
     let width = size_of::<T>() / T::COMPONENTS;
     bytemuck::cast_slice_mut::<T, u8>(values).chunks_exact_mut(width).for_each(<[u8]>::reverse);

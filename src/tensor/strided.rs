@@ -1,13 +1,13 @@
-//! Strided views: which elements of a tensor another tensor is made of.
+//! Strided views, which select the elements of one tensor that form another.
 #![allow(clippy::indexing_slicing, reason = "axes are checked against the rank first")]
 
 use super::error::TensorError;
 use super::index::{Shape, Strides, product, strides_of};
 use super::storage::Tensor;
 
-/// A shape laid over the elements of a tensor: element `(i, j, …)` is the tensor's element
-/// `offset + i·strides[0] + j·strides[1] + …` in row-major order. A zero stride repeats (broadcast), a negative one
-/// reverses. Nothing is copied until [`gather`](fn@super::gather), which also checks that the view stays inside.
+/// A shape over the elements of a tensor: element `(i, j, …)` is the tensor's element `offset + i·strides[0] + j·strides[1] + …`
+/// in row-major order. A zero stride repeats (broadcast), a negative one reverses. Nothing is copied until
+/// [`gather`](fn@super::gather), which also checks that the view is within the tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StridedView {
     shape: Shape,
@@ -16,14 +16,14 @@ pub struct StridedView {
 }
 
 impl StridedView {
-    /// The whole tensor.
+    /// Returns the view of the whole tensor.
     pub fn of(tensor: &Tensor) -> StridedView {
-        // The shape of a tensor has strides: its number of elements is addressable.
+        // A tensor's shape has strides, because its number of elements is addressable.
         let strides = strides_of(tensor.shape()).unwrap_or_default();
         StridedView { shape: tensor.shape().into(), strides, offset: 0 }
     }
 
-    /// Any shape, strides and offset, all in elements.
+    /// Returns a view with any shape, strides and offset, all in elements.
     ///
     /// # Errors
     /// The numbers of dims and strides differ.
@@ -50,20 +50,20 @@ impl StridedView {
         self.shape.len()
     }
 
-    /// The number of elements; `None` if it is not addressable.
+    /// Returns the number of elements; `None` if it is not addressable.
     pub fn len(&self) -> Option<usize> {
         product(&self.shape)
     }
 
-    /// Whether some dim is 0.
+    /// Returns `true` if some dim is 0.
     pub fn is_empty(&self) -> bool {
         self.shape.contains(&0)
     }
 
-    /// Axis `k` of the result is axis `permutation[k]` of this view, as Transpose's `perm`.
+    /// Permutes the axes: axis `k` of the result is axis `permutation[k]` of this view, like Transpose's `perm`.
     ///
     /// # Errors
-    /// It is not a permutation of the axes.
+    /// The list is not a permutation of the axes.
     pub fn permute(&self, permutation: &[usize]) -> Result<StridedView, TensorError> {
         let rank = self.rank();
         let mut seen: Shape = smallvec::SmallVec::from_elem(0, rank);
@@ -80,11 +80,11 @@ impl StridedView {
         Ok(StridedView { shape, strides, offset: self.offset })
     }
 
-    /// Broadcast as the standard's multidirectional broadcasting does in one direction: axes align at the end, axes in
-    /// front are new, and a dim of 1 repeats.
+    /// Broadcasts the view to a shape, as in the standard's multidirectional broadcasting: axes align at the end, leading axes are
+    /// new, and a dim of 1 repeats.
     ///
     /// # Errors
-    /// A dim is neither 1 nor the target's, or the target has fewer axes.
+    /// A dim is neither 1 nor equal to the target's, or the target has fewer axes.
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<StridedView, TensorError> {
         let fails = || TensorError::Broadcast { from: self.shape.clone(), to: shape.into() };
         let new = shape.len().checked_sub(self.rank()).ok_or_else(fails)?;
@@ -99,11 +99,10 @@ impl StridedView {
         Ok(StridedView { shape: shape.into(), strides, offset: self.offset })
     }
 
-    /// Elements `start + k·step` of an axis, for `k` in `0..len`. Nothing is clamped here; an empty selection may start
-    /// anywhere.
+    /// Selects elements `start + k·step` of an axis, for `k` in `0..len`. Does not clamp; an empty selection may have any start.
     ///
     /// # Errors
-    /// There is no such axis, or an element lies outside of it.
+    /// The axis does not exist, or an element is out of its range.
     pub fn slice_axis(&self, axis: usize, start: usize, step: isize, len: usize) -> Result<StridedView, TensorError> {
         let (&dim, &stride) = self.axis(axis)?;
         let mut view = self.clone();
@@ -120,19 +119,19 @@ impl StridedView {
             return Err(fails());
         }
         if self.is_empty() {
-            // Another dim is 0: nothing is addressed, and this dim may exceed every offset.
+            // Another dim is 0: nothing is addressed, and this dim may exceed all offsets.
             return Ok(view);
         }
         view.offset = self.offset_at(start, stride).ok_or_else(fails)?;
-        // A step nobody takes may be of any size.
+        // The step of a single element is unused and may have any size.
         view.strides[axis] = if len == 1 { 0 } else { stride.checked_mul(step).ok_or_else(fails)? };
         Ok(view)
     }
 
-    /// One index of an axis; the axis goes away.
+    /// Selects one index of an axis, and removes the axis.
     ///
     /// # Errors
-    /// There is no such axis, or no such index.
+    /// The axis or the index does not exist.
     pub fn select(&self, axis: usize, index: usize) -> Result<StridedView, TensorError> {
         let mut view = self.slice_axis(axis, index, 1, 1)?;
         view.shape.remove(axis);
@@ -140,7 +139,7 @@ impl StridedView {
         Ok(view)
     }
 
-    /// A new axis of dim 1 in front of this one; `axis` may be the rank.
+    /// Inserts an axis of dim 1 before this one; `axis` may be the rank.
     ///
     /// # Errors
     /// `axis` exceeds the rank.
@@ -163,8 +162,8 @@ impl StridedView {
         self.offset.checked_add(isize::try_from(index).ok()?.checked_mul(stride)?)
     }
 
-    /// The first and last element of the tensor the view reads, by position; `None` if it reads none, and an error if
-    /// one lies outside of `elements`.
+    /// Returns the first and last position in the tensor that the view reads; `None` if it reads none. Returns an error if a position
+    /// exceeds `elements`.
     pub(super) fn reach(&self, elements: usize) -> Result<Option<(usize, usize)>, TensorError> {
         if self.is_empty() {
             return Ok(None);
@@ -184,10 +183,10 @@ impl StridedView {
         if high >= elements { Err(outside()) } else { Ok(Some((low, high))) }
     }
 
-    /// The same elements in the same order over as few axes as possible.
+    /// Returns the same elements in the same order with as few axes as possible.
     ///
-    /// Axes of dim 1 go, and `x[i][j]` is one axis where a step of the outer is as far as all steps of the inner:
-    /// `stride(i) = dim(j)·stride(j)`. Only for views that have passed [`reach`](Self::reach) and are not empty.
+    /// Removes axes of dim 1, and merges axes `i` and `j` of `x[i][j]` if a step of the outer equals all steps of the inner:
+    /// `stride(i) = dim(j)·stride(j)`. Only for views that passed [`reach`](Self::reach) and are not empty.
     pub(super) fn coalesced(&self) -> StridedView {
         let mut shape = Shape::new();
         let mut strides = Strides::new();

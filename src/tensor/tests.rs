@@ -1,4 +1,4 @@
-//! Tensors, views and copies against the plainest possible versions of themselves.
+//! Compares tensors, views and copies with simple reference implementations.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn any_dtype() -> impl Strategy<Value = DType> {
     prop::sample::select(DType::ALL)
 }
 
-/// A tensor of rank 1 with elements from a seed.
+/// Returns a tensor of rank 1 with elements from a seed.
 fn filled(dtype: DType, len: usize, seed: u64) -> Tensor {
     let mut state = seed | 1;
     let mut next = || {
@@ -24,7 +24,7 @@ fn filled(dtype: DType, len: usize, seed: u64) -> Tensor {
     }
 }
 
-/// The elements as bytes; a packed element is its code.
+/// Returns the elements as bytes; a packed element is its code.
 fn elements(tensor: &Tensor) -> Vec<Vec<u8>> {
     if let Some(strings) = tensor.strings() {
         return strings.iter().map(|string| string.to_vec()).collect();
@@ -36,7 +36,7 @@ fn elements(tensor: &Tensor) -> Vec<Vec<u8>> {
     tensor.bytes().chunks_exact(width).map(<[u8]>::to_vec).collect()
 }
 
-/// The elements of a view, index by index.
+/// Returns the elements of a view, index by index.
 fn enumerated(tensor: &Tensor, view: &StridedView) -> Vec<Vec<u8>> {
     let position = |index: Shape| {
         let distance: isize = index.iter().zip(view.strides()).map(|(&at, &stride)| at as isize * stride).sum();
@@ -53,8 +53,8 @@ fn check(tensor: &Tensor, view: &StridedView) {
     assert_eq!(elements(&gathered), enumerated(tensor, view), "{view:?}");
 }
 
-/// A view, and the fewest elements of a tensor it stays inside. Half of them are permuted, partly reversed or repeated
-/// dense tensors, half have any strides.
+/// Generates a view, and the smallest number of elements that contains it. Half of the views are permuted, partly reversed or
+/// repeated dense tensors, half have any strides.
 fn any_view() -> impl Strategy<Value = (StridedView, usize)> {
     let dim = prop_oneof![12 => 1usize..5, 4 => 5usize..20, 1 => Just(0usize), 2 => 20usize..150];
     let stride =
@@ -184,7 +184,7 @@ proptest! {
         prop_assert!(!tensor.same(&tensor.reshape(&[1, len]).unwrap()));
         prop_assert_ne!(tensor.hash_content(), tensor.reshape(&[len, 1]).unwrap().hash_content());
         if flip < tensor.bytes().len() {
-            // A flipped bit counts unless it is padding.
+            // A flipped bit changes equality unless it is padding.
             let mut bytes = tensor.bytes().to_vec();
             bytes[flip] ^= 0x80;
             let other = Tensor::from_bytes(dtype, &[len], bytes.into()).unwrap();
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// Sizes that go through the tiles, the stretches and more than one thread.
+/// Sizes that use tiles, stretches and several threads.
 #[test]
 fn large_views_are_enumeration_too() {
     for (dtype, shape) in [
@@ -236,7 +236,7 @@ fn large_views_are_enumeration_too() {
     }
 }
 
-/// The payload, packed codes a byte each.
+/// Returns the payload, with one byte per packed code.
 fn unpacked(tensor: &Tensor) -> Vec<u8> {
     if tensor.dtype().is_packed() { tensor.codes().unwrap().collect() } else { tensor.bytes().to_vec() }
 }
@@ -253,7 +253,7 @@ fn contiguous_views_share_the_payload() {
         bytes.contains(&gather(&packed, &view(start, len)).unwrap().bytes().as_ptr())
     };
     assert!(shares(0, 4) && shares(2, 6) && shares(4, 5));
-    // Neither half of a byte is whole, and padding is zeros.
+    // The elements do not form whole bytes, and padding is zero.
     assert!(!shares(1, 4) && !shares(0, 3));
     assert_eq!(gather(&packed, &view(0, 3)).unwrap().bytes()[1] & 0xf0, 0);
 }
@@ -270,7 +270,7 @@ fn sizes_beyond_memory_are_errors() {
     assert!(matches!(Tensor::from_strings(&[1 << 63], vec![]), Err(TensorError::ElementCount { .. })));
     assert!(matches!(Tensor::from_bytes(DType::Bool, &[1 << 63], Bytes::new()), Err(TensorError::ElementCount { .. })));
     assert!(matches!(one.reshape(&huge), Err(TensorError::ElementCount { .. })));
-    // No elements, however large the other dims.
+    // No elements, with large other dims.
     let none = Tensor::zeros(DType::Int2, &[usize::MAX, 0, usize::MAX]).unwrap();
     assert!(none.is_empty() && none.bytes().is_empty() && none.uniform().is_none());
     let view = StridedView::of(&none).slice_axis(0, usize::MAX - 1, -1, usize::MAX).unwrap();
@@ -286,7 +286,7 @@ fn sizes_beyond_memory_are_errors() {
         let view = StridedView::new(&[dim], &[stride], offset).unwrap();
         assert!(gather(&one, &view).is_err(), "{view:?}");
     }
-    // The stride of an axis of one element is never taken.
+    // The stride of an axis of one element is unused.
     assert!(gather(&one, &StridedView::new(&[1, 1], &[isize::MIN, isize::MAX], 0).unwrap()).is_ok());
 }
 
@@ -439,7 +439,7 @@ fn hashes_are_the_same_on_every_machine() {
     assert_eq!(hashes, [433049588739812972, 1047683472185114508, 13290483003378659339]);
 }
 
-/// A source that remembers its largest read.
+/// A source that records its largest read.
 struct Watched(Vec<u8>, std::sync::Arc<std::sync::atomic::AtomicUsize>);
 
 impl ByteSource for Watched {

@@ -1,13 +1,13 @@
-//! The threads that large results are computed with: rayon's, started at the first use.
+//! The threads that compute large results: rayon's, started at the first use.
 //!
-//! A small model is folded before threads would have started, so nothing starts them in advance. A container or a user may be allowed fewer
-//! threads than there are processors. Rayon gives up if one of its threads cannot be started, so they are started here and then given to it:
-//! as many as the system allows. Without any, the work is done by the thread that asks for it if that is the only one at work
-//! ([`work_alone`]): others would have to wait until it comes by again, which it may never do.
+//! Small models are folded faster than threads start, so threads are not started in advance. A container or user may limit the
+//! number of threads. Rayon fails if one of its threads cannot be started, so this module starts as many as the system allows and
+//! gives them to rayon. Without any, the calling thread does the work if it is the only one at work ([`work_alone`]): with several
+//! callers, some could wait forever.
 //!
-//! Work is shared out by iterators of the standard library, from which the threads take items in turn. The loop over a thread's items is the
-//! only code that is compiled for each use: rayon's parallel iterators were a tenth of all code. No other module shares work out: Clippy refuses
-//! rayon's own functions elsewhere. WebAssembly has `threads/single.rs` in place of this module.
+//! Iterators of the standard library distribute work: threads take items in turn. Only the loop over a thread's items is compiled
+//! per use; rayon's parallel iterators made up a tenth of all code. Clippy rejects rayon's own functions in other modules.
+//! WebAssembly uses `threads/single.rs` instead of this module.
 
 #![allow(clippy::disallowed_methods, reason = "this is where rayon is called")]
 
@@ -18,16 +18,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
-/// Whether one thread of the process is all that ever folds models.
+/// `true` if only one thread of the process ever folds models.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
 
-/// Says that one thread of the process is all that ever folds models, unless [`start`] finds others for it. It may then do the work of those that
-/// cannot be started.
+/// Declares that only one thread of the process ever folds models, apart from those of [`start`]. It may then do the work of
+/// threads that cannot be started.
 pub fn work_alone() {
     IS_ALONE.store(true, Ordering::Relaxed);
 }
 
-/// Starts the threads unless that has been done. Whether there are any besides the one that does the work of all.
+/// Starts the threads once. Returns `true` if there are any besides one that does all work.
 pub fn start() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| {
@@ -44,16 +44,16 @@ pub fn start() -> bool {
         let pool = ThreadPoolBuilder::new();
         let built = match idle.len() {
             0 if is_alone => pool.num_threads(1).use_current_thread().build_global(),
-            // Rayon tries once more, and panics with the reason.
+            // Rayon tries again, and panics with the reason.
             0 => return true,
             count => pool.num_threads(count).spawn_handler(|work| give(work, &mut idle)).build_global(),
         };
-        // Refused if the program that uses the library has made a pool, which is then the one to use. The threads started here end.
+        // An error means that the host program has already built a pool, which is then used. The threads started here end.
         built.is_err() || !is_alone
     })
 }
 
-/// How many threads to start: what rayon would.
+/// Returns the number of threads to start, which equals rayon's default.
 fn wanted() -> usize {
     let told = std::env::var("RAYON_NUM_THREADS").ok().and_then(|number| number.parse().ok());
     match told {
@@ -62,7 +62,7 @@ fn wanted() -> usize {
     }
 }
 
-/// A thread that waits to be given its work.
+/// Starts a thread that waits for its work.
 fn idle_thread() -> std::io::Result<Sender<ThreadBuilder>> {
     let (sender, work) = channel::<ThreadBuilder>();
     std::thread::Builder::new().spawn(move || {
@@ -78,13 +78,13 @@ fn give(work: ThreadBuilder, idle: &mut Vec<Sender<ThreadBuilder>>) -> std::io::
     idle.pop().ok_or_else(gone)?.send(work).map_err(|_| gone())
 }
 
-/// How many threads there are.
+/// Returns the number of threads.
 pub fn count() -> usize {
     start();
     rayon::current_num_threads().max(1)
 }
 
-/// Calls both functions, at the same time if a thread is idle.
+/// Calls both functions, concurrently if a thread is idle.
 pub fn join(one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
     fn both(one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)) {
         start();
@@ -96,7 +96,7 @@ pub fn join(one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
     });
 }
 
-/// Calls `work` with each item, on all threads. Items are taken in order; each is worked on by one thread.
+/// Calls `work` with each item, on all threads. Items are taken in order; one thread processes each.
 pub fn for_each<T: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
     for_each_with(items, || (), |(), item| work(item));
 }
@@ -107,13 +107,13 @@ pub fn for_each_with<T: Send, S>(
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, T) + Sync,
 ) {
-    /// The most items that a thread takes at a time.
+    /// The maximum number of items that a thread takes at a time.
     const MOST: usize = 1 << 10;
     let (items, threads) = (Mutex::new(items), count());
     on_all_threads(&|| {
         let (mut state, mut taken) = (state(), Vec::new());
         loop {
-            // A share of the items that remain, so that all threads finish at about the same time.
+            // Take a fraction of the remaining items, so that all threads finish at about the same time.
             let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
             #[allow(clippy::disallowed_methods, reason = "a number of items")]
             let share = (items.size_hint().0 / threads.saturating_mul(4)).clamp(1, MOST);
@@ -135,8 +135,8 @@ pub fn map<T: Send, R: Send>(items: impl Iterator<Item = T> + Send, work: impl F
     results.into_iter().flatten().collect()
 }
 
-/// Calls `work` with each row of `len` elements and its number, and not with a shorter rest. A few elements are worked on by one thread: others
-/// would take longer to start.
+/// Calls `work` with each row of `len` elements and its index, except a shorter rest. One thread processes small inputs, because
+/// starting others would take longer.
 pub fn for_each_row<T: Send>(elements: &mut [T], len: usize, work: impl Fn((usize, &mut [T])) + Sync) {
     const PARALLEL: usize = 1 << 15;
     let is_large = elements.len() >= PARALLEL;
@@ -147,7 +147,7 @@ pub fn for_each_row<T: Send>(elements: &mut [T], len: usize, work: impl Fn((usiz
     }
 }
 
-/// Calls `work` on every thread that is idle, the caller's included, and returns when all calls have.
+/// Calls `work` on each idle thread and on the caller's, and returns when all calls have returned.
 fn on_all_threads(work: &(dyn Fn() + Sync)) {
     match count() {
         1 => work(),

@@ -1,22 +1,22 @@
-//! Questions about all elements of a tensor: conditions, equality, one number everywhere, hashes. Deferred payloads are read in blocks.
+//! Properties of all elements of a tensor: conditions, equality, uniformity, hashes. Deferred payloads are read in blocks.
 
 use super::super::index::Shape;
 use super::{Payload, Tensor};
 use bytes::Bytes;
 
 impl Tensor {
-    /// Returns `true` if a condition holds for all elements of a real tensor, as [`to_f64s`](Self::to_f64s) gives them; `None` for strings and
-    /// complex numbers. Reads a payload that is not in memory in blocks.
+    /// Returns `true` if a condition holds for all elements of a real tensor, converted as in [`to_f64s`](Self::to_f64s); `None` for
+    /// strings and complex numbers. Reads a payload that is not in memory in blocks.
     pub fn every_f64(&self, mut holds: impl FnMut(f64) -> bool) -> Option<bool> {
         self.every_block(|block| Some(block.to_f64s()?.into_iter().all(&mut holds)))
     }
 
-    /// As [`every_f64`](Self::every_f64), of the integers that [`to_i64s`](Self::to_i64s) gives.
+    /// Like [`every_f64`](Self::every_f64), for integers converted as in [`to_i64s`](Self::to_i64s).
     pub fn every_i64(&self, mut holds: impl FnMut(i64) -> bool) -> Option<bool> {
         self.every_block(|block| Some(block.to_i64s()?.into_iter().all(&mut holds)))
     }
 
-    /// Returns `true` if a condition holds for the tensor, or, where its payload is not in memory, for each [block](Self::block) of it.
+    /// Returns `true` if a condition holds for the tensor or, if its payload is not in memory, for each [block](Self::block).
     fn every_block(&self, mut holds: impl FnMut(&Tensor) -> Option<bool>) -> Option<bool> {
         if self.is_in_memory() {
             return holds(self);
@@ -29,8 +29,7 @@ impl Tensor {
         Some(true)
     }
 
-    /// Whether two tensors are the same bit for bit: type, shape and elements. Padding after packed elements is no part
-    /// of them.
+    /// Returns `true` if two tensors are equal bit for bit: type, shape and elements. Ignores padding after packed elements.
     pub fn same(&self, other: &Tensor) -> bool {
         if self.dtype != other.dtype || self.shape != other.shape {
             return false;
@@ -48,7 +47,7 @@ impl Tensor {
         my_tail == other_tail && mine == others
     }
 
-    /// Whether the payloads of two tensors of one type and shape are equal, block by block. No elements are packed.
+    /// Returns `true` if the payloads of two tensors of one type and shape are equal, block by block. Elements must not be packed.
     fn same_blocks(&self, other: &Tensor) -> bool {
         const BLOCK: usize = 1 << 20;
         let len = self.byte_len();
@@ -62,10 +61,10 @@ impl Tensor {
         })
     }
 
-    /// The payload without a last byte that is part padding, and that byte with the padding cleared.
+    /// Returns the payload without a partly padded last byte, and that byte with cleared padding.
     fn whole_bytes(&self) -> (&[u8], Option<u8>) {
         let bits = self.dtype.bits().unwrap_or(8);
-        // Elements come in whole bytes eight at a time, whatever their width.
+        // Eight elements of any width are whole bytes.
         let used = self.len % 8 * bits % 8;
         match self.bytes().split_last() {
             Some((last, whole)) if used != 0 => (whole, Some(last & ((1 << used) - 1))),
@@ -73,7 +72,7 @@ impl Tensor {
         }
     }
 
-    /// The one element all elements are, bit for bit, as a tensor of rank 0; `None` if they differ or there are none.
+    /// Returns the element that all elements equal bit for bit, as a tensor of rank 0; `None` if they differ or there are none.
     pub fn uniform(&self) -> Option<Tensor> {
         if self.is_empty() {
             return None;
@@ -90,10 +89,10 @@ impl Tensor {
             scalar.payload = Payload::Here(Bytes::copy_from_slice(&[first]));
             return codes.all(|code| code == first).then_some(scalar);
         }
-        // All equal is: the payload equals itself moved by one element.
+        // The elements are equal if the payload equals itself shifted by one element.
         let width = self.dtype.byte_len(1)?;
         if !self.is_in_memory() {
-            // Block by block: most tensors have two elements that differ in the first, which is small.
+            // Block by block: in most tensors, two elements of the first, small block already differ.
             let (mut at, mut block, mut read, mut first) = (0, 1024usize.checked_mul(width)?, Vec::new(), None);
             while at < self.byte_len() {
                 read.resize(block.min(self.byte_len() - at), 0);
@@ -112,8 +111,8 @@ impl Tensor {
         (bytes.get(width..)? == bytes.get(..bytes.len() - width)?).then_some(scalar)
     }
 
-    /// A hash of type, shape and a bounded part of the payload, so that a large tensor is not read for it. Tensors with
-    /// different samples differ; [`Tensor::same`] compares tensors with equal samples.
+    /// Returns a hash of type, shape and a bounded sample of the payload, without reading a large tensor. Tensors with different
+    /// hashes differ; [`Tensor::same`] compares tensors with equal ones.
     pub fn hash_sample(&self) -> u64 {
         use std::hash::{Hash, Hasher};
         const WHOLE: usize = 4096;
@@ -134,8 +133,8 @@ impl Tensor {
         hasher.finish()
     }
 
-    /// A hash of type, shape and elements: equal for tensors that are the [`same`](Self::same), identical on every machine,
-    /// not resistant to collisions made on purpose. Equality is always for `same` to confirm.
+    /// Returns a hash of type, shape and elements. It is equal for tensors that are the [`same`](Self::same) and identical on all
+    /// machines. It does not resist deliberate collisions, so callers must confirm equality with `same`.
     pub fn hash_content(&self) -> u64 {
         let mut hash = Hash::new(self.dtype.onnx() as u64);
         hash.word(self.shape.len() as u64);
@@ -154,13 +153,13 @@ impl Tensor {
     }
 }
 
-/// A multiply-and-rotate hash over four independent lanes, so that long payloads run at the speed of memory.
+/// A multiply-and-rotate hash over four independent lanes, so that hashing long payloads is limited only by memory.
 struct Hash {
     state: u64,
 }
 
 impl Hash {
-    /// Odd, without pattern: the fraction of the golden ratio.
+    /// An odd number without pattern: the fraction of the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     const LANES: usize = 4;
 
@@ -174,7 +173,7 @@ impl Hash {
         self.state = mix(self.state, word);
     }
 
-    /// Bytes and their number, so that neighbouring strings do not run together.
+    /// Hashes bytes and their number, so that adjacent strings are separated.
     fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         let (words, rest) = bytes.as_chunks::<8>();
@@ -198,12 +197,12 @@ impl Hash {
     }
 }
 
-/// One step, bijective in the word for a fixed state.
+/// Performs one step, which is bijective in the word for a fixed state.
 fn mix(state: u64, word: u64) -> u64 {
     (state.rotate_left(23) ^ word).wrapping_mul(Hash::FACTOR)
 }
 
-/// Returns `true` if the bytes are an element again and again: eight bytes at a time, and without calls, which take most of the time in a module.
+/// Returns `true` if the bytes repeat one element. Compares eight bytes at a time, without calls, which WebAssembly executes slowly.
 fn repeats(bytes: &[u8], element: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     let Some(&first) = words.first().filter(|_| 8usize.is_multiple_of(element.len())) else {
