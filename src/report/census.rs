@@ -1,4 +1,4 @@
-//! What a model consists of, and what it takes and gives.
+//! The operators, tensors and interface of a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,21 @@ use crate::ir::text::type_text;
 use crate::ir::{DeclaredType, DimClaim, Model, Node, ValueId};
 use crate::ops::operator_of;
 
-/// What a model consists of, subgraphs included.
+/// The contents of a model, including subgraphs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Census {
-    /// Nodes by operator, those outside the default domain with it.
+    /// Nodes by operator, with the domain if it is not the default one.
     pub operators: BTreeMap<String, usize>,
-    /// Node results that are tensors or of unknown type.
+    /// The number of node results that are tensors or of unknown type.
     pub tensors: usize,
-    /// Of these, how many have a shape of which every dimension is stated.
+    /// The number of these with a declared size for every dim.
     pub shaped: usize,
-    /// Of these, how many have a size that only this program has a name for: one that the inputs' sizes do not tell.
+    /// The number of these with a dim that only this program names, because the inputs' dims do not determine it.
     pub named: usize,
-    /// Nodes by operator that neither this program nor a function of the model defines. They stay as they are.
+    /// Nodes by operator that neither this program nor a function of the model defines. They are kept unchanged.
     pub unknown: BTreeMap<String, usize>,
-    /// Initializers.
+    /// The number of initializers.
     pub initializers: usize,
 }
 
@@ -32,12 +32,11 @@ impl Census {
         Census::knowing(model, &author_names(model))
     }
 
-    /// Counts a model; names that are not among `known` were given by this program.
+    /// Counts a model; names that are not in `known` are this program's.
     pub(crate) fn knowing(model: &Model, known: &BTreeSet<String>) -> Self {
         let mut census = Census::default();
-        // Operators and sizes are few and nodes many, so what is said of either is worked out once: of an operator, how many nodes there are
-        // and whether nobody knows it, and of a size, whether this program named it.
-        // A known operator is told from others by where its entry lies.
+        // Operators and dims are few and nodes many, so properties of either are computed once. For an operator, these are the number of
+        // nodes and if it is unknown; for a dim, if this program named it. A known operator is identified by the address of its entry.
         let mut known_operators: FxHashMap<usize, (&Node, usize)> = FxHashMap::default();
         let mut operators: FxHashMap<(&str, &str, &str), (&Node, usize, bool)> = FxHashMap::default();
         let has_synonyms = model.has_synonyms();
@@ -73,7 +72,7 @@ impl Census {
             }
         }
         let known_operators = known_operators.into_values().map(|(node, count)| (node, count, false));
-        // Each is put in its place in a table that is in order.
+        // Insert each into the sorted table.
         for (node, count, is_unknown) in known_operators.chain(operators.into_values()) {
             *census.operators.entry(node.operator()).or_default() += count;
             if is_unknown {
@@ -83,13 +82,13 @@ impl Census {
         census
     }
 
-    /// All nodes.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.operators.values().sum()
     }
 }
 
-/// An input or output, and its type before and after.
+/// An input or output, with its type before and after folding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Port {
@@ -97,9 +96,9 @@ pub struct Port {
     pub name: String,
     /// Its type in the ONNX text syntax; empty if none is declared.
     pub before: String,
-    /// The same after folding.
+    /// Its type after folding.
     pub after: String,
-    /// Whether it is an input with an initializer, which is only its default: a caller may give it another value, so it is no constant.
+    /// `true` for an input with an initializer. This is only its default: a caller may pass another value, so it is not constant.
     pub has_default: bool,
 }
 
@@ -108,7 +107,7 @@ pub struct Port {
 pub(crate) struct Interface {
     pub inputs: Vec<(String, String)>,
     pub outputs: Vec<(String, String)>,
-    /// Whether each of the inputs has a default.
+    /// A flag for each input: `true` if it has a default.
     defaults: Vec<bool>,
 }
 
@@ -124,12 +123,12 @@ impl Interface {
         Interface { inputs: ports(graph.inputs()), outputs: ports(graph.outputs()), defaults }
     }
 
-    /// The names of inputs, then of outputs.
+    /// Returns the names of inputs, then of outputs.
     pub(crate) fn names(&self) -> (Vec<&str>, Vec<&str>) {
         (names(&self.inputs), names(&self.outputs))
     }
 
-    /// Inputs and outputs with what became of their types. They never change name or order.
+    /// Returns inputs and outputs with their types before and after folding. Names and order never change.
     pub(crate) fn until(self, after: Interface) -> (Vec<Port>, Vec<Port>) {
         let both = |before: Vec<(String, String)>, after: Vec<(String, String)>, defaults: Vec<bool>| {
             let ports = before.into_iter().zip(after).zip(defaults);
@@ -145,7 +144,7 @@ fn names(ports: &[(String, String)]) -> Vec<&str> {
     ports.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-/// The words in the sizes that a model declares: what its author calls sizes.
+/// Returns the identifiers in the dims that a model declares: the author's names of sizes.
 pub(crate) fn author_names(model: &Model) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for graph in model.graphs().filter(|&graph| model.is_live(graph)) {
@@ -156,7 +155,7 @@ pub(crate) fn author_names(model: &Model) -> BTreeSet<String> {
     names
 }
 
-/// The words in the sizes of the inputs.
+/// Returns the identifiers in the dims of the inputs.
 pub(crate) fn input_names(model: &Model) -> BTreeSet<String> {
     names_in(model, model.graph(model.main()).inputs().iter())
 }
@@ -167,7 +166,7 @@ fn names_in<'v>(model: &Model, values: impl Iterator<Item = &'v ValueId>) -> BTr
     texts.into_iter().flat_map(identifiers).map(str::to_string).collect()
 }
 
-/// What a size is declared as, if that is text.
+/// Returns the declared text of a dim, if any.
 fn text_of(claim: &DimClaim) -> Option<&str> {
     match claim {
         DimClaim::Param(text) => Some(text),
@@ -175,12 +174,12 @@ fn text_of(claim: &DimClaim) -> Option<&str> {
     }
 }
 
-/// The names in a declared size; those of functions are none.
+/// Returns the identifiers in a declared dim, except function names.
 fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let words = text.split(move |c| !is_part(c));
     words.filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_') && !FUNCTIONS.contains(word))
 }
 
-/// What expressions in sizes are written with.
+/// The functions of dim expressions.
 const FUNCTIONS: [&str; 7] = ["floor", "ceil", "max", "min", "Max", "Min", "Mod"];

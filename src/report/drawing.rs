@@ -1,4 +1,4 @@
-//! A model as a drawing shows it: nodes, what they read and what they give; and the part around one of them as Graphviz or Mermaid has it.
+//! A model as a drawing: nodes with the values they read and compute; and the part around a node as Graphviz or Mermaid text.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -7,13 +7,13 @@ use crate::ir::text::{attribute_text, type_text};
 use crate::ir::{Attribute, Model, Node, ValueId};
 use crate::tensor::Tensor;
 
-/// The nodes of a model in an order to compute in, those of bodies after the node that holds them.
+/// The nodes of a model in execution order; nodes of subgraphs follow the node that contains them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Drawing {
     /// The nodes.
     pub nodes: Vec<DrawnNode>,
-    /// The initializers of all graphs: their names, their types in the ONNX text syntax and their bytes.
+    /// The initializers of all graphs: names, types in the ONNX text syntax, and bytes.
     pub initializers: Vec<(String, String, usize)>,
     /// The names of the main graph's inputs.
     pub inputs: Vec<String>,
@@ -29,35 +29,35 @@ pub struct DrawnNode {
     pub operator: String,
     /// Its name; empty if it has none.
     pub name: String,
-    /// Its operator and its name, or the name of a result, as edits and causes name it.
+    /// Its operator and name (or the name of a result), as in edits and causes.
     pub label: String,
-    /// Its attributes but for graphs, and their values in the ONNX text syntax. Of a tensor with more than a few elements there is only the type.
+    /// Its attributes except graphs, with values in the ONNX text syntax; large tensors have only their type.
     pub attributes: Vec<(String, String)>,
-    /// The number of the node that holds its graph; nothing for nodes of the main graph.
+    /// The index of the node that contains its graph; `None` for nodes of the main graph.
     pub parent: Option<usize>,
-    /// The values it reads, and those its bodies read of outer graphs.
+    /// The values it reads, and those that its subgraphs capture from outer graphs.
     pub inputs: Vec<String>,
-    /// The values it gives, and their types in the ONNX text syntax; empty where none is stated.
+    /// The values it computes, and their types in the ONNX text syntax; empty if unknown.
     pub outputs: Vec<(String, String)>,
 }
 
-/// Forms of a drawing.
+/// The formats of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DrawingForm {
-    /// The language of Graphviz.
+    /// The DOT language of Graphviz.
     Dot,
     /// A Mermaid flowchart.
     Mermaid,
 }
 
-/// A name that no node and no value of a drawing has.
+/// The error for a name that no node or value of a drawing has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model has no node and no tensor named '{name}'{}", nearest.as_ref().map(|name| format!("; did you mean '{name}'?")).unwrap_or_default())]
 pub struct NotDrawn {
     /// The name.
     pub name: String,
-    /// The one that it was most likely meant to be.
+    /// The most similar name in the drawing.
     pub nearest: Option<String>,
 }
 
@@ -88,10 +88,10 @@ impl Drawing {
         drawing
     }
 
-    /// The drawing of what is at most `depth` nodes away from `name`, a node or a value; of everything if no name is given.
+    /// Returns the drawing of all nodes at most `depth` nodes away from `name`, a node or a value; the whole model without a name.
     ///
     /// # Errors
-    /// Nothing has the name.
+    /// Nothing has this name.
     pub fn text(&self, form: DrawingForm, around: Option<&str>, depth: usize) -> Result<String, NotDrawn> {
         let shown = match around {
             Some(name) => self.around(name, depth)?,
@@ -104,7 +104,7 @@ impl Drawing {
         })
     }
 
-    /// The nodes at most `depth` steps away, in order.
+    /// Returns the nodes at most `depth` steps away, in order.
     fn around(&self, name: &str, depth: usize) -> Result<BTreeSet<usize>, NotDrawn> {
         let mut makers: BTreeMap<&str, usize> = BTreeMap::new();
         let mut readers: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -183,7 +183,7 @@ fn drawn(model: &Model, node: &Node) -> DrawnNode {
     DrawnNode { operator: node.operator(), name: node.name.to_string(), label, attributes, parent, inputs, outputs }
 }
 
-/// The most elements of a tensor that are written.
+/// The largest number of elements of a written tensor.
 const WRITTEN: usize = 16;
 
 fn value_text(model: &Model, value: &Attribute) -> String {
@@ -193,13 +193,13 @@ fn value_text(model: &Model, value: &Attribute) -> String {
     }
 }
 
-/// The type of a tensor in the ONNX text syntax.
+/// Returns the type of a tensor in the ONNX text syntax.
 fn typed(tensor: &Tensor) -> String {
     let dims: Vec<String> = tensor.shape().iter().map(usize::to_string).collect();
     format!("{}[{}]", tensor.dtype().name(), dims.join(","))
 }
 
-/// A language of drawings.
+/// An output language for drawings.
 trait Language {
     fn begin(&self) -> String;
     fn node(&self, text: &mut String, id: &str, label: &str, is_port: bool);
@@ -246,7 +246,7 @@ impl Language for Dot {
 }
 
 impl Mermaid {
-    /// Letters that mean something to Mermaid, or to the page it is shown on, are written by their numbers.
+    /// Characters with a meaning in Mermaid or HTML are written as their codes.
     fn quoted(label: &str) -> String {
         let mut text = String::from("\"");
         for letter in label.chars() {

@@ -1,5 +1,5 @@
-//! The report as JSON: docs/report.md has the schema. A field that is added raises the second number of the version, one that goes or changes
-//! its meaning the first.
+//! The report as JSON; docs/report.md defines the schema. A new field increments the minor version; removing a field or changing
+//! its meaning increments the major version.
 
 use std::collections::BTreeMap;
 
@@ -20,28 +20,28 @@ use crate::passes::{LastEdit, PassRun};
 const VERSION: &str = "1.3";
 
 impl Report {
-    /// The report as a JSON object on one line, `model` being the name it is told under. docs/report.md has the schema.
+    /// Returns the report as a JSON object on one line, with `model` as the model's name. docs/report.md defines the schema.
     pub fn json(&self, model: &str) -> String {
         report(self, model).to_string()
     }
 }
 
 impl Inspection {
-    /// The inspection as a JSON object on one line. docs/report.md has the schema.
+    /// Returns the inspection as a JSON object on one line. docs/report.md defines the schema.
     pub fn json(&self, model: &str) -> String {
         inspection(self, model).to_string()
     }
 }
 
 impl Explanation {
-    /// The explanation, and what `report` notes of single nodes, as a JSON object on one line. docs/report.md has the schema.
+    /// Returns the explanation, and the notes of `report` on single nodes, as a JSON object on one line. docs/report.md defines the schema.
     pub fn json(&self, report: &Report, model: &str) -> String {
         explanation(self, report, model).to_string()
     }
 }
 
 impl RuleExplanation {
-    /// The explanation as a JSON object on one line. docs/report.md has the schema.
+    /// Returns the explanation as a JSON object on one line. docs/report.md defines the schema.
     pub fn json(&self, model: &str) -> String {
         let failed = |failed: &FailedPremise| json!({ "premise": failed.name, "statement": failed.statement, "about": failed.about, "question": failed.question });
         let at = |at: &RuleAtNode| json!({ "node": at.node, "failed": at.failed.as_ref().map(failed) });
@@ -92,7 +92,7 @@ fn missing(data: &MissingData) -> Value {
     json!({ "location": data.location, "tensors": data.tensors, "looked_in": looked_in.collect::<Vec<_>>() })
 }
 
-/// The results of nodes with their types before and after, in the order in which they are computed, those that are new last.
+/// Returns the results of nodes with their types before and after, in execution order, new results last.
 fn values(detail: &Detail) -> Vec<Value> {
     let mut types: BTreeMap<&str, (Option<&str>, Option<&str>)> = BTreeMap::new();
     let mut names = Vec::new();
@@ -165,7 +165,7 @@ fn inspection(inspection: &Inspection, model: &str) -> Value {
     })
 }
 
-/// A number as a number, an expression as text, the dims that a number needs as an object.
+/// Returns a number as a JSON number, an expression as text, and required dims as an object.
 fn figure(figure: &Figure) -> Value {
     match figure {
         Figure::Number(number) => json!(number),

@@ -1,6 +1,6 @@
-//! Text as markup.
+//! Escaping of text for markup.
 
-/// Escapes text for markup, attributes included. Control characters become the replacement character.
+/// Escapes text for markup, including attributes. Replaces control characters by the replacement character.
 pub(super) fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! What was done and why, as data, and how it is shown; and what can be done.
+//! The report of a run as data, and its renderers.
 
 mod census;
 mod diff;
@@ -35,67 +35,67 @@ use crate::onnx::MissingData;
 use crate::ops::EventKind;
 use crate::passes::{LastEdit, PassRun, peak_memory, record};
 
-/// What a run did to a model. As text it is a short table of the operators before and after.
+/// The changes that a run made to a model. As text it is a short table of the operators before and after.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The model as it was.
+    /// The model before folding.
     pub before: Census,
-    /// The model as it is.
+    /// The model after folding.
     pub after: Census,
     /// The inputs, and their types before and after.
     pub inputs: Vec<Port>,
-    /// The outputs, likewise.
+    /// The outputs, and their types before and after.
     pub outputs: Vec<Port>,
-    /// Bytes of the file it came from.
+    /// The bytes of the original file.
     pub bytes_before: usize,
-    /// Bytes of the file it went to, once it is written.
+    /// The bytes of the result file, once it is written.
     pub bytes_after: Option<u64>,
-    /// The operator set of the default domain that the model was written in, and the one that it is written in now, if it was converted.
+    /// The original and the new operator set of the default domain, if the model was converted.
     pub opset: Option<(i64, i64)>,
-    /// Bytes of its tensors that lay in other files.
+    /// The bytes of the original's tensors in other files.
     pub external_bytes_before: u64,
-    /// Bytes of its tensors that lie in files beside the one it went to, once it is written.
+    /// The bytes of the result's tensors in data files, once it is written.
     pub external_bytes_after: Option<u64>,
-    /// Every file that was written, and its size.
+    /// The written files with their sizes.
     pub files: Vec<(PathBuf, u64)>,
-    /// The data files that the model refers to and that were not found: their tensors have no values.
+    /// The data files that were not found: their tensors have no values.
     pub missing_data: Vec<MissingData>,
-    /// How many rounds the passes took to settle.
+    /// The number of rounds until the passes reached a fixed point.
     pub rounds: usize,
-    /// What there is to tell about single nodes.
+    /// The notes on single nodes.
     pub notes: Vec<Note>,
-    /// How often each rewrite rule fired, and how many edits each other pass made, by its name.
+    /// The number of edits by each rewrite rule and by each other pass, by its name.
     pub fired: BTreeMap<&'static str, usize>,
-    /// The edit that was made last; its place is told where the number of edits was limited.
+    /// The last edit; it includes the place if the number of edits is limited.
     pub last_edit: Option<LastEdit>,
-    /// Every edit with its place, in the order in which they were made, where [`Options::detailed`](crate::Options) asks for them.
+    /// All edits with their places, in order, if enabled by [`Options::detailed`](crate::Options).
     pub edits: Vec<LastEdit>,
-    /// How many nodes are left that compute with nothing but sizes, which only a run decides.
+    /// The number of remaining nodes that only compute sizes unknown before a run.
     pub size_nodes: usize,
-    /// The known shapes of inner values that the result does not state, where [`Shapes::Auto`](crate::Shapes) leaves some out.
+    /// The known shapes of inner values that the result omits, if [`Shapes::Auto`](crate::Shapes) omits some.
     pub left_out: Option<LeftOut>,
-    /// Labels of inputs that parse as expressions in other labels, each as a relation for [`Options::assume`](crate::Options::assume) that
-    /// folding did not use: `"past + seq" == past + seq`.
+    /// Labels of inputs that parse as expressions in other labels, each as a relation for [`Options::assume`](crate::Options::assume)
+    /// that folding did not use: `"past + seq" == past + seq`.
     pub label_relations: Vec<String>,
-    /// The model before and after in detail, where [`Options::detailed`](crate::Options) asks for it.
+    /// The model before and after in detail, if enabled by [`Options::detailed`](crate::Options).
     pub detail: Option<Box<Detail>>,
-    /// What each pass took, in the order in which they first ran. A model with functions may be folded several times; all of that is
-    /// counted here, but in [`Report::fired`] only what became of the model.
+    /// The cost of each pass, in the order of their first runs. A model with functions may be folded several times; this counts all
+    /// runs, and [`Report::fired`] only the edits in the result.
     pub passes: Vec<PassRun>,
-    /// Each run of a pass that made edits, and how many edits there were when it ended.
+    /// Each run of a pass that made edits, with the number of edits at its end.
     pub pass_ends: Vec<(&'static str, usize)>,
-    /// Seconds the passes took.
+    /// The seconds that the passes took.
     pub seconds: f64,
 }
 
-/// Shapes that a result does not state by default.
+/// The shapes that a result omits by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// How many.
+    /// The number of shapes.
     pub shapes: usize,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub reason: String,
 }
 
@@ -103,23 +103,23 @@ pub struct LeftOut {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Detail {
-    /// The model as it was.
+    /// The model before folding.
     pub before: Drawing,
-    /// The model as it is.
+    /// The model after folding.
     pub after: Drawing,
-    /// The model as it was, with the types that are inferred before anything is folded.
+    /// The original model with inferred types, before folding.
     pub inferred: Drawing,
-    /// The index maps of the original's nodes that move elements: the first 1,000 that are known.
+    /// The index maps of the original's data movement nodes: the first 1,000 known ones.
     pub maps_before: Vec<MovementMap>,
-    /// The same for the nodes of the result.
+    /// The same for nodes of the result.
     pub maps_after: Vec<MovementMap>,
-    /// The composed index maps of the original's nodes at which the rule `movement` merged nodes.
+    /// The composed index maps of the original's nodes that the rule `movement` merged.
     pub maps_merged: Vec<MovementMap>,
     /// The reason for each remaining node.
     pub causes: Vec<Cause>,
     /// Assumptions about the inputs that allow further folding, collected with [`Options::page`](crate::Options).
     pub suggestions: Vec<Suggestion>,
-    /// The properties of the model before and after folding, likewise.
+    /// The properties of the model before and after folding, collected with [`Options::page`](crate::Options).
     pub inspected: Option<(Inspection, Inspection)>,
 }
 
@@ -129,18 +129,18 @@ pub struct Detail {
 pub struct RuleUse {
     /// Its name.
     pub name: &'static str,
-    /// How many edits it made.
+    /// The number of its edits.
     pub edits: usize,
-    /// What it does; empty for passes without a record.
+    /// Its description; empty for passes without a record.
     pub sentence: &'static str,
-    /// The law it rests on; empty likewise.
+    /// Its law; empty for passes without a record.
     pub law: &'static str,
-    /// Whether results stay equal bit for bit.
+    /// `true` if results are equal bit for bit.
     pub exact: bool,
 }
 
 impl Report {
-    /// The rules and passes that made edits.
+    /// Returns the rules and passes that made edits.
     pub fn rules_used(&self) -> Vec<RuleUse> {
         let fired = self.fired.iter().filter(|(_, edits)| **edits > 0);
         let used = fired.map(|(name, edits)| match record(name) {
@@ -152,23 +152,23 @@ impl Report {
         used.collect()
     }
 
-    /// What there is to tell about the nodes that cannot work: the rule each breaks.
+    /// Returns the notes on invalid nodes: the rule each violates.
     pub fn invalid(&self) -> impl Iterator<Item = &Note> {
         self.notes.iter().filter(|note| note.kind == EventKind::Invalid)
     }
 
-    /// The most memory the process has held, in bytes, where the system tells.
+    /// Returns the peak memory of the process in bytes, if the system reports it.
     pub fn most_memory() -> Option<u64> {
         peak_memory()
     }
 
-    /// What each pass took, as a table: how often it ran, how many edits it made, milliseconds, and, if [`Options`](crate::Options) say
-    /// that it is to be measured, by how many MiB it raised the most memory held.
+    /// Returns the cost of each pass as a table: runs, edits, milliseconds, and the increase of peak memory in MiB, if
+    /// [`Options`](crate::Options) enable its measurement.
     pub fn timings(&self) -> String {
         timings::table(&self.passes)
     }
 
-    /// What each pass took, how often each rule fired, and what there is to tell about single nodes.
+    /// Returns the cost of each pass, the edits of each rule, and the notes on single nodes.
     pub fn explanation(&self) -> String {
         let mut text = self.timings();
         for (rule, count) in self.fired.iter().filter(|(_, count)| **count > 0) {
@@ -184,15 +184,15 @@ impl Report {
     }
 }
 
-/// What there is to tell about a node.
+/// A note on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {
     /// The node: its operator, its name or the name of a result.
     pub node: String,
-    /// What kind of thing it is.
+    /// The kind of the note.
     pub kind: EventKind,
-    /// The reason, in a clause.
+    /// The reason, as a clause.
     pub reason: String,
 }
 
@@ -203,7 +203,7 @@ impl From<(String, EventKind, String)> for Note {
 }
 
 impl Note {
-    /// What kind of thing it is, in a word or two.
+    /// Returns the kind of the note in one or two words.
     pub fn kind_name(&self) -> &'static str {
         match self.kind {
             EventKind::Invalid => "invalid",

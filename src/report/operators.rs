@@ -1,4 +1,4 @@
-//! Which operators are known, as a document.
+//! The supported operators, as a document.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::ops::{Operator, newest_opset, operators};
 use crate::sort;
 
-/// What is before the tables.
+/// The text before the tables.
 const HEAD: &str = "\
 # Supported operators
 
@@ -18,7 +18,7 @@ about the results, and still infers and folds all other nodes.
 * **eval**: the program computes the operator if the operands are constant. The program never folds `random` results.
 ";
 
-/// The operators of one domain in the order of their names.
+/// Returns the operators of each domain, sorted by name.
 fn by_domain() -> BTreeMap<&'static str, Vec<&'static Operator>> {
     let mut domains: BTreeMap<&str, Vec<&Operator>> = BTreeMap::new();
     for operator in operators() {
@@ -30,7 +30,7 @@ fn by_domain() -> BTreeMap<&'static str, Vec<&'static Operator>> {
     domains
 }
 
-/// Every operator with inference or evaluation, by domain, as Markdown.
+/// Returns all operators with inference or evaluation, by domain, as Markdown.
 pub fn operator_table() -> String {
     let mut text = HEAD.to_string();
     for (domain, operators) in by_domain() {

@@ -1,15 +1,15 @@
-//! The report as one page that needs nothing beside it: no network, no other file.
+//! The report as one self-contained page, without network or other files.
 //!
-//! | file | what it writes |
+//! | file | output |
 //! | --- | --- |
 //! | `overview` | figures before and after, origin and inputs of the model, suggestions |
 //! | `edits` | operators, rules, passes, notes and the remaining nodes |
 //! | `pictures` | the index map of each node that moves elements |
 //! | `script.js` | the table of nodes, the graph around a node, the copy buttons |
 //!
-//! A model file chooses names and types. In markup every character with a meaning is escaped. The data for the script are JSON without `<`, so
-//! that they cannot end their element, and the script writes them as text nodes. The page's content security policy forbids it to load
-//! anything.
+//! A model file chooses names and types, so all special characters are escaped in markup. The data for the script is JSON without
+//! `<`, so it cannot end its element, and the script writes it as text nodes. The page's content security policy prevents loading
+//! of any resource.
 
 mod edits;
 mod overview;
@@ -23,9 +23,9 @@ use super::markup::escaped;
 use super::{Detail, DrawnNode, Report};
 
 impl Report {
-    /// Returns the report as one HTML page: figures before and after, suggestions, operators, the edits of each rule, the reason for each
-    /// remaining node, the index maps of nodes that move elements, and the graph. `title` is the name of the model, and `command` the command line that made the report.
-    /// The report must be made with [`Options::page`](crate::Options) or [`Options::detailed`](crate::Options), which leaves out figures and
+    /// Returns the report as one HTML page: figures before and after, suggestions, operators, edits of each rule, reasons for remaining
+    /// nodes, index maps, and the graph. `title` is the name of the model, and `command` the command line of the report. The report
+    /// must be made with [`Options::page`](crate::Options), or with [`Options::detailed`](crate::Options), which omits figures and
     /// suggestions; otherwise the result is `None`.
     pub fn page(&self, title: &str, command: &str) -> Option<String> {
         let detail = self.detail.as_ref()?;
@@ -81,7 +81,7 @@ fn section(page: &mut String, id: &str) {
     let _ = writeln!(page, "<section id=\"{id}\" aria-labelledby=\"{id}-title\"><h2 id=\"{id}-title\">{title}</h2>");
 }
 
-/// Begins a table. Numbers are aligned to the right.
+/// Begins a table. Numbers are right-aligned.
 fn table(page: &mut String, caption: &str, class: &str, columns: &[(&str, bool)]) {
     let _ = write!(page, "<table class=\"{class}\"><caption>{caption}</caption><thead><tr>");
     for (title, is_number) in columns {
@@ -93,7 +93,7 @@ fn table(page: &mut String, caption: &str, class: &str, columns: &[(&str, bool)]
 
 const TABLE_END: &str = "</tbody></table>\n";
 
-/// Writes the first `shown` entries of a list, and the others in a part that is closed at first.
+/// Writes the first `shown` entries of a list, and the others in an initially closed part.
 fn collapsed<T>(page: &mut String, all: &[T], shown: usize, what: &str, write: impl Fn(&mut String, &[T])) {
     let (first, others) = all.split_at(shown.min(all.len()));
     if !first.is_empty() {
@@ -125,7 +125,7 @@ fn graphs(page: &mut String) {
     );
 }
 
-/// The nodes of both models as JSON. Each text is in it once.
+/// Returns the nodes of both models as JSON. Each text occurs once.
 fn data(detail: &Detail) -> String {
     let mut texts = Texts::default();
     let mut reasons: FxHashMap<&str, &str> = FxHashMap::default();
@@ -174,7 +174,7 @@ fn rows<'t>(nodes: &'t [DrawnNode], texts: &mut Texts<'t>, reasons: &FxHashMap<&
     list.join(",")
 }
 
-/// A JSON string without letters that mean something to HTML.
+/// Returns a JSON string without characters that are special in HTML.
 fn json_string(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 2);
     written.push('"');
@@ -190,10 +190,10 @@ fn json_string(text: &str) -> String {
     written
 }
 
-/// The largest number of characters of a word without places for line breaks.
+/// The largest number of characters of a word without possible line breaks.
 const SHORT: usize = 20;
 
-/// Returns text as markup, with places for line breaks at the separators in long words.
+/// Returns text as markup, with possible line breaks at the separators in long words.
 fn name(text: &str) -> String {
     text.split_inclusive(char::is_whitespace).map(word).collect()
 }

@@ -1,6 +1,6 @@
-//! Pictures of index maps: the axes of the operands as bars on the left, those of the result on the right, and a line between axes that vary together.
-//! A picture is an SVG element without styles; `picture.css` has them for every page that shows one. Positions along a bar are percentages, so that
-//! a picture fits every width and its text keeps its size.
+//! Pictures of index maps: bars for the axes of operands (left) and of the result (right), and a line between axes that vary
+//! together. A picture is an SVG element without styles; `picture.css` styles it on all pages. Positions along a bar are
+//! percentages, so a picture fits any width and its text keeps its size.
 
 use std::fmt::Write as _;
 
@@ -9,31 +9,31 @@ use super::table::cut;
 use crate::explain::{MappedAxis, MappedRange, MappedTensor, MovementMap, RangeDensity};
 use crate::sort;
 
-/// The largest number of operands that are drawn.
+/// The largest number of drawn operands.
 const MOST_SOURCES: usize = 4;
 /// The largest number of characters of a label, which has about 130 px on a narrow page.
 const LABEL: usize = 18;
 /// The number of colours.
 const COLOURS: usize = 6;
-/// The largest number of operands that are drawn above each other in a bar.
+/// The largest number of operands that a bar draws above each other.
 const MOST_LANES: usize = 4;
-/// The largest size of an axis with borders between its elements.
+/// The largest size of an axis with drawn borders between elements.
 const MOST_TICKS: i64 = 32;
-/// The least share of an axis that has room for a letter.
+/// The smallest share of an axis with room for a letter.
 const LETTER: f64 = 9.0;
 
-/// Pixels: the height of a heading, of a label above a bar, of a bar, and of an axis.
+/// In pixels: the height of a heading, of a label above a bar, of a bar, and of an axis.
 const HEADING: usize = 20;
 const ABOVE: usize = 16;
 const BAR: usize = 14;
 const ROW: usize = 38;
 
-/// Columns: the width of the bars of each side in percent, and the left end of the result.
+/// Columns: the width of each side's bars and the left end of the result, in percent.
 const WIDTH: usize = 42;
 const RIGHT: usize = 58;
 
 impl MovementMap {
-    /// The map as an SVG element.
+    /// Returns the map as an SVG element.
     pub fn svg(&self) -> String {
         let drawn = self.sources.get(..MOST_SOURCES).unwrap_or(&self.sources);
         let rows = |tensor: &MappedTensor| HEADING.saturating_add(ROW.saturating_mul(tensor.axes.len()));
@@ -96,8 +96,8 @@ impl MovementMap {
         }
     }
 
-    /// Draws the ranges of an axis of the operand `own`, or of the result. Constants are drawn first: on an axis that is no border of a piece, they lie
-    /// below elements of operands. Where several operands have elements at the same positions of the axis, each has a lane.
+    /// Draws the ranges of an axis of the operand `own`, or of the result. Constants are drawn first, below elements of operands at the
+    /// same positions. If several operands have elements at the same positions of the axis, each has a lane.
     fn bar(&self, body: &mut String, axis: &MappedAxis, own: Option<usize>) {
         let source = |range: &MappedRange| own.or(self.pieces.get(range.piece)?.source);
         let mut ranges: Vec<(Option<usize>, &MappedRange)> =
@@ -161,10 +161,10 @@ impl MovementMap {
     }
 }
 
-/// The positions along a bar: to scale for a constant size, otherwise with equal distances between the borders of the ranges.
+/// The positions along a bar: to scale for a constant size, else with equal distances between the borders of the ranges.
 struct Scale {
     extent: i64,
-    /// The borders of the ranges of an axis with an open size.
+    /// The borders of the ranges of an axis of unknown size.
     borders: Option<Vec<i64>>,
 }
 
@@ -181,7 +181,7 @@ impl Scale {
         Scale { extent, borders }
     }
 
-    /// The percentage of the width before a position.
+    /// Returns the percentage of the width before a position.
     fn share(&self, at: i64) -> f64 {
         let (part, whole) = match &self.borders {
             Some(borders) => {
@@ -192,7 +192,7 @@ impl Scale {
         if whole > 0.0 { part / whole * 100.0 } else { 0.0 }
     }
 
-    /// The number of elements, if borders between them are drawn.
+    /// Returns the number of elements, if borders between them are drawn, else 0.
     fn ticks(&self) -> i64 {
         if self.borders.is_none() && self.extent <= MOST_TICKS { self.extent } else { 0 }
     }

@@ -38,7 +38,7 @@ fn stages() -> Vec<Stage> {
     stages
 }
 
-/// Returns every rewrite rule and pass as Markdown.
+/// Returns all rewrite rules and passes as Markdown.
 pub fn rule_table() -> String {
     let mut text = HEAD.to_string();
     let guards = GUARDS.iter().map(|(premise, _)| premise);

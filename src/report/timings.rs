@@ -1,11 +1,11 @@
-//! What the passes took, as a table.
+//! The cost of the passes, as a table.
 
 use std::fmt::Write as _;
 
 use crate::passes::PassRun;
 
-/// One line for each pass and one for all of them: how often it ran, how many edits it made, how many milliseconds it took, and, where that
-/// was measured, by how many MiB it raised the most memory held.
+/// Returns a line per pass and one for all of them: runs, edits, milliseconds, and, if measured, the increase of peak memory in
+/// MiB.
 pub(super) fn table(passes: &[PassRun]) -> String {
     let width = passes.iter().map(|pass| pass.name.len()).max().unwrap_or(0).max(20);
     let is_measured = passes.iter().any(|pass| pass.raised.is_some());

@@ -9,7 +9,7 @@ use crate::ir::{Extra, Model, Node, OpsetImport, ValueId, fields};
 use crate::report::census::Interface;
 use crate::sort;
 
-/// The fields of a `ModelProto` that are kept as they are in the file, by number.
+/// The fields of a `ModelProto` that the representation keeps as wire bytes, by number.
 const OF_MODEL: &[(u64, &str)] = &[
     (2, "producer"),
     (3, "version of the producer"),
@@ -21,7 +21,7 @@ const OF_MODEL: &[(u64, &str)] = &[
     (26, "device configurations"),
 ];
 
-/// The same of its `GraphProto`.
+/// The same fields of its `GraphProto`.
 const OF_GRAPH: &[(u64, &str)] = &[
     (10, "documentation of the main graph"),
     (13, "declared types of values that are not in the main graph"),
@@ -76,7 +76,7 @@ fn kept(text: &mut String, names: &[(u64, &str)], a: &Extra, b: &Extra) {
     let all = |extra: &Extra| -> BTreeMap<u64, Vec<Vec<u8>>> {
         let mut all: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
         for field in fields(extra) {
-            // Bytes that are no fields count as one field.
+            // Bytes that are not valid fields count as one field.
             let (number, bytes) = field.map_or((0, &extra[..]), |field| (field.number, field.whole));
             all.entry(number).or_default().push(bytes.to_vec());
         }
@@ -156,7 +156,7 @@ pub(super) fn types(text: &mut String, a: &Numbered<'_>, b: &Numbered<'_>) {
     }
 }
 
-/// The declared types of results of nodes, by number, each with a name. Outputs of the main graph are left to `interface`.
+/// Returns the declared types of results of nodes, by number, each with a name. `interface` compares outputs of the main graph.
 fn declared(of: &Numbered<'_>) -> BTreeMap<u32, (String, BTreeSet<String>)> {
     let model = of.model;
     let mut found: BTreeMap<u32, (String, BTreeSet<String>)> = BTreeMap::new();

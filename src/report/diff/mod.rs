@@ -5,8 +5,8 @@
 //! numbers. A node whose number occurs in the other model is the same there; name and place do not matter. The remaining nodes are matched by
 //! the names of their results: such a node has changed, or depends on a node, function or subgraph that has.
 //!
-//! Subgraphs and the bodies of functions are compared in the same way, with inputs known by their places. `heading` compares the rest of the
-//! file.
+//! Subgraphs and function bodies are compared in the same way, with inputs identified by position. `heading` compares the rest of
+//! the file.
 
 mod heading;
 mod numbers;
@@ -80,7 +80,7 @@ fn functions(a: &Numbered<'_>, b: &Numbered<'_>) -> String {
     text
 }
 
-/// Domain, name and overload of a function.
+/// Returns domain, name and overload of a function.
 fn function_name(function: &Function) -> String {
     let domain = if function.domain.is_empty() { "ai.onnx" } else { &function.domain };
     let overload = if function.overload.is_empty() { String::new() } else { format!(":{}", function.overload) };
@@ -157,7 +157,7 @@ fn constants(text: &mut String, a: Root<'_, '_>, b: Root<'_, '_>) {
     }
 }
 
-/// The nodes of a graph that do not occur in another.
+/// Returns the nodes of a graph that do not occur in another.
 fn left((of, graph): Root<'_, '_>, (other, beside): Root<'_, '_>) -> Vec<NodeId> {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     other.nodes_of(beside).iter().for_each(|(_, number)| *counts.entry(*number).or_default() += 1);

@@ -13,7 +13,7 @@ use crate::ir::{
 use crate::sort;
 use crate::tensor::Tensor;
 
-/// The numbers given so far, by the key of the value.
+/// The assigned numbers, by the key of the value.
 #[derive(Default)]
 pub(super) struct Classes {
     keys: FxHashMap<Vec<u8>, u32>,
@@ -33,7 +33,7 @@ impl Classes {
         self.of(key.into_bytes())
     }
 
-    /// The number of an initializer. One that this program cannot read is known by its message.
+    /// Returns the number of an initializer. If this program cannot read it, its wire bytes identify it.
     fn of_constant(&mut self, constant: &Constant) -> u32 {
         let Some(tensor) = &constant.tensor else {
             let message = constant.verbatim.as_deref().unwrap_or_default();
@@ -54,7 +54,7 @@ impl Classes {
 pub(super) struct Numbered<'m> {
     pub model: &'m Model,
     values: FxHashMap<ValueId, u32>,
-    /// The nodes of each graph in an order to compute in, each with its number.
+    /// The nodes of each graph in execution order, each with its number.
     nodes: FxHashMap<GraphId, Vec<(NodeId, u32)>>,
     functions: FxHashMap<FunctionId, u32>,
 }
@@ -77,22 +77,23 @@ impl<'m> Numbered<'m> {
         numbered
     }
 
-    /// The number of a value; 0 if nothing defines it.
+    /// Returns the number of a value; 0 if nothing defines it.
     pub(super) fn of(&self, value: ValueId) -> u32 {
         self.values.get(&value).copied().unwrap_or(0)
     }
 
-    /// The nodes of a graph, each with its number.
+    /// Returns the nodes of a graph, each with its number.
     pub(super) fn nodes_of(&self, graph: GraphId) -> &[(NodeId, u32)] {
         self.nodes.get(&graph).map_or(&[], Vec::as_slice)
     }
 
-    /// The number of an initializer or of the default of an input.
+    /// Returns the number of an initializer or of the default of an input.
     pub(super) fn of_constant(&self, value: ValueId, classes: &mut Classes) -> Option<u32> {
         Some(classes.of_constant(self.model.value(value).constant.as_ref()?))
     }
 
-    /// Numbers what a graph defines, its inputs aside. Graphs nest at most 32 deep, which the importer has checked, so recursion is bounded.
+    /// Numbers the values that a graph defines, except its inputs. The importer limits the nesting of graphs to 32, so recursion is
+    /// bounded.
     fn number(&mut self, graph: GraphId, depth: usize, classes: &mut Classes) {
         let model = self.model;
         for &value in model.graph(graph).initializers() {
@@ -117,7 +118,7 @@ impl<'m> Numbered<'m> {
         self.nodes.insert(graph, nodes);
     }
 
-    /// The key of a node: equal keys mean equal results.
+    /// Returns the key of a node: equal keys mean equal results.
     fn node_key(&mut self, node: &Node, depth: usize, classes: &mut Classes) -> String {
         let mut key = operator_key(self.model, node);
         if let Some((id, _)) = self.model.function_of(node) {
@@ -134,7 +135,7 @@ impl<'m> Numbered<'m> {
         key
     }
 
-    /// The key of a subgraph or of the body of a function. Inputs are identified by position.
+    /// Returns the key of a subgraph or function body. Inputs are identified by position.
     fn graph_key(&mut self, graph: GraphId, depth: usize, classes: &mut Classes) -> String {
         let model = self.model;
         let mut key = String::new();
@@ -167,7 +168,7 @@ impl<'m> Numbered<'m> {
     }
 }
 
-/// The functions, those that are called before those that call them.
+/// Returns the functions, callees before callers.
 fn call_order(model: &Model) -> Vec<FunctionId> {
     let (mut order, mut seen) = (Vec::new(), FxHashSet::default());
     let mut open: Vec<(FunctionId, bool)> = model.functions().map(|(id, _)| (id, false)).collect();
@@ -184,7 +185,7 @@ fn call_order(model: &Model) -> Vec<FunctionId> {
     order
 }
 
-/// The nodes of a graph and of the graphs inside it.
+/// Returns the nodes of a graph and of the graphs inside it.
 fn nodes_below(model: &Model, root: GraphId) -> impl Iterator<Item = &Node> {
     let mut graphs = vec![root];
     let mut next = 0;
@@ -195,7 +196,7 @@ fn nodes_below(model: &Model, root: GraphId) -> impl Iterator<Item = &Node> {
     graphs.into_iter().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id))
 }
 
-/// Operator, operator set, attributes and number of results of a node, without the contents of its subgraphs.
+/// Returns operator, operator set, attributes and number of results of a node, without the contents of its subgraphs.
 pub(super) fn operator_key(model: &Model, node: &Node) -> String {
     let opset = model.opset(node.graph(), &node.domain).unwrap_or(0);
     let mut key = format!("{}:{} {opset} {} ", node.operator(), node.overload, node.outputs().len());
@@ -208,20 +209,20 @@ pub(super) fn operator_key(model: &Model, node: &Node) -> String {
     key
 }
 
-/// The attributes that are no graphs, by name: they may come in any order.
+/// Returns the attributes other than graphs, by name, because their order is irrelevant.
 fn attributes<'n>(model: &Model, held: &'n [NamedAttribute]) -> BTreeMap<&'n str, String> {
     let plain = held.iter().filter(|held| held.value.graphs().is_empty());
     sort::map(plain.map(|held| (held.name.as_str(), attribute_key(model, &held.value))))
 }
 
-/// The attributes that calls of a function give, each with its default.
+/// Returns the parameters that calls of a function pass as attributes, each with its default.
 pub(super) fn parameters<'f>(model: &Model, function: &'f Function) -> BTreeMap<&'f str, String> {
     let mut parameters = attributes(model, &function.defaults);
     parameters.extend(function.attributes.iter().map(|name| (name.as_str(), "no default".to_string())));
     parameters
 }
 
-/// An attribute's value. Its text leaves out elements of long tensors.
+/// Returns the key of an attribute's value. Tensors are hashed, because their text omits elements of long ones.
 fn attribute_key(model: &Model, value: &Attribute) -> String {
     let tensor =
         |tensor: &Tensor| format!("{} {:?} {:016x}", tensor.dtype().name(), tensor.shape(), tensor.hash_content());

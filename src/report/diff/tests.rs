@@ -24,7 +24,7 @@ fn parsed(source: &str) -> Model {
     text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))
 }
 
-/// What differs when one text takes the place of another, both ways.
+/// Returns the differences if one text replaces another, in both directions.
 fn differs(old: &str, new: &str) -> String {
     assert_eq!(SOURCE.matches(old).count(), 1, "`{old}` must be there once");
     let (a, b) = (parsed(SOURCE), parsed(&SOURCE.replace(old, new)));

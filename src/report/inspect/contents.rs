@@ -14,7 +14,7 @@ use crate::tensor::{DType, Tensor};
 /// The number of listed tensors.
 const LARGEST: usize = 5;
 
-/// Element type, number of elements and bytes of a constant. Its data may be in a missing file, so the declared type counts then.
+/// Element type, number of elements and bytes of a constant. If its data is in a missing file, the declared type determines them.
 struct Held {
     dtype: Option<DType>,
     elements: u64,
@@ -46,13 +46,13 @@ impl Held {
     }
 }
 
-/// The initializers of every graph that belongs to the model.
+/// Returns the initializers of all graphs that belong to the model.
 fn initializers(model: &Model) -> impl Iterator<Item = &Value> {
     let live = model.graphs().filter(|&graph| model.is_live(graph));
     live.flat_map(|graph| model.graph(graph).initializers()).map(|&value| model.value(value))
 }
 
-/// The tensors in attributes of nodes, each with the name of the node's first result.
+/// Returns the tensors in attributes of nodes, each with the name of the node's first result.
 fn attribute_tensors(model: &Model) -> impl Iterator<Item = (&str, &Tensor)> {
     let live = model.graphs().filter(|&graph| model.is_live(graph));
     let nodes = live.flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
@@ -127,7 +127,7 @@ pub(super) fn files(model: &Model, missing: &[(String, usize)]) -> Vec<DataFile>
             file.bytes = file.bytes.saturating_add(held.bytes);
         }
     }
-    // A tensor whose data are missing may be kept in a form that names no file.
+    // A tensor with missing data may be kept in a form without a file name.
     for (location, tensors) in missing.iter().filter(|(location, _)| !places.contains_key(location.as_str())) {
         files.push(DataFile { location: location.clone(), tensors: *tensors, bytes: 0, is_missing: true });
     }
@@ -165,7 +165,7 @@ pub(super) fn functions(model: &Model) -> Vec<FunctionInfo> {
     functions
 }
 
-/// Lists the dims of inputs that no number is known for.
+/// Lists the dims of inputs without a constant size.
 pub(super) fn dims(model: &Model, facts: &Facts) -> Vec<DynamicDim> {
     let mut found: Vec<DynamicDim> = Vec::new();
     let mut places: FxHashMap<String, usize> = FxHashMap::default();

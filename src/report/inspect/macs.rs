@@ -8,7 +8,7 @@ use crate::ir::{Facts, GraphId, Model, Node, NodeId};
 use crate::ops::operator_of;
 use crate::ops::traits::NodeFacts;
 
-/// The largest number of terms of a sum; the sizes must be given for longer ones.
+/// The largest number of terms of a sum; longer ones need the sizes of dims.
 const MOST_TERMS: usize = 64;
 
 /// The largest depth of subgraphs.
@@ -27,7 +27,7 @@ struct Counter<'f> {
     known: &'f Known<'f>,
 }
 
-/// Counts the multiply-accumulates of the main graph and, as often as they run, of its subgraphs.
+/// Counts the multiply-accumulates of the main graph and of its subgraphs, times the number of their runs.
 pub(super) fn count(model: &Model, facts: &Facts, known: &Known<'_>) -> MacCount {
     let sums = Counter { model, facts, known }.graph(model.main(), DEEPEST);
     let scope = facts.scope();
@@ -75,7 +75,7 @@ impl Counter<'_> {
         self.bodies(sums, (&view, node), bodies);
     }
 
-    /// Adds what the subgraphs of a node do: of several, one runs, and the costlier one counts.
+    /// Adds the work of a node's subgraphs; if only one of several runs, counts the costliest.
     fn bodies(&self, sums: &mut Sums, (view, node): (&NodeFacts<'_>, &Node), bodies: Vec<Sums>) {
         let scope = self.facts.scope();
         for (name, count) in bodies.iter().flat_map(|body| &body.uncounted) {

@@ -1,8 +1,9 @@
-//! The peak memory of the activations, by their live ranges over an order of computation.
+//! The peak memory of the activations, by their live ranges in an execution order.
 //!
-//! An activation is live from the node that computes it to its last consumer. Graph inputs are live all the time, since the caller holds them,
-//! and so are graph outputs once they are computed. While a node runs, its operands and results are live, and so is the peak of its costliest
-//! subgraph. A result that is a view of an operand (Reshape, Squeeze, Identity) takes no memory and keeps the operand live. Constants are weights.
+//! An activation is live from the node that computes it to its last consumer. Graph inputs are always live, because the caller
+//! holds them; graph outputs are live once computed. While a node runs, its operands and results are live, plus the peak of its
+//! costliest subgraph. A view of an operand (Reshape, Squeeze, Identity) takes no memory and keeps the operand live. Constants
+//! are weights.
 
 use rustc_hash::FxHashMap;
 
@@ -14,13 +15,13 @@ use crate::ops::traits::{Movement, traits_of};
 /// The largest depth of subgraphs.
 const DEEPEST: usize = 64;
 
-/// The largest number of peaks of which none is proved to be the largest.
+/// The largest number of candidate peaks.
 const MOST_PEAKS: usize = 12;
 
-/// The largest number of comparisons that need a proof.
+/// The largest number of comparisons with a proof.
 const MOST_PROOFS: usize = 10_000;
 
-/// The largest number of terms of a sum that is compared.
+/// The largest number of terms of a compared sum.
 const MOST_TERMS: usize = 32;
 
 /// Finds the peak of the main graph.
@@ -31,7 +32,7 @@ pub(super) fn peak(model: &Model, facts: &Facts, known: &Known<'_>) -> PeakMemor
     let bytes = match found.peaks.as_slice() {
         _ if found.overflows => Figure::Unknown,
         _ if found.is_undecided => known.needs(&found.all),
-        // Nothing is known, or only sizes that depend on data.
+        // No sizes are known, or only data-dependent ones.
         [(only, _)] if only.is_const(0) && finder.unsized_values > 0 => Figure::Unknown,
         [] => Figure::Number(0),
         [(only, _)] => known.figure(only),
@@ -52,13 +53,13 @@ pub(super) fn peak(model: &Model, facts: &Facts, known: &Known<'_>) -> PeakMemor
 
 /// The peaks of a graph.
 struct Peaks {
-    /// Sums of which one is the largest, each with the node that runs then.
+    /// Sums, one of which is the largest, each with the node that runs at that time.
     peaks: Vec<(Dim, Option<NodeId>)>,
-    /// Whether there are too many to compare.
+    /// `true` if there are too many to compare.
     is_undecided: bool,
-    /// Whether a sum exceeds 63 bits.
+    /// `true` if a sum exceeds 63 bits.
     overflows: bool,
-    /// An expression that has the symbols of all activations.
+    /// An expression with the symbols of all activations.
     all: Dim,
 }
 
@@ -70,12 +71,12 @@ struct Finder<'f> {
     proofs: usize,
 }
 
-/// The activations of a graph and when they are last read.
+/// The activations of a graph and their last consumers.
 #[derive(Default)]
 struct Lives {
     /// The value whose memory a view shares.
     sources: FxHashMap<ValueId, ValueId>,
-    /// The place of the last consumer.
+    /// The position of the last consumer.
     last: FxHashMap<ValueId, usize>,
 }
 
@@ -189,7 +190,7 @@ impl Finder<'_> {
         self.known.determined(&bytes)
     }
 
-    /// Notes a sum that may be the largest.
+    /// Records a sum that may be the largest.
     fn note(&mut self, found: &mut Peaks, sum: Dim, node: Option<NodeId>) {
         if found.is_undecided {
             return;

@@ -1,8 +1,8 @@
 //! Inspects a model: origin, interface, operators, parameters, and the cost of a run.
 //!
-//! | file | what it does |
+//! | file | purpose |
 //! | --- | --- |
-//! | `contents` | lists what the file holds: tensors, data files, functions, dynamic dims |
+//! | `contents` | lists the contents of the file: tensors, data files, functions, dynamic dims |
 //! | `macs` | sums the multiply-accumulates that operators declare (the trait `macs`) |
 //! | `memory` | finds the peak of the activations by their live ranges |
 //! | `text` | prints inspections side by side |
@@ -23,7 +23,7 @@ use crate::ir::{Facts, Model};
 pub use text::inspection_text;
 pub(super) use text::{Units, bytes, count, figure, grouped};
 
-/// The largest number of characters of an expression that is printed.
+/// The largest number of characters of a printed expression.
 const LONGEST: usize = 72;
 
 /// A number that depends on the dims of the inputs.
@@ -34,7 +34,7 @@ pub enum Figure {
     Number(u64),
     /// An expression in the dims of the inputs.
     Expression(String),
-    /// The expression is too long, or its largest value is not decided: the number is known once these dims are.
+    /// These dims determine the number, but the expression is too long or its maximum is undecided.
     Needs(Vec<String>),
     /// The number exceeds 63 bits, or no facts determine it.
     Unknown,
@@ -68,13 +68,13 @@ pub struct LargeTensor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DataFile {
-    /// The path that the model gives.
+    /// The path in the model.
     pub location: String,
     /// The number of tensors in it.
     pub tensors: usize,
     /// The bytes of these tensors.
     pub bytes: u64,
-    /// Whether the file was not found.
+    /// `true` if the file was not found.
     pub is_missing: bool,
 }
 
@@ -84,13 +84,13 @@ pub struct DataFile {
 pub struct FunctionInfo {
     /// Domain and name.
     pub name: String,
-    /// The number of its nodes, those of subgraphs included.
+    /// The number of its nodes, including subgraphs.
     pub nodes: usize,
     /// The operator sets that it imports.
     pub opsets: BTreeMap<String, i64>,
 }
 
-/// A dim that no number is known for.
+/// A dim without a constant size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DynamicDim {
@@ -104,23 +104,23 @@ pub struct DynamicDim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MacCount {
-    /// Of all counted nodes.
+    /// The sum over all counted nodes.
     pub total: Figure,
     /// By operator.
     pub operators: BTreeMap<String, Figure>,
-    /// Nodes that are not counted, by operator: unknown operators, and products whose sizes are not known before a run.
+    /// Nodes that are not counted, by operator: unknown operators, and products with data-dependent sizes.
     pub uncounted: BTreeMap<String, usize>,
 }
 
-/// The largest number of bytes that the activations hold at one time.
+/// The maximum of bytes that activations occupy at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeakMemory {
     /// Bytes of inputs and results of nodes that are live at the same time. Weights are not included.
     pub bytes: Figure,
-    /// The node during which this is reached.
+    /// The node that runs at the peak.
     pub node: Option<String>,
-    /// The number of activations whose bytes are not known, which are not included.
+    /// The number of activations of unknown size, which are excluded.
     pub unsized_values: usize,
 }
 
@@ -142,8 +142,8 @@ pub struct Inspection {
     pub defaults: usize,
     /// The outputs, and their types.
     pub outputs: Vec<(String, String)>,
-    /// Nodes by operator, and those of operators that neither this program nor a function of the model defines. Subgraphs and functions are
-    /// included.
+    /// Nodes by operator, including subgraphs and functions, and the operators that neither this program nor a function of the model
+    /// defines.
     pub census: Census,
     /// The functions.
     pub functions: Vec<FunctionInfo>,
@@ -157,7 +157,7 @@ pub struct Inspection {
     pub files: Vec<DataFile>,
     /// The largest tensors, largest first.
     pub largest: Vec<LargeTensor>,
-    /// The dims of inputs that no number is known for.
+    /// The dims of inputs without a constant size.
     pub dims: Vec<DynamicDim>,
 }
 
@@ -181,7 +181,7 @@ pub(crate) struct Inspected<'m> {
 pub(crate) fn inspect(inspected: &Inspected<'_>) -> Inspection {
     let Inspected { model, inlined, facts, .. } = *inspected;
     let known = Known::of(inlined, facts);
-    // A run with an empty input has no cost of interest, and without it most sums can be compared.
+    // An empty input is of no interest, and without it most sums can be compared.
     let positive: Vec<Dim> =
         known.symbols.iter().map(|&symbol| facts.scope().sub(&Dim::symbol(symbol), &Dim::constant(1))).collect();
     let (macs, memory) = facts
@@ -211,7 +211,7 @@ pub(crate) fn inspect(inspected: &Inspected<'_>) -> Inspection {
     }
 }
 
-/// The symbols of which the dims of the inputs are made: a caller can state their sizes.
+/// The symbols in the dims of the inputs, which a caller can fix.
 struct Known<'f> {
     facts: &'f Facts,
     symbols: FxHashSet<Symbol>,
@@ -229,8 +229,8 @@ impl<'f> Known<'f> {
         !dim.has_symbol(|symbol| !self.symbols.contains(&symbol))
     }
 
-    /// Returns the number as an expression in the sizes of the inputs, if they determine it. Sizes that are computed in floats are those of
-    /// exact arithmetic.
+    /// Returns the number as an expression in the sizes of the inputs, if they determine it. Sizes computed in floats are replaced by
+    /// those of exact arithmetic.
     fn determined(&self, dim: &Dim) -> Option<Dim> {
         if self.determines(dim) {
             return Some(dim.clone());
@@ -238,7 +238,7 @@ impl<'f> Known<'f> {
         Some(self.facts.scope().nominal(dim)).filter(|dim| self.determines(dim))
     }
 
-    /// Returns a number or expression as it is reported.
+    /// Returns a number or expression in the reported form.
     fn figure(&self, dim: &Dim) -> Figure {
         let scope = self.facts.scope();
         match dim.as_const().map(u64::try_from) {

@@ -7,17 +7,17 @@ use super::{Figure, Inspection, Parameters};
 use crate::report::table::cut;
 use crate::sort;
 
-/// The largest number of listed operators, inputs, outputs, functions or files each.
+/// The largest number of listed entries per list of operators, inputs, outputs, functions or files.
 const LISTED: usize = 12;
 
 /// The largest number of printed characters of a label.
 const LABEL: usize = 40;
 
-/// The largest number of printed characters of a cell, with several models and with one.
+/// The largest number of printed characters of a cell, for several models and for one.
 const CELL: usize = 40;
 const ONLY_CELL: usize = 400;
 
-/// A number with separators between thousands.
+/// Formats a number with thousands separators.
 pub(in crate::report) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub(in crate::report) fn grouped(number: u64) -> String {
     text
 }
 
-/// A number of bytes, in the largest unit of which there is at least one.
+/// Formats a number of bytes, in the largest unit that is not larger.
 pub(in crate::report) fn bytes(number: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| number >> shift > 0) {
@@ -40,7 +40,7 @@ pub(in crate::report) fn bytes(number: u64) -> String {
     }
 }
 
-/// A count, with a multiple of 1000 from a million on.
+/// Formats a count, from a million on also in powers of 1000.
 pub(in crate::report) fn count(number: u64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
     match units.iter().find(|(unit, _)| number as f64 >= *unit) {
@@ -49,10 +49,10 @@ pub(in crate::report) fn count(number: u64) -> String {
     }
 }
 
-/// The function that prints a number in its units.
+/// Formats a number with its unit.
 pub(in crate::report) type Units<'f> = &'f dyn Fn(u64) -> String;
 
-/// A number, an expression with its unit, or the dims that the number depends on.
+/// Formats a number, an expression with its unit, or the dims that determine the number.
 pub(in crate::report) fn figure(figure: &Figure, number: Units<'_>, unit: &str) -> String {
     match figure {
         Figure::Number(known) => number(*known),
@@ -78,7 +78,7 @@ impl Section {
         }
     }
 
-    /// Puts the first entries of a list, each under its own label, and the number of others.
+    /// Adds the first entries of a list, each with a label, and the number of the others.
     fn list(&mut self, kind: &str, model: usize, entries: impl ExactSizeIterator<Item = (String, String)>) {
         let more = entries.len().saturating_sub(LISTED);
         for (label, text) in entries.take(LISTED) {
@@ -90,7 +90,7 @@ impl Section {
     }
 }
 
-/// Prints inspections, each with the name of its model, as the columns of a table. A list ends with the number of entries that are not printed.
+/// Prints inspections, each with the name of its model, as the columns of a table. Lists end with the number of omitted entries.
 pub fn inspection_text(inspected: &[(String, Inspection)]) -> String {
     let mut sections: Vec<Section> = Vec::new();
     let mut section = |fill: &dyn Fn(&mut Section, usize, &Inspection)| {
@@ -217,7 +217,7 @@ pub fn inspection_text(inspected: &[(String, Inspection)]) -> String {
     printed(&sections, inspected.len())
 }
 
-/// The most frequent operators of all models.
+/// Returns the most frequent operators of all models.
 fn top_operators(inspected: &[(String, Inspection)]) -> Vec<String> {
     let names: BTreeSet<&String> = inspected.iter().flat_map(|(_, own)| own.census.operators.keys()).collect();
     let most = |name: &String| inspected.iter().filter_map(|(_, own)| own.census.operators.get(name)).max().copied();

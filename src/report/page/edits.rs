@@ -10,9 +10,9 @@ use crate::explain::CauseKind;
 use crate::passes::record;
 use crate::sort;
 
-/// The number of operators, rules and notes that are shown at once.
+/// The number of operators, rules and notes that are initially visible.
 const SHOWN: usize = 12;
-/// The largest number of places of a rule, and of notes.
+/// The largest number of listed places of a rule, and of notes.
 const LISTED: usize = 200;
 
 impl Report {
@@ -120,7 +120,7 @@ fn rule(page: &mut String, (rule, count): (&str, usize), places: &[&str]) {
     page.push_str("</details>\n");
 }
 
-/// Writes how many nodes are kept for which kind of reason.
+/// Writes the number of kept nodes for each kind of reason.
 pub(super) fn remaining(page: &mut String, detail: &Detail) {
     let mut kinds: BTreeMap<CauseKind, BTreeMap<&str, usize>> = BTreeMap::new();
     for cause in &detail.causes {

@@ -8,7 +8,7 @@ use super::super::{Detail, Figure, Inspection, Parameters, Port, Report};
 use super::{TABLE_END, collapsed, flags, name, section, table};
 use crate::explain::Suggestion;
 
-/// The number of inputs, outputs, dims and suggestions that are shown at once.
+/// The number of inputs, outputs, dims and suggestions that are initially visible.
 const SHOWN: usize = 8;
 
 impl Report {
@@ -112,7 +112,7 @@ fn estimate(what: &str, (before, after): (&Figure, &Figure), text: Units<'_>, un
     (what.to_string(), figure(before, text, unit), figure(after, text, unit), change)
 }
 
-/// Returns a change in percent.
+/// Formats a change in percent.
 fn change((before, after): (u64, u64)) -> String {
     if before == after {
         return "same".to_string();
@@ -188,7 +188,7 @@ fn largest(page: &mut String, after: &Inspection) {
     page.push_str(TABLE_END);
 }
 
-/// Writes the assumptions about the inputs under which fewer nodes remain.
+/// Writes the assumptions about the inputs that reduce the number of remaining nodes.
 fn suggestions(page: &mut String, detail: &Detail, nodes: usize) {
     if detail.suggestions.is_empty() {
         page.push_str("<p>None of the assumptions about the inputs that were tried removes more nodes.</p>\n");

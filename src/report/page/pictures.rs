@@ -1,4 +1,4 @@
-//! The index map of each node that moves elements.
+//! The index maps of data movement nodes.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::super::Detail;
 use super::{collapsed, name, section};
 use crate::explain::MovementMap;
 
-/// The number of maps that are shown at once.
+/// The number of maps that are initially visible.
 const SHOWN: usize = 6;
 /// The largest number of drawn maps.
 const DRAWN: usize = 100;
