@@ -1,4 +1,4 @@
-//! Arrays of NumPy archives (`.npz`), as values for inputs: a ZIP archive of files in the format `.npy`, version 1 to 3.
+//! Arrays of NumPy archives (`.npz`) as values of inputs: a ZIP archive of `.npy` files, version 1 to 3.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,12 +10,12 @@ use bytes::Bytes;
 use onnx_slice_fold::{DType, Data, Tensor};
 use zip::ZipArchive;
 
-/// Bytes that one array may have: a few bytes of an archive can ask for any number.
+/// The maximum bytes of an array: a few bytes of an archive can request any number.
 const MOST_BYTES: u64 = 4 << 30;
-/// Bytes that the header of an array may have.
+/// The maximum bytes of an array's header.
 const MOST_OF_HEADER: usize = 1 << 16;
 
-/// The arrays of an archive by name, and what it is called in messages.
+/// Returns the arrays of an archive by name, and the archive's name for messages.
 pub(super) fn read(path: &Path) -> anyhow::Result<(String, BTreeMap<String, Data>)> {
     let source = format!("'{}'", path.display());
     let reading = || format!("cannot read {source}");
@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<(String, BTreeMap<String, Data
     Ok((source, values))
 }
 
-/// A file in the format `.npy`: a magic number, the length of the header, the header, and the elements in order.
+/// Reads a `.npy` file: a magic number, the length of the header, the header, and the elements in order.
 fn tensor(mut file: impl Read) -> anyhow::Result<Tensor> {
     let mut start = [0; 8];
     file.read_exact(&mut start)?;
@@ -59,7 +59,7 @@ fn tensor(mut file: impl Read) -> anyhow::Result<Tensor> {
     let bytes = header.shape.iter().try_fold(size, |bytes, &size| bytes.checked_mul(u64::try_from(size).ok()?));
     let bytes = bytes.filter(|&bytes| bytes <= MOST_BYTES);
     let bytes = bytes.ok_or_else(|| anyhow!("the array is larger than {} GiB", MOST_BYTES >> 30))?;
-    // The header may promise more than there is.
+    // The header may declare more data than the file contains.
     let mut payload = Vec::new();
     file.take(bytes).read_to_end(&mut payload)?;
     if header.element.starts_with('>') {
@@ -68,7 +68,7 @@ fn tensor(mut file: impl Read) -> anyhow::Result<Tensor> {
     Ok(Tensor::from_bytes(dtype, &header.shape, Bytes::from(payload))?)
 }
 
-/// The type that elements have here, and bytes of one.
+/// Returns the element type, and the bytes of an element.
 fn element(text: &str) -> Option<(DType, u64)> {
     Some(match text.trim_start_matches(['<', '>', '|', '=']) {
         "f2" => (DType::Float16, 2),
@@ -87,7 +87,7 @@ fn element(text: &str) -> Option<(DType, u64)> {
     })
 }
 
-/// What the header says: the text of a Python dictionary with three keys.
+/// The header: the text of a Python dictionary with three keys.
 #[derive(Debug, PartialEq, Eq)]
 struct Header {
     element: String,
@@ -110,7 +110,7 @@ impl Header {
 mod tests {
     use super::*;
 
-    /// An array as NumPy writes it.
+    /// Returns an array in NumPy's format.
     fn array(header: &str, payload: &[u8]) -> Vec<u8> {
         let length = u16::try_from(header.len()).unwrap().to_le_bytes();
         [&b"\x93NUMPY\x01\x00"[..], &length, header.as_bytes(), payload].concat()

@@ -1,4 +1,4 @@
-//! `onnx-slice-fold completions SHELL`: what a shell needs to complete commands and flags.
+//! `onnx-slice-fold completions SHELL`: prints a completion script for a shell.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! The file `onnx-slice-fold.toml`: flags by their long names, as if they stood first on the command line.
+//! The file `onnx-slice-fold.toml`: flags by their long names, inserted before those of the command line.
 //!
 //! ```toml
 //! exact = true
@@ -40,10 +40,10 @@ fn wanted(arguments: &[OsString]) -> Option<PathBuf> {
 /// The file cannot be read, is not valid TOML, or contains an unknown key. The text names the file and the key.
 pub(super) fn add(arguments: &mut Vec<OsString>, program: fn() -> Command) -> Result<Option<PathBuf>, String> {
     let Some(file) = wanted(arguments) else { return Ok(None) };
-    // The flags of subcommands are described only once all is built.
+    // The flags of subcommands are only described after the build.
     let program = &mut program();
     program.build();
-    // A command by its name takes its own flags; without one, a model is folded.
+    // A named command has its own flags; without a command, the program folds a model.
     let command = arguments.get(1).and_then(|name| name.to_str()).and_then(|name| program.find_subcommand(name));
     let folds = |command: &Command| command.get_arguments().any(|flag| flag.get_long() == Some("config"));
     if command.is_some_and(|command| !folds(command)) {
@@ -63,7 +63,7 @@ pub(super) fn add(arguments: &mut Vec<OsString>, program: fn() -> Command) -> Re
             let hint = nearest.map_or_else(String::new, |name| format!("; did you mean '{name}'?"));
             return Err(format!("unknown key '{key}' in '{}'{hint}", file.display()));
         };
-        // What only folding knows is left out elsewhere.
+        // Omit flags that this command does not have.
         if command.is_some_and(|command| flag(command, key).is_none()) {
             continue;
         }
@@ -76,14 +76,14 @@ pub(super) fn add(arguments: &mut Vec<OsString>, program: fn() -> Command) -> Re
     Ok(Some(file))
 }
 
-/// How often a flag that counts is written at most.
+/// The maximum number of repetitions of a counting flag.
 const MOST_OFTEN: i64 = 9;
 
 fn flag<'c>(command: &'c Command, key: &str) -> Option<&'c clap::Arg> {
     command.get_arguments().find(|flag| flag.get_long() == Some(key))
 }
 
-/// A key and its value as flags; the error is what the value should be.
+/// Converts a key and its value to flags; the error is the expected value.
 fn written(flag: &clap::Arg, key: &str, value: &Value) -> Result<Vec<OsString>, &'static str> {
     let one = |value: &Value| match value {
         Value::String(text) => Some(format!("--{key}={text}").into()),

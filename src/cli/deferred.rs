@@ -1,10 +1,10 @@
-//! Flags of a subcommand that are only described once they are wanted.
+//! Subcommand flags whose description is built on demand.
 
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id};
 
-/// The arguments of a subcommand. What all subcommands take is two thirds of what the program has to describe, and a run has at most one of
-/// them; clap asks for the description where the command is called, helped with, or built as a whole.
+/// The arguments of a subcommand. The shared arguments are two thirds of all descriptions, and a run has at most one subcommand.
+/// Clap requests the description if the subcommand is called, its help is printed, or the whole command is built.
 #[derive(Debug)]
 pub(super) struct Deferred<T>(pub(super) T);
 
@@ -40,8 +40,8 @@ impl<T: Args> Args for Deferred<T> {
     }
 }
 
-/// What the subcommand is about was said when it was listed. A group of arguments that is part of others has a text of its own, which is
-/// not meant.
+/// The subcommand's summary is already in the list of commands. An argument group that is part of others has a summary of its type,
+/// which must not replace it.
 fn described<T: Args>(command: Command) -> Command {
     let (about, long_about) = (command.get_about().cloned(), command.get_long_about().cloned());
     let command = T::augment_args(command).about(None::<&str>).long_about(None::<&str>);

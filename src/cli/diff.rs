@@ -1,4 +1,4 @@
-//! `onnx-slice-fold diff a.onnx b.onnx`: what is different in two models.
+//! `onnx-slice-fold diff a.onnx b.onnx`: prints the differences of two models.
 
 use std::path::PathBuf;
 

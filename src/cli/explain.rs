@@ -1,4 +1,4 @@
-//! `onnx-slice-fold explain model.onnx [NAME ...]`: why what is left is left, and what would let more be done.
+//! `onnx-slice-fold explain model.onnx [NAME ...]`: prints why nodes remain, and which options would remove them.
 
 use std::path::PathBuf;
 

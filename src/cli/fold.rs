@@ -160,7 +160,7 @@ impl Fold {
         self.tell(&done)
     }
 
-    /// Returns the names without the number of checks that onnxsim takes as third, and that number.
+    /// Returns the names without the number of checks (onnxsim's third argument), and that number.
     fn named(&self) -> (Vec<PathBuf>, Option<usize>) {
         let mut names = self.names.clone();
         let count = match names.as_slice() {
@@ -179,7 +179,7 @@ impl Fold {
     fn fold(&self, job: &Job, watch: &dyn Fn(&'static str)) -> anyhow::Result<Done> {
         let begin = Instant::now();
         watch("reading the model");
-        // The process ends with this; taking a large model apart piece by piece would only take time.
+        // The process ends afterwards, so freeing a large model would only take time.
         let mut model = ManuallyDrop::new(self.passes.open(&job.model)?);
         let options = self.passes.options().measure_memory(self.timings).detailed(self.report == Format::Json);
         let options = options.page(self.report == Format::Html);
@@ -213,7 +213,7 @@ impl Fold {
                 report.bytes_after = Some(bytes.len() as u64);
                 stream = Some(bytes);
             }
-            // The page compares the sizes of the files.
+            // The page compares file sizes.
             Target::Nowhere if self.report == Format::Html => {
                 report.bytes_after = Some(model.to_bytes()?.len() as u64);
             }
@@ -229,7 +229,7 @@ impl Fold {
         }
         let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
         let done = Done { report, model: job.model.clone(), wrote, files, milliseconds, stream };
-        // A batch goes on, so there the memory is wanted back.
+        // A batch continues, so free the memory.
         if self.out_dir.is_some() {
             drop(ManuallyDrop::into_inner(model));
         }
@@ -273,7 +273,7 @@ impl Fold {
             }
         }
         let told = super::printable(&told);
-        // The model is written, whether or not anybody can be told.
+        // The result is written first, so a closed standard error does not matter.
         match &done.stream {
             Some(bytes) => {
                 let _ = std::io::stderr().write_all(told.as_bytes());
@@ -330,14 +330,14 @@ impl Fold {
             }
         };
         let failed = std::thread::scope(|scope| {
-            // As many as there can be.
+            // As many threads as the system allows.
             let can_start = onnx_slice_fold::threads::start();
             let workers = (0..workers.min(jobs.len())).take_while(|_| {
                 let own = sender.clone();
                 let thread = std::thread::Builder::new().stack_size(super::STACK);
                 can_start && thread.spawn_scoped(scope, || work(own)).is_ok()
             });
-            // Without any, this thread does it all before it tells.
+            // Without threads, this thread folds all models before it prints.
             if workers.count() == 0 {
                 work(sender.clone());
             }
@@ -466,7 +466,7 @@ impl Done {
         format!("{}\n", self.report.json(&self.model.to_string_lossy()))
     }
 
-    /// The line of a batch about this model.
+    /// Returns the line of a batch about this model.
     fn line(&self) -> String {
         let (before, after) = (self.report.before.nodes(), self.report.after.nodes());
         let bytes = self.report.bytes_after.unwrap_or(0);

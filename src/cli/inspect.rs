@@ -1,4 +1,4 @@
-//! `onnx-slice-fold inspect model.onnx…`: what models are, side by side.
+//! `onnx-slice-fold inspect model.onnx…`: prints properties of models side by side.
 
 use std::path::PathBuf;
 

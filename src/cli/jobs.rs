@@ -195,7 +195,7 @@ fn below(folder: &Path, top: &Path, found: &mut Vec<(PathBuf, PathBuf)>) -> anyh
     Ok(())
 }
 
-/// Checks that the second name is not a number of checks, which onnxsim takes as third.
+/// Checks that the second name is not a number of checks, which is the third argument in onnxsim.
 ///
 /// # Errors
 /// The name is a number, and no such file exists.
@@ -208,7 +208,7 @@ fn not_a_count(name: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Returns what a name is, and how to get an ONNX model from it, if the name is a URL or a directory in another format.
+/// Describes a name that is a URL or a directory in another format, and how to get an ONNX model from it.
 fn other_source(name: &Path) -> Option<&'static str> {
     let text = name.to_string_lossy();
     if ["http://", "https://", "s3://", "gs://", "hf://"].iter().any(|scheme| text.starts_with(scheme)) {

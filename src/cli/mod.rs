@@ -125,13 +125,12 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// The stack that commands run on. What the system gives the first thread is a setting of the user's, which may be too little for graphs
-/// within graphs.
+/// The stack size for commands. The stack of the first thread is a user setting, which may be too small for nested graphs.
 const STACK: usize = 8 << 20;
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {
-    // Ends the process from within, for a thread that ends gives back its memory piece by piece.
+    // Exits from within, because a thread that ends frees its memory piece by piece.
     let work = || std::process::exit(run(std::env::args_os()).into());
     onnx_slice_fold::threads::work_alone();
     if first_stack_is_enough() {
@@ -139,7 +138,7 @@ pub fn main() -> ExitCode {
     }
     let thread = std::thread::Builder::new().name("main".to_string()).stack_size(STACK).spawn(work);
     match thread.map(std::thread::JoinHandle::<()>::join) {
-        // Only a panic comes back, which has been told.
+        // Only a panic returns here, and it was already reported.
         Ok(_) => ExitCode::from(101),
         Err(error) => {
             say(Style::Error, "error", &format!("no thread can be started: {error}"));
@@ -148,9 +147,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Whether the first thread has such a stack, so that no other has to be started, which a small model would notice.
+/// Returns `true` if the first thread's stack is large enough. Starting another thread would measurably slow down small models.
 fn first_stack_is_enough() -> bool {
-    // Elsewhere nobody is asked. The stack is shared with arguments and environment, which Linux lets have a quarter at most.
+    // Only Linux is queried. Arguments and environment share the stack; Linux limits them to a quarter of it.
     #[cfg(target_os = "linux")]
     {
         let least = u64::try_from(STACK).unwrap_or(u64::MAX);
@@ -160,8 +159,8 @@ fn first_stack_is_enough() -> bool {
     false
 }
 
-/// Runs the program on arguments, its name being the first, and gives its exit code. Returns in any case, so that it can be called
-/// from a process that is more than this program.
+/// Runs the program on arguments, the first of which is its name, and returns its exit code. Always returns, so a larger process
+/// can call it.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     #[cfg(feature = "seeded-faults")]
     if let Some(fault) =
@@ -198,8 +197,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     if is_usage { BAD_USAGE } else { BAD_INPUT }
 }
 
-/// The arguments: those of other tools in our words, those of the configuration file first. If the parser has something to say instead,
-/// such as help, it has said it, and the exit code is given.
+/// Parses the arguments, after translating flags of other tools and inserting those of the configuration file. If the parser prints
+/// a message, such as help, returns its exit code.
 fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u8>> {
     let own: Vec<OsString> = without_help_of_help(arguments);
     let translated = peers::translate(own).map_err(Usage::error)?;
@@ -218,7 +217,7 @@ fn read(arguments: Vec<OsString>) -> anyhow::Result<Result<(Cli, Vec<String>), u
             Ok(Ok((cli, notes)))
         }
         Err(mut error) => {
-            // "use '-- --foo'" is for names that begin so, which models do not have.
+            // Clap suggests '-- --foo' for names that begin with '--', which models do not have.
             if error.kind() == ClapErrorKind::UnknownArgument && error.get(ContextKind::SuggestedArg).is_none() {
                 error.remove(ContextKind::Suggested);
             }
@@ -234,7 +233,7 @@ fn written(arguments: &[OsString]) -> String {
     std::iter::once("onnx-slice-fold".to_string()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// `help --help` asks for help, too.
+/// Handles `help --help` like `help`.
 fn without_help_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is_help = |text: &OsString| text == "--help" || text == "-h";
     if arguments.get(1).is_some_and(|first| first == "help") && arguments.last().is_some_and(is_help) {

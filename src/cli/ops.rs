@@ -1,4 +1,4 @@
-//! `onnx-slice-fold ops`: which operators are known.
+//! `onnx-slice-fold ops`: prints the supported operators.
 
 use clap::Args;
 

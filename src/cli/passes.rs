@@ -41,7 +41,7 @@ impl Opening {
 /// The largest number of warnings about single files.
 const MOST_MISSING: usize = 8;
 
-/// Warns of data files that were not found. Each warning begins with `of`, which names the model where there are several.
+/// Warns of data files that were not found. Each warning begins with `of`, which names the model if there are several.
 pub(super) fn warn_of_missing(missing: &[MissingData], of: &str) {
     let warn = |text: String| super::say(Style::Warning, "warning", &format!("{of}{text}"));
     for data in missing.iter().take(MOST_MISSING) {
@@ -233,7 +233,7 @@ impl Passes {
             .shapes(self.shapes.map_or(default, Shapes::from))
     }
 
-    /// The operators that `--strided-slice` registers.
+    /// Returns the operators that `--strided-slice` registers.
     pub(super) fn slice_operators(&self) -> impl Iterator<Item = String> + '_ {
         self.strided_slice.iter().map(SliceName::operator)
     }

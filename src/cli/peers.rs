@@ -80,7 +80,7 @@ pub(super) struct Translated {
 pub(super) fn translate(arguments: impl IntoIterator<Item = OsString>) -> Result<Translated, String> {
     let mut translated = Translated::default();
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
-    // polygraphy's name of the subcommand that simplifies a model.
+    // polygraphy's subcommand that simplifies a model.
     if let [_, tool, subcommand, ..] = arguments.as_slice()
         && tool == "surgeon"
         && subcommand == "sanitize"
@@ -191,7 +191,7 @@ mod tests {
         );
         assert_eq!(told("--input-shapes=x:1,3 a.onnx").as_deref(), Ok("--overwrite-input-shape=x:1,3 a.onnx"));
         assert_eq!(told("a.onnx --overwrite-input-shape -1,3").as_deref(), Ok("a.onnx --overwrite-input-shape=-1,3"));
-        // What stands behind `--` is a name.
+        // An argument after `--` is a name.
         assert_eq!(told("-- --input-shape").as_deref(), Ok("-- --input-shape"));
     }
 

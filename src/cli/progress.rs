@@ -1,14 +1,14 @@
-//! A progress bar on a terminal, once work takes long enough to wonder.
+//! A progress bar on a terminal, for work that takes noticeably long.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Work that takes less is not shown.
+/// Shorter work has no progress bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Shows what is being done until it is dropped; nothing unless standard error is a terminal.
+/// Shows the current step until it is dropped, if standard error is a terminal.
 pub(super) struct Progress {
     bar: ProgressBar,
 }
@@ -22,7 +22,7 @@ impl Progress {
         }
         if std::io::stderr().is_terminal() && !is_quiet {
             let shown = bar.clone();
-            // The thread ends with the process; a bar that is finished by then draws nothing. Without a thread to draw it there is no bar.
+            // The thread ends with the process; a bar that is already finished draws nothing. Without a thread, there is no bar.
             let _ = std::thread::Builder::new().spawn(move || {
                 std::thread::sleep(PATIENCE);
                 if !shown.is_finished() {
@@ -34,7 +34,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Shows how many of `all` models are done, instead of what is done.
+    /// Shows the number of finished models out of `all`, instead of the current step.
     pub(super) fn count(&self, all: usize) {
         self.bar.set_length(all as u64);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {pos} of {len} models {wide_bar}") {
@@ -42,13 +42,13 @@ impl Progress {
         }
     }
 
-    /// Tells of one more model that is done, without the bar being in the way.
+    /// Counts one more finished model, and calls `tell` while the bar is hidden.
     pub(super) fn aside(&self, tell: impl FnOnce()) {
         self.bar.inc(1);
         self.bar.suspend(tell);
     }
 
-    /// Says what is done now.
+    /// Sets the current step.
     pub(super) fn say(&self, what: &'static str) {
         self.bar.set_message(what);
     }

@@ -1,4 +1,4 @@
-//! `onnx-slice-fold rules [NAME]`: what the rewrite rules and passes do, and when.
+//! `onnx-slice-fold rules [NAME]`: describes the rewrite rules and passes.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `onnx-slice-fold show model.onnx`: the model as text, with the types that are inferred, or as a drawing.
+//! `onnx-slice-fold show model.onnx`: prints the model with inferred types, as text or as a drawing.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ impl Show {
         let mut model = self.passes.open_telling(&self.model)?;
         let mut options = self.passes.options_stating(Shapes::All).fold(self.folded);
         if !self.folded {
-            // Nothing is made of the model, so nothing is noted in it.
+            // The model is not changed, so it gets no stamp.
             options = options.stamp(false);
         }
         model.fold(&options)?;

@@ -1,4 +1,4 @@
-//! Colour, where a terminal shows it.
+//! Colors on terminals.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -15,16 +15,16 @@ pub(super) enum Colour {
     Never,
 }
 
-/// What the user wants, as the program's one setting that warnings from any place must know.
+/// The user's color setting, global because warnings can come from any place.
 static WANTED: AtomicU8 = AtomicU8::new(0);
 
 impl Colour {
-    /// Makes this the setting of the program.
+    /// Applies this setting to the program.
     pub(super) fn set(self) {
         WANTED.store(self as u8, Ordering::Relaxed);
     }
 
-    /// Whether to write colours to `stream`.
+    /// Returns `true` if `stream` gets colors.
     fn shows_on(stream: &impl IsTerminal) -> bool {
         match WANTED.load(Ordering::Relaxed) {
             wanted if wanted == Colour::Always as u8 => true,
@@ -34,7 +34,7 @@ impl Colour {
     }
 }
 
-/// How a word is set off.
+/// The highlighting of a word.
 #[derive(Clone, Copy)]
 pub(super) enum Style {
     Error,
@@ -42,7 +42,7 @@ pub(super) enum Style {
     Note,
 }
 
-/// A word as `stream` shows it.
+/// Returns a word with the highlighting that `stream` supports.
 pub(super) fn styled(word: &str, style: Style, stream: &impl IsTerminal) -> String {
     if !Colour::shows_on(stream) {
         return word.to_string();

@@ -18,7 +18,7 @@ const UNKNOWN_KEPT: &str = "the program keeps nodes with unknown operators and n
 const OWN_INPUTS: &str = "--check generates its own inputs; pass further inputs with --check-input FILE.npz";
 const OWN_TOLERANCE: &str = "--check derives its tolerance from the element type; --exact compares bit for bit";
 
-/// Every flag with a translation. A name that ends with `*` covers all flags with this prefix.
+/// All flags with a translation. A name that ends with `*` covers all flags with this prefix.
 #[rustfmt::skip]
 pub(in crate::cli) const WORDS: &[Word] = &[
     // Flags of this program that accept several values.
