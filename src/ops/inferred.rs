@@ -11,7 +11,7 @@ use crate::dim::Dim;
 use crate::ir::{DeclaredDim, DeclaredType, DimClaim, Fact, Facts, Model, Node, ValueId};
 
 /// Returns `true` if ONNX Runtime infers the constant dims of a value when it loads the model. The value must be constant in the
-/// file, be an input declared with these dims, or be computed from such values by operators whose shapes depend on no more
+/// file, or an input declared with these dims. Operators may compute it from such values if their shapes depend on no more
 /// ([`ShapeInference`]).
 pub(super) fn infers_numbers(model: &Model, facts: &Facts, value: ValueId) -> bool {
     let (mut open, mut seen) = (vec![value], FxHashSet::default());

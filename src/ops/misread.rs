@@ -41,8 +41,8 @@ pub fn may_be_misread(model: &Model, facts: &Facts, mut value: ValueId) -> bool 
     false
 }
 
-/// Returns `true` if the sizes of a value are those of a strided Slice of an unknown dim, forwarded by element-wise operators or
-/// data movement, and no Shape reads them yet.
+/// Returns `true` if the sizes of a value are those of a strided Slice of an unknown dim, and no Shape reads them yet.
+/// Element-wise operators and data movement may forward them.
 pub fn is_strided(model: &Model, facts: &Facts, value: ValueId) -> bool {
     let reads = |(id, _)| model.node(id).is_some_and(|node| node.is("Shape"));
     if model.users(value).into_iter().any(reads) {
