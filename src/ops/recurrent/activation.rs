@@ -48,7 +48,7 @@ fn named(name: &str) -> Option<(fn(f64, f64, f64) -> f64, Parameter, Parameter)>
     })
 }
 
-/// Returns the functions of all directions, as many per direction as in `defaults`.
+/// Returns the functions of all directions, the length of `defaults` per direction.
 ///
 /// The lists of parameters apply, in order, to the functions that use one. Lists of other lengths are rejected, because runtimes
 /// interpret them differently.

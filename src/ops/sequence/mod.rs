@@ -11,7 +11,7 @@
 //! | Optional | an optional with or without a value | 15; 28 adds types |
 //! | OptionalHasElement, OptionalGetElement | whether there is a value, the value | 15; 18 accepts any value (the first also an absent one); 28 adds types |
 //!
-//! With `keepdims` 0 and a scalar size, it is disputed whether the parts of SplitToSequence keep the axis. Only their element type
+//! Sources differ on whether the parts of SplitToSequence keep the axis for `keepdims` 0 and a scalar size. Only their element type
 //! is inferred then, and nothing is folded.
 //!
 //! Negative positions count from the end. Positions out of range, the value of an empty optional and elements of different types

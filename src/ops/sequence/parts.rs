@@ -27,7 +27,7 @@ impl Sizes {
 /// Returns `true` if the parts of a SplitToSequence keep the axis; `None` if this is disputed. `keepdims` is its attribute.
 ///
 /// The operator's text and the reference ignore `keepdims` if sizes are given. ONNX Runtime ignores it only for a vector of sizes.
-/// So do exporters, which write `x.unbind(1)` as parts of size 1 without their axis. A scalar size therefore does not determine
+/// Exporters follow ONNX Runtime and write `x.unbind(1)` as parts of size 1 without their axis. A scalar size therefore does not determine
 /// the rank of the parts.
 pub(super) fn keeps_axis(keepdims: bool, sizes: Option<&Fact>) -> Option<bool> {
     match sizes {

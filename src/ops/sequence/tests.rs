@@ -75,7 +75,7 @@ fn elements_at_known_positions_keep_their_facts() {
     b.node(main, "ConcatFromSequence", "s2", "cat", &[("axis", Attribute::Int(0))]);
     assert_eq!(b.facts("s1 s2"), ["seq(float[N,3])", "seq(float[?a,3])"]);
     assert_eq!(b.facts("known len"), ["float[M,3]", "int64[]={2}"]);
-    // The size differs from the one in the sequence's type, which stands for any size.
+    // The size differs from the one in the sequence's type, which is any size.
     assert_eq!(b.facts("s2 some"), ["seq(float[?a,3])", "float[?b,3]"]);
     assert_eq!(b.facts("cat"), ["float[N + M,3]"]);
 }
