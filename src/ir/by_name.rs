@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(given, [None, None, Some(ValueId::of(0)), None]);
         assert_eq!(table.get("a", name_of), Some((ValueId::of(0), 2)));
         assert_eq!(table.get("d", name_of), None);
-        // The third value never had an entry of its own.
+        // The third value never had a separate entry.
         assert_eq!((table.remove("a", ValueId::of(2)), table.remove("a", ValueId::of(0))), (None, Some(2)));
         assert_eq!(table.get("a", name_of), None);
         assert_eq!(table.get("c", name_of), Some((ValueId::of(3), 1)));

@@ -1,7 +1,7 @@
 //! Claims: the types that the file declares for values other than the main graph's inputs. Finds the false ones, and the names that claims give to
 //! sizes.
 //!
-//! A claim is no premise unless the user says so. But it may name a size: if inference only has an expression with symbols of its own, the author's
+//! A claim is no premise unless the user trusts it. But it may name a size: if inference only has an expression with symbols of its own, the author's
 //! name is written wherever the size occurs.
 
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -157,6 +157,17 @@ fn factors_that_make_values_overflow() {
     lacks(20, &body("0.125", "float"), "Mul (p");
 }
 
+// A sum that was exact becomes the difference of two large ones.
+
+#[test]
+fn shifts_that_cancel() {
+    let terms = |a: &str, b: &str| {
+        format!("g (float[n] x) => (y) <float a = {{{a}}}, float b = {{{b}}}> {{ s = Add (x, a)  y = Add (s, b) }}")
+    };
+    same(20, &terms("1000000", "0.001"), &[floats(&[1], &[-1e6])]);
+    same(20, &terms("1.5", "2"), &[floats(&[2], &[-3.5, 1e-9])]);
+}
+
 // Operators that runtimes lack for a type, and attributes that are less precise than constants.
 
 #[test]

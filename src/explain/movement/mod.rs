@@ -327,7 +327,7 @@ impl<'a> Mapped<'a> {
                 return Some(runs);
             }
         }
-        // The range from the least position to the greatest one. It has no gap if each weight is at most the number of positions below the weight.
+        // The range from the least to the greatest position. It has no gap if each weight is at most the number of positions below the weight.
         let (mut least, mut most) = (offset, offset);
         let mut weights = Vec::new();
         let mut is_dense = true;

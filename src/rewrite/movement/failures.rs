@@ -1,7 +1,7 @@
 //! Failures of removed nodes, which the written nodes must have, too.
 //!
-//! Law: a lookup of `k` different constant positions of an axis fails for the sizes without the last of these positions. The result reads some of the positions. If
-//! the written Gathers look up `k` different positions, these are the same positions, and fail for the same sizes.
+//! Law: a lookup of `k` different constant positions of an axis fails for the sizes without the last of these positions. The result reads some of
+//! the positions. If the written Gathers look up `k` different positions, these are the same positions, and fail for the same sizes.
 
 use std::collections::BTreeSet;
 
