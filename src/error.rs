@@ -218,7 +218,9 @@ fn of_import(error: &ImportError) -> ErrorKind {
 fn of_run(error: &RunError) -> ErrorKind {
     match error {
         RunError::Broken(_) | RunError::Defect { .. } => ErrorKind::Internal,
-        RunError::Assumption(AssumeError::Syntax { .. }) | RunError::NoRule(_) => ErrorKind::Usage,
+        RunError::Assumption(AssumeError::Syntax { .. }) | RunError::NoRule(_) | RunError::NoOperator(_) => {
+            ErrorKind::Usage
+        }
         RunError::Assumption(_) => ErrorKind::Assumption,
         // Nodes in an order that cannot be computed in.
         RunError::Refused(_) => ErrorKind::Malformed,

@@ -110,6 +110,7 @@ pub mod check;
 pub mod cli;
 #[doc(hidden)]
 pub mod clock;
+mod consumers;
 #[cfg_attr(not(any(internals, feature = "algebra")), doc(hidden))]
 pub mod dim;
 mod error;
@@ -141,6 +142,7 @@ mod stated;
 pub mod tensor;
 
 pub use check::{Checked, Culprit, Difference};
+pub use consumers::{Construct, ConstructError};
 pub use error::{Error, ErrorKind};
 #[doc(hidden)]
 pub use explain::shell_word;
@@ -157,7 +159,7 @@ pub use onnx::{ExternalData, MissingData, ModelSink, OpenOptions, SaveOptions, S
 pub use ops::{EventKind, SliceDialect, SliceName, SliceNameError, newest_opset};
 pub use passes::{Assumption, LastEdit, Options, PassRun, Shapes};
 pub use report::{
-    Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
+    Avoided, Census, DataFile, Detail, Drawing, DrawingForm, DrawnNode, DynamicDim, Figure, FunctionInfo, Inspection,
     LargeTensor, LeftOut, MacCount, NotDrawn, Note, Parameters, PeakMemory, Port, Report, RuleUse, inspection_text,
     operator_table, rule_table, rule_text,
 };

@@ -56,6 +56,8 @@ osf_status osf_options_add_input_shape(osf_options *options, const char *text);
 osf_status osf_options_add_external_data_root(osf_options *options, const char *directory);
 /* A rewrite rule or pass to leave out. */
 osf_status osf_options_skip(osf_options *options, const char *rule);
+/* A construct that the consumer of the result lacks: "Loop", "negative-steps", "rank>5". Nodes that have it are replaced, if possible. */
+osf_status osf_options_avoid(osf_options *options, const char *construct);
 /* Nonzero: only rewrites that keep results equal bit for bit. */
 osf_status osf_options_set_exact(osf_options *options, int exact);
 /* Nonzero: a model is an error of which no run can succeed. */

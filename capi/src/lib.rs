@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use onnx_slice_fold::{Error, ErrorKind, OnnxModel, OpenOptions, Options, Shapes};
+use onnx_slice_fold::{Construct, Error, ErrorKind, OnnxModel, OpenOptions, Options, Shapes};
 
 /// What became of a call; the numbers are the header's.
 #[repr(C)]
@@ -178,6 +178,18 @@ pub unsafe extern "C" fn osf_options_add_external_data_root(
 pub unsafe extern "C" fn osf_options_skip(options: *mut osf_options, rule: *const c_char) -> osf_status {
     // SAFETY: the caller's promise.
     unsafe { with_text(options, rule, |options, rule| options.skip([rule])) }
+}
+
+/// # Safety
+/// As [`with_text`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn osf_options_avoid(options: *mut osf_options, construct: *const c_char) -> osf_status {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let construct = unsafe { text_of(construct) }?.parse::<Construct>().map_err(|error| usage(&error.to_string()))?;
+        // SAFETY: the caller's promise.
+        unsafe { changed(options, |options| options.avoid([construct])) }
+    })
 }
 
 /// # Safety

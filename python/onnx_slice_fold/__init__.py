@@ -31,7 +31,7 @@ from ._explanation import Cause, Explanation, OpenSize, Suggestion
 from ._fold import explain, fold, show
 from ._operator import Node, Operand, Operator, Type
 from ._options import FoldArguments, FoldOptions
-from ._report import Census, MissingData, Note, Report
+from ._report import Avoided, Census, MissingData, Note, Report
 from ._rules import Rule, Rules, rules
 from ._shapes import SymbolicShapeInference, infer_shapes, infer_shapes_path
 from ._simplify import simplify
@@ -39,6 +39,7 @@ from ._slim import slim
 
 __all__ = [
     "AssumptionError",
+    "Avoided",
     "Cause",
     "Census",
     "Change",

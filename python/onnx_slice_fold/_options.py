@@ -31,6 +31,8 @@ class FoldOptions(TypedDict, total=False):
     """Rules and passes to leave out; `rules` lists them."""
     only: Union[str, Iterable[str]]
     """The only rules and passes to use."""
+    avoid: Union[str, Iterable[str]]
+    """Constructs that the consumer of the result lacks: ``"Loop"``, ``"negative-steps"``, ``"rank>5"``; `Report.avoided` lists the nodes that remain."""
     max_growth: float
     """The limit for growth by new constants, as a share of the size of the model (0.1 is 10 %)."""
     free_growth: int
@@ -106,6 +108,7 @@ _EXAMPLES = {
     "assume": '"past + seq <= 2048"',
     "skip": '["matmul-add-to-gemm"]',
     "only": '["identity"]',
+    "avoid": '["negative-steps"]',
     "strided_slice": '["com.example::Crop=tensorflow"]',
 }
 
@@ -283,6 +286,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "input_shapes": _input_shapes,
     "skip": _texts,
     "only": _texts,
+    "avoid": _texts,
     "strided_slice": _texts,
     "max_growth": _share,
     "free_growth": _amount,

@@ -32,6 +32,15 @@ class Note(NamedTuple):
     reason: str
 
 
+class Avoided(NamedTuple):
+    """A remaining node with a construct that the option ``avoid`` names."""
+
+    construct: str
+    node: str
+    reason: str
+    """The reason why the node is kept."""
+
+
 class MissingData(NamedTuple):
     """A data file of the model that was not found. Its tensors have types and shapes, but no values."""
 
@@ -57,6 +66,8 @@ class Report(NamedTuple):
     notes: list[Note]
     missing_data: list[MissingData]
     """Data files that were not found."""
+    avoided: list[Avoided]
+    """The remaining nodes with constructs that the option ``avoid`` names."""
     explanation: str
     """The time of each pass, the edits of each rule, and the notes, as text."""
 
@@ -116,6 +127,7 @@ class Report(NamedTuple):
         plain["before"] = {**self.before._asdict(), "nodes": self.before.nodes}
         plain["after"] = {**self.after._asdict(), "nodes": self.after.nodes}
         plain["notes"] = [note._asdict() for note in self.notes]
+        plain["avoided"] = [avoided._asdict() for avoided in self.avoided]
         plain["missing_data"] = [missing._asdict() for missing in self.missing_data]
         return plain
 
@@ -135,5 +147,6 @@ def report_of(found: dict[str, Any], bytes_after: int) -> Report:
             MissingData(location, tensors, [str(path) for path in looked_in])
             for location, tensors, looked_in in found["missing_data"]
         ],
+        avoided=[Avoided(*avoided) for avoided in found["avoided"]],
         explanation=found["explanation"],
     )

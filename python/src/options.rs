@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use onnx_slice_fold::{Options, Shapes, SliceName, SliceRule};
+use onnx_slice_fold::{Construct, Options, Shapes, SliceName, SliceRule};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -49,6 +49,7 @@ pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "strict" => options.strict(value.extract()?),
             "skip" => options.skip(value.extract::<Vec<String>>()?),
             "only" => options.only(value.extract::<Vec<String>>()?),
+            "avoid" => options.avoid(constructs(py, &value.extract::<Vec<String>>()?)?),
             "strided_slice" => options.slice_names(slice_names(py, &value.extract::<Vec<String>>()?)?),
             "dims" => value.extract::<Vec<String>>()?.into_iter().fold(options, Options::dim),
             "assume" => value.extract::<Vec<String>>()?.into_iter().fold(options, Options::assume),
@@ -74,6 +75,11 @@ fn slice_rule(py: Python<'_>, name: &str) -> PyResult<SliceRule> {
 
 fn shapes(py: Python<'_>, name: &str) -> PyResult<Shapes> {
     name.parse().map_err(|error: String| exception(py, "UsageError", &error))
+}
+
+fn constructs(py: Python<'_>, texts: &[String]) -> PyResult<Vec<Construct>> {
+    let parsed = texts.iter().map(|text| Construct::from_str(text));
+    parsed.collect::<Result<_, _>>().map_err(|error| exception(py, "UsageError", &error.to_string()))
 }
 
 fn slice_names(py: Python<'_>, texts: &[String]) -> PyResult<Vec<SliceName>> {

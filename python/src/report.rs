@@ -26,6 +26,8 @@ pub fn dict<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict
     found.set_item("notes", notes)?;
     let missing = report.missing_data.iter().map(|data| (data.location.clone(), data.tensors, data.looked_in.clone()));
     found.set_item("missing_data", missing.collect::<Vec<_>>())?;
+    let avoided = report.avoided.iter().map(|it| (it.construct.to_string(), it.node.clone(), it.reason.clone()));
+    found.set_item("avoided", avoided.collect::<Vec<_>>())?;
     found.set_item("explanation", report.explanation())?;
     Ok(found)
 }

@@ -76,6 +76,22 @@ pub(super) struct Fold {
 #[error("no result was written, because {0}")]
 pub(super) struct Differs(String);
 
+/// The result has constructs that `--avoid` names.
+#[derive(Debug, thiserror::Error)]
+#[error("the result was written, but {0} with constructs that --avoid names")]
+pub(super) struct Remains(String);
+
+impl Remains {
+    /// Returns an error if such nodes remain.
+    fn check(nodes: usize) -> anyhow::Result<()> {
+        match nodes {
+            0 => Ok(()),
+            1 => Err(Remains("1 node remains".into()).into()),
+            _ => Err(Remains(format!("{nodes} nodes remain")).into()),
+        }
+    }
+}
+
 /// Where to write external data.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum External {
@@ -157,7 +173,8 @@ impl Fold {
         let progress = Progress::start(self.common.is_quiet());
         let done = self.fold(&job, &|what| progress.say(what))?;
         drop(progress);
-        self.tell(&done)
+        self.tell(&done)?;
+        Remains::check(done.report.avoided.len())
     }
 
     /// Returns the names without the number of checks (onnxsim's third argument), and that number.
@@ -301,6 +318,15 @@ impl Fold {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             super::say(Style::Note, "note", &format!("{of}unknown operators are kept: {}{more}", names.join(", ")));
         }
+        for avoided in report.avoided.iter().take(MOST_WARNINGS) {
+            let reason = if avoided.reason.is_empty() { String::new() } else { format!(": {}", avoided.reason) };
+            let text = format!("{of}{} remains (--avoid '{}'){reason}", avoided.node, avoided.construct);
+            super::say(Style::Warning, "warning", &text);
+        }
+        if let Some(more) = report.avoided.len().checked_sub(MOST_WARNINGS).filter(|&more| more > 0) {
+            let text = format!("{of}{more} other nodes have constructs that --avoid names; --report json lists all");
+            super::say(Style::Warning, "warning", &text);
+        }
         for note in done.report.invalid().take(MOST_WARNINGS) {
             super::say(
                 Style::Warning,
@@ -329,7 +355,7 @@ impl Fold {
                 }
             }
         };
-        let failed = std::thread::scope(|scope| {
+        let (failed, remaining) = std::thread::scope(|scope| {
             // As many threads as the system allows.
             let can_start = onnx_slice_fold::threads::start();
             let workers = (0..workers.min(jobs.len())).take_while(|_| {
@@ -343,22 +369,23 @@ impl Fold {
             }
             drop(sender);
             let mut waiting: Vec<Option<anyhow::Result<Done>>> = jobs.iter().map(|_| None).collect();
-            let (mut told, mut failed) = (0, 0);
+            let (mut told, mut failed, mut remaining) = (0, 0, 0);
             for (at, result) in results {
                 if let Some(place) = waiting.get_mut(at) {
                     *place = Some(result);
                 }
                 while let Some(result) = waiting.get_mut(told).and_then(Option::take) {
                     failed += usize::from(result.is_err());
+                    remaining += result.as_ref().map_or(0, |done| done.report.avoided.len());
                     progress.aside(|| self.tell_line(jobs.get(told), result));
                     told += 1;
                 }
             }
-            failed
+            (failed, remaining)
         });
         drop(progress);
         match failed {
-            0 => Ok(()),
+            0 => Remains::check(remaining),
             _ => Err(anyhow::anyhow!("{failed} of {} models failed", jobs.len())),
         }
     }

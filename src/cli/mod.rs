@@ -34,6 +34,7 @@ use style::{Colour, Style, styled};
 const BAD_INPUT: u8 = 1;
 const BAD_USAGE: u8 = 2;
 const DIFFERS: u8 = 3;
+const REMAINS: u8 = 4;
 
 /// Simplify an ONNX model: symbolic shape inference, constant folding and graph rewriting.
 #[derive(Parser, Debug)]
@@ -189,6 +190,9 @@ fn run_arguments(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn exit_code(error: &anyhow::Error) -> u8 {
     if error.is::<fold::Differs>() {
         return DIFFERS;
+    }
+    if error.is::<fold::Remains>() {
+        return REMAINS;
     }
     let is_usage = error.downcast_ref::<Usage>().is_some()
         || error

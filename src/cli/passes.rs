@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use onnx_slice_fold::{Assumption, MissingData, OnnxModel, OpenOptions, Options, Shapes, SliceName, SliceRule, sizes};
+use onnx_slice_fold::{
+    Assumption, Construct, MissingData, OnnxModel, OpenOptions, Options, Shapes, SliceName, SliceRule, sizes,
+};
 
 use super::style::Style;
 
@@ -122,6 +124,12 @@ pub(super) struct Passes {
     /// and some runtimes do not support loops.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Optimization")]
     unroll: usize,
+    /// Avoid a construct that the consumer of the result lacks: an operator (Loop, GatherND, com.microsoft::Gelu), negative-steps, sequences,
+    /// rank>5, dynamic or an element type (int64). No rule introduces it, rules replace nodes with it even by more nodes, and loops are unrolled to
+    /// avoid Loop and Scan. If nodes with it remain, the program lists them with the reasons, writes the result, and returns exit code 4. Accepts
+    /// several, separated by commas or spaces.
+    #[arg(long, value_name = "CONSTRUCT", help_heading = "Optimization")]
+    avoid: Vec<Construct>,
     /// Do not write the version and the options of this program to the metadata of the result.
     #[arg(long, help_heading = "Output")]
     no_stamp: bool,
@@ -227,6 +235,7 @@ impl Passes {
             .trust_input_names(self.trust_input_names)
             .fold_dequantize(self.fold_dequantize)
             .unroll(self.unroll)
+            .avoid(self.avoid.iter().cloned())
             .strict(self.strict)
             .opset(self.opset)
             .stamp(!self.no_stamp)

@@ -57,7 +57,7 @@ pub use places::{Origin, Run};
 pub(crate) use refine::holds_equal;
 pub use regions::{Position, Region, RegionDigit, RegionOrigin, Variable};
 pub use undecided::Undecided;
-pub use write::{Allowed, AxisRange, Movement, Operand, Program, Step};
+pub use write::{Allowed, AxisRange, Movement, Operand, Operators, Program, Step};
 
 #[cfg(test)]
 mod tests;

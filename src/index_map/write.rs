@@ -14,7 +14,7 @@ mod writer;
 
 pub use flatten::{Operand, Program, Step};
 pub use movement::{AxisRange, Movement};
-pub use writer::Allowed;
+pub use writer::{Allowed, Operators};
 
 use std::cell::Cell;
 
@@ -31,7 +31,7 @@ impl IndexMap {
     pub fn write(&self, scope: &Scope, allowed: &Allowed) -> Option<Program> {
         let work = Cell::new(MOST_WORK);
         let tree = Writer { scope, allowed, tables: allowed.gather, work: &work }.tree(self, allowed.nodes)?;
-        let program = Program::of(scope, &tree, &self.sources);
+        let program = Program::of(scope, &tree, &self.sources, !allowed.without.has("Split"));
         let is_right = program.nodes() <= allowed.nodes
             && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
         is_right.then_some(program)
@@ -41,7 +41,10 @@ impl IndexMap {
 impl Writer<'_> {
     fn tree(&self, map: &IndexMap, nodes: usize) -> Option<Tree> {
         match &map.core.form {
-            Form::Fill(fill) => (nodes > 0).then(|| Tree::Node(Movement::Filled(map.result.clone(), *fill), vec![])),
+            Form::Fill(fill) => {
+                let filled = Movement::Filled(map.result.clone(), *fill);
+                (nodes > 0 && !self.allowed.without.has_movement(&filled)).then(|| Tree::Node(filled, vec![]))
+            }
             Form::Read(read) => {
                 // The search is about the one source that is read.
                 let shape = map.sources.get(read.source)?.clone();
@@ -91,7 +94,8 @@ impl Writer<'_> {
             return None;
         }
         let mut best = Best { writer: self, map, found: None };
-        for (first, rest) in self.firsts(map, wide) {
+        let is_allowed = |movement: &Movement| !self.allowed.without.has_movement(movement);
+        for (first, rest) in self.firsts(map, wide).into_iter().filter(|(first, _)| is_allowed(first)) {
             if self.is_nothing(&rest) {
                 return Some(vec![first]);
             }
@@ -102,7 +106,7 @@ impl Writer<'_> {
                 }
             }
         }
-        for (last, before) in self.lasts(map) {
+        for (last, before) in self.lasts(map).into_iter().filter(|(last, _)| is_allowed(last)) {
             if let Some(mut chain) = self.chain_of(&before, length - 1, wide) {
                 chain.push(last);
                 if best.is_least(chain) {
@@ -148,7 +152,7 @@ impl Writer<'_> {
             _ => None,
         };
         let (first, last) = (fill_of(pieces.parts.first()), fill_of(pieces.parts.last()));
-        if let Some(fill) = first.or(last) {
+        if let Some(fill) = first.or(last).filter(|_| !self.allowed.without.has("Pad")) {
             let skipped = usize::from(first == Some(fill));
             let kept = pieces.parts.len() - skipped - usize::from(last == Some(fill));
             let inner: Vec<Piece> = pieces.parts.iter().skip(skipped).take(kept).cloned().collect();
@@ -178,6 +182,9 @@ impl Writer<'_> {
             }
             return self.tree(&padded, nodes).map(|tree| Tree::Node(pad, vec![tree]));
         }
+        if self.allowed.without.has("Concat") {
+            return None;
+        }
         let mut operands = Vec::with_capacity(pieces.parts.len());
         for piece in &pieces.parts {
             operands.push(self.tree(&part(piece), nodes)?);
@@ -188,6 +195,9 @@ impl Writer<'_> {
     /// Concat of the slices that a table of one result axis consists of.
     fn runs(&self, map: &IndexMap, source: usize, nodes: usize) -> Option<Tree> {
         let scope = self.scope;
+        if self.allowed.without.has("Concat") {
+            return None;
+        }
         for (axis, size) in map.result.iter().enumerate() {
             let Some(starts) = single::runs_along(scope, map, axis) else { continue };
             let ends = starts.iter().skip(1).copied().chain(size.as_const());

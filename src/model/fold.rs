@@ -3,17 +3,19 @@
 use super::OnnxModel;
 use crate::check::{self, Checked, Trial};
 use crate::clock::Instant;
+use crate::consumers::Construct;
 use crate::dim::Scope;
 use crate::error::{Cause, Error};
 use crate::evaluation;
 use crate::explain::{self, Explanation, Folded, RuleExplanation, merged_maps, movement_maps};
-use crate::ir::{Data, Model};
+use crate::ir::{Data, Model, NodeId};
 use crate::onnx::{self, Source};
 use crate::passes::{self, Options, Outcome, RunError, Shapes};
 use crate::report::{
-    Census, Detail, Drawing, Inspected, Inspection, Interface, LeftOut, Note, Report, author_names, input_names,
-    inspect,
+    Avoided, Census, Detail, Drawing, Inspected, Inspection, Interface, LeftOut, Note, Report, author_names,
+    input_names, inspect,
 };
+use crate::rewrite;
 use crate::slicing::SliceRule;
 use crate::stated::Said;
 use std::collections::BTreeMap;
@@ -79,6 +81,23 @@ impl OnnxModel {
         Ok(report)
     }
 
+    /// Returns the remaining nodes with constructs that the consumer lacks, with the reasons why they are kept.
+    fn avoided(&self, outcome: &Outcome, options: &Options) -> Vec<Avoided> {
+        let remaining = rewrite::remaining(&self.model, &outcome.facts, &options.avoid);
+        if remaining.is_empty() {
+            return Vec::new();
+        }
+        let folded = Folded { original: &self.model, model: &self.model, outcome, options, bytes: self.bytes, work: 0 };
+        let causes = explain::causes(&folded);
+        let entry = |(id, construct): (NodeId, &Construct)| {
+            let node = self.model.describe(id);
+            let reason =
+                causes.iter().find(|cause| cause.node == node).map_or_else(String::new, |cause| cause.reason.clone());
+            Avoided::new(construct.clone(), node, reason)
+        };
+        remaining.into_iter().map(entry).collect()
+    }
+
     /// The same, and before what is proved is forgotten `note` sees the folded model with it, and how much work folding was.
     fn fold_noting(
         &mut self,
@@ -103,6 +122,7 @@ impl OnnxModel {
         let outcome = passes::run(&mut self.model, Rc::clone(&scope), options, self.bytes, watch)?;
         let seconds = begin.elapsed().as_secs_f64();
         let noted = note(&self.model, &outcome, scope.meter().done().saturating_sub(begun));
+        let avoided = self.avoided(&outcome, options);
         let size_nodes = explain::size_nodes(&self.model, &outcome.facts);
         let label_relations = passes::relations_in_labels(&self.model, outcome.facts.scope());
         if options.stamp {
@@ -136,6 +156,7 @@ impl OnnxModel {
             fired: outcome.fired,
             last_edit: outcome.last_edit,
             edits: outcome.edits,
+            avoided,
             size_nodes,
             left_out: left_out.map(|(shapes, reason)| LeftOut { shapes, reason }),
             label_relations,

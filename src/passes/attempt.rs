@@ -52,7 +52,7 @@ pub fn attempts(model: &Model, facts: &Facts, is_wanted: &dyn Fn(&Rule) -> bool)
             for &rule in wanted.iter().filter(|rule| rule.operators.contains(&name.as_str())) {
                 // Each attempt has a separate budget, so that rules at other nodes spend nothing of it.
                 let budget = Budget::default();
-                let place = Place { model, facts, id, opset, budget: &budget, taken: &taken };
+                let place = Place { model, facts, id, opset, budget: &budget, taken: &taken, avoided: &[] };
                 let result = offered(rule, &place).and_then(|edit| check(&place, &edit, &idioms));
                 let miss = result.err();
                 if miss.is_none_or(|miss| !miss.is_root()) {

@@ -36,7 +36,7 @@ pub(super) fn spell_addends(
     for graph in live_graphs(model) {
         let opset = Opset::of(model, graph);
         let nodes: Vec<NodeId> = model.graph(graph).nodes().collect();
-        let at = |id| constant_addend(&Place { model, facts, id, opset, budget: &budget, taken: &taken });
+        let at = |id| constant_addend(&Place { model, facts, id, opset, budget: &budget, taken: &taken, avoided: &[] });
         let found: FxHashSet<ValueId> = nodes.into_iter().filter_map(at).collect();
         let mut found: Vec<ValueId> = found.into_iter().filter(|value| !given.contains(value)).collect();
         found.sort_unstable();

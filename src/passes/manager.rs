@@ -14,7 +14,7 @@ use super::edits::EditCounter;
 use super::inline::{calls, functions};
 use super::opaque::Hidden;
 use super::options::Options;
-use super::outcome::{NoRule, Outcome, RunError};
+use super::outcome::{NoOperator, NoRule, Outcome, RunError};
 use super::pass::{NodeEvent, Pass, Run, Work};
 use super::pipeline::{self, chosen};
 use super::premises::{payload, premises};
@@ -22,9 +22,11 @@ use super::profile::{PassRun, Profile};
 use super::records::records;
 use super::{annotate, believed, claims, dead, opaque, opset, remembered};
 use crate::clock::Instant;
+use crate::consumers::Construct;
 use crate::dim::{Dim, Scope};
-use crate::ir::{Model, NodeId, ValueId};
-use crate::ops::{Budget, Walk, equal_sizes};
+use crate::ir::{Model, Node, NodeId, ValueId};
+use crate::ops::{Budget, Walk, equal_sizes, operator, operators};
+use crate::rewrite::meant;
 
 /// Infers, folds and cleans up until nothing changes, then writes the known types of values.
 ///
@@ -40,6 +42,7 @@ pub fn run(
     watch: &mut dyn FnMut(&'static str),
 ) -> Result<Outcome, RunError> {
     check_names(options)?;
+    check_constructs(model, options)?;
     let options = &keeping_all_without_outputs(model, options);
     let mut profile = Profile::new(options.measure_memory);
     prepare(model, options);
@@ -62,6 +65,24 @@ pub fn run(
 /// A name is unknown.
 fn check_names(options: &Options) -> Result<(), NoRule> {
     options.skip.iter().chain(&options.only).try_for_each(|name| exists(name))
+}
+
+/// Checks that the operators to avoid exist, in the standard or in the model.
+///
+/// # Errors
+/// The name of an operator is unknown.
+fn check_constructs(model: &Model, options: &Options) -> Result<(), NoOperator> {
+    for construct in &options.avoid {
+        let Construct::Operator { domain, name } = construct else { continue };
+        let nodes = || model.graphs().flat_map(|graph| model.graph(graph).nodes()).filter_map(|id| model.node(id));
+        let is_there = |node: &Node| node.canonical_domain() == domain && node.op_type == *name;
+        if operator(domain, name).is_none() && !nodes().any(is_there) {
+            let names = operators().filter(|known| known.domain == domain.as_str()).map(|known| known.name);
+            let similar = meant(name, names.collect::<Vec<_>>().into_iter()).into_iter().collect();
+            return Err(NoOperator { name: construct.to_string(), similar });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that a rule or a pass has this name.

@@ -51,7 +51,7 @@ pub(crate) use inline::calls::inline_all;
 pub use manager::run;
 pub(crate) use normalized_sums::{Fused, fused_by_shapes};
 pub use options::{Options, Shapes};
-pub use outcome::{NoRule, OpsetError, Outcome, RunError};
+pub use outcome::{NoOperator, NoRule, OpsetError, Outcome, RunError};
 pub use pass::Pass;
 pub use pipeline::{CLOSING, FINISHING, INFER, OPENING, PASSES};
 pub use profile::{PassRun, peak_memory};

@@ -59,7 +59,7 @@ fn sums(model: &Model, facts: &Facts) -> Vec<[ValueId; 2]> {
     for graph in live_graphs(model) {
         let opset = Opset::of(model, graph);
         let operands = |id: NodeId| {
-            let place = Place { model, facts, id, opset, budget: &budget, taken: &taken };
+            let place = Place { model, facts, id, opset, budget: &budget, taken: &taken, avoided: &[] };
             let node = model.node(id).filter(|node| node.is("Add"))?;
             let (&[Some(a), Some(b)], &[Some(sum)]) = (node.inputs(), node.outputs()) else { return None };
             let is_float = facts.get(sum).and_then(Fact::dtype) == Some(DType::Float);

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use super::assume::Assumption;
+use crate::consumers::Construct;
 use crate::ops::SliceName;
 use crate::slicing::SliceRule;
 
@@ -164,6 +165,9 @@ options! {
     /// Disables all other rewrite rules and passes than these; an empty list disables none. Inference, constant folding and dead code elimination
     /// always run.
     each only: String;
+    /// Names constructs that a consumer of the result lacks. No rule introduces one, and rules replace nodes that have one, even by more nodes. The
+    /// report lists those that remain.
+    each avoid: Construct;
     /// Declares operators of the model as strided slices of other dialects, in addition to those that the program knows by name.
     each slice_names: SliceName;
     /// Adds the user's knowledge about the inputs.

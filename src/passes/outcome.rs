@@ -53,6 +53,9 @@ pub enum RunError {
     /// A rule or pass in `skip` or `only` does not exist.
     #[error(transparent)]
     NoRule(#[from] NoRule),
+    /// A construct in `avoid` names an operator that does not exist.
+    #[error(transparent)]
+    NoOperator(#[from] NoOperator),
     /// The model cannot be walked.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -142,6 +145,19 @@ impl NoRule {
         };
         NoRule { name: name.to_string(), similar }
     }
+}
+
+/// A name without an operator.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error(
+    "neither the standard nor the model has an operator '{name}'{}; `onnx-slice-fold ops` lists all names",
+    hint(similar)
+)]
+pub struct NoOperator {
+    /// The name, with its domain unless that is the default one.
+    pub name: String,
+    /// The name that the user may have meant.
+    pub similar: Vec<&'static str>,
 }
 
 /// The largest number of names in a hint.

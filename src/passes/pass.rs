@@ -93,7 +93,7 @@ pub(super) fn skips(options: &Options, name: &str) -> bool {
 impl Run {
     /// Creates a run of the passes under these options, with the limit of the counter, over a model whose constants take `payload` bytes.
     pub(super) fn new(options: &Options, edits: EditCounter, payload: usize) -> Self {
-        let rules = RuleSet::new(&|name| !skips(options, name), options.exact, payload);
+        let rules = RuleSet::new(&|name| !skips(options, name), options.exact, payload, &options.avoid);
         Run {
             options: options.clone(),
             rules,

@@ -319,8 +319,14 @@ fn inline_loops(work: &mut Work<'_>) -> Result<(), RunError> {
     Ok(loops::inline(work.model, &work.walk.facts, &work.walk.trips, exact, edits)?)
 }
 
+/// The most nodes that unrolling adds if the consumer lacks loops.
+const UNROLLED_TO_AVOID: usize = 4096;
+
 fn unroll_loops(work: &mut Work<'_>) -> Result<(), RunError> {
-    let extra = work.run.options.unroll.saturating_sub(work.run.unrolled);
+    let options = &work.run.options;
+    let is_avoided = options.avoid.iter().any(|construct| ["Loop", "Scan"].iter().any(|it| construct.is_operator(it)));
+    let most = options.unroll.max(if is_avoided { UNROLLED_TO_AVOID } else { 0 });
+    let extra = most.saturating_sub(work.run.unrolled);
     let edits = (&work.untouched, &mut work.run.edits);
     let extra = (extra, work.run.options.exact);
     work.run.unrolled += unroll::inline(work.model, &work.walk.facts, &work.walk.trips, extra, edits)?;

@@ -26,7 +26,7 @@ pub(super) fn spell_out(
         let opset = Opset::of(model, graph);
         let nodes: Vec<NodeId> = model.graph(graph).nodes().collect();
         for id in nodes {
-            let place = Place { model, facts, id, opset, budget: &budget, taken: &taken };
+            let place = Place { model, facts, id, opset, budget: &budget, taken: &taken, avoided: &[] };
             let Some(count) = counted_positions(&place).filter(|count| !untouched.contains(count.reader)) else {
                 continue;
             };

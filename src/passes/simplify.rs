@@ -9,6 +9,7 @@ use super::agenda::Agenda;
 use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
+use crate::consumers::Construct;
 use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
 use crate::ops::{Budget, Event, EventKind, Operator, Opset, newest_opset, operator, operator_of};
 use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, Programs, RULES, Rule, Taken, check};
@@ -27,12 +28,14 @@ pub struct RuleSet {
     budget: Budget,
     /// The index maps that rules have written.
     programs: Rc<Programs>,
+    /// The constructs that no rule introduces, and that rules replace.
+    avoided: Vec<Construct>,
 }
 
 impl RuleSet {
     /// Collects the rules whose name is wanted, with `exact` without those that only hold up to rounding. The constants of the model take `payload`
-    /// bytes.
-    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool, payload: usize) -> Self {
+    /// bytes. The consumer lacks the `avoided` constructs.
+    pub fn new(is_wanted: &dyn Fn(&str) -> bool, exact: bool, payload: usize, avoided: &[Construct]) -> Self {
         let wanted = |rule: &&Rule| (rule.exact || !exact) && is_wanted(rule.name);
         let collect = |families: &[&'static [Rule]]| {
             let mut by_operator = ByOperator::default();
@@ -47,7 +50,7 @@ impl RuleSet {
             (by_operator, by_entry)
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        RuleSet { stages, budget: Budget::for_rules(payload), programs: Rc::default() }
+        RuleSet { stages, budget: Budget::for_rules(payload), programs: Rc::default(), avoided: avoided.to_vec() }
     }
 
     /// Returns the rules of a stage for a node's operator.
@@ -112,7 +115,7 @@ pub(super) fn recognised(model: &Model, facts: &Facts, budget: &Budget) -> Idiom
     for graph in live_graphs(model) {
         let opset = Opset::of(model, graph);
         for id in model.graph(graph).nodes() {
-            idioms.note(&Place { model, facts, id, opset, budget, taken: &taken });
+            idioms.note(&Place { model, facts, id, opset, budget, taken: &taken, avoided: &[] });
         }
     }
     idioms
@@ -162,7 +165,7 @@ fn at_node(
             agenda.settle(stage, id);
             break;
         };
-        let place = Place { model, facts, id, opset, budget: &rules.budget, taken };
+        let place = Place { model, facts, id, opset, budget: &rules.budget, taken, avoided: &rules.avoided };
         let is_permitted = |edit: &Edit| {
             let idioms = idioms.get_or_init(|| recognised(model, facts, &rules.budget));
             check(&place, edit, idioms).is_ok()

@@ -94,7 +94,7 @@ fn counted(model: &Model, facts: &Facts, id: NodeId, value: ValueId, looks: &Loo
         return None;
     }
     let Looks { opset, budget, taken } = looks;
-    positions(&Place { model, facts, id, opset: *opset, budget, taken }, value)
+    positions(&Place { model, facts, id, opset: *opset, budget, taken, avoided: &[] }, value)
 }
 
 /// The context for matching positions at a node.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    Census, DataFile, Detail, DynamicDim, Figure, FunctionInfo, Inspection, LargeTensor, Note, Parameters, Port,
-    Report, RuleUse,
+    Avoided, Census, DataFile, Detail, DynamicDim, Figure, FunctionInfo, Inspection, LargeTensor, Note, Parameters,
+    Port, Report, RuleUse,
 };
 use crate::explain::{
     Cause, Explanation, FailedPremise, MapDigit, MapPiece, MappedTensor, MovementMap, OpenSize, RuleAtNode,
@@ -17,7 +17,7 @@ use crate::onnx::MissingData;
 use crate::passes::{LastEdit, PassRun};
 
 /// The version of the schema.
-const VERSION: &str = "1.3";
+const VERSION: &str = "1.4";
 
 impl Report {
     /// Returns the report as a JSON object on one line, with `model` as the model's name. docs/report.md defines the schema.
@@ -79,12 +79,17 @@ fn report(report: &Report, model: &str) -> Value {
         "rules": fired,
         "edits": report.edits.iter().map(edit).collect::<Vec<_>>(),
         "values": report.detail.as_ref().map_or_else(Vec::new, |detail| values(detail)),
+        "avoided": report.avoided.iter().map(avoided).collect::<Vec<_>>(),
         "size_nodes": report.size_nodes,
         "shapes_left_out": report.left_out.as_ref().map(|left_out| json!({ "shapes": left_out.shapes, "reason": left_out.reason })),
         "label_relations": report.label_relations,
         "passes": report.passes.iter().map(pass).collect::<Vec<_>>(),
         "notes": report.notes.iter().map(note).collect::<Vec<_>>(),
     })
+}
+
+fn avoided(avoided: &Avoided) -> Value {
+    json!({ "construct": avoided.construct.to_string(), "place": avoided.node, "reason": avoided.reason })
 }
 
 fn missing(data: &MissingData) -> Value {

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 
+use crate::consumers::Construct;
 use crate::explain::{Cause, MovementMap, Suggestion};
 use crate::onnx::MissingData;
 use crate::ops::EventKind;
@@ -71,6 +72,8 @@ pub struct Report {
     pub last_edit: Option<LastEdit>,
     /// All edits with their places, in order, if enabled by [`Options::detailed`](crate::Options).
     pub edits: Vec<LastEdit>,
+    /// The remaining nodes with constructs that the consumer lacks, if [`Options::avoid`](crate::Options) names some.
+    pub avoided: Vec<Avoided>,
     /// The number of remaining nodes that only compute sizes unknown before a run.
     pub size_nodes: usize,
     /// The known shapes of inner values that the result omits, if [`Shapes::Auto`](crate::Shapes) omits some.
@@ -87,6 +90,25 @@ pub struct Report {
     pub pass_ends: Vec<(&'static str, usize)>,
     /// The seconds that the passes took.
     pub seconds: f64,
+}
+
+/// A remaining node with a construct that the consumer lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Avoided {
+    /// The construct.
+    pub construct: Construct,
+    /// The node: its operator, its name or the name of a result.
+    pub node: String,
+    /// The reason why it is kept, as a clause; empty if no reason is known.
+    pub reason: String,
+}
+
+impl Avoided {
+    /// Creates an entry.
+    pub(crate) fn new(construct: Construct, node: String, reason: String) -> Self {
+        Avoided { construct, node, reason }
+    }
 }
 
 /// The shapes that a result omits by default.

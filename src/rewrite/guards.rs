@@ -56,7 +56,7 @@ type Stateless = (Premise, fn(&Place<'_>, &Edit) -> bool);
 pub const GUARDS: &[Stateless] = &[
     (("not-taken", "the edit adds no consumer to a value that a node with a subgraph reads, if the value is a sequence, an optional or a string tensor. Runtimes may move this value into the subgraph instead of copying the value"), leaves_taken_alone),
     (("one-grid", "the edit does not place two pairs of QuantizeLinear and DequantizeLinear with different scales next to each other, because ONNX Runtime merges the two pairs into one pair with a third scale"), keeps_grids_apart),
-    (("accepted-form", "the edit adds a Slice with a negative step only in place of another Slice with a negative step, and a Loop without a condition only in place of another Loop without a condition. Some runtimes refuse these two forms, or compute wrong results"), introduces_nothing),
+    (("accepted-form", "the edit adds a Slice with a negative step only in place of another Slice with a negative step, and a Loop without a condition only in place of another Loop without a condition. Some runtimes refuse these two forms, or compute wrong results. The same holds for operators that `--avoid` names"), introduces_nothing),
     (("pad-before-pool", "the edit makes no pool read the result of a Pad, if ONNX Runtime would merge the Pad and the pool and compute another result"), keeps_pads_from_pools),
     (("computed-divisor", "the edit gives no integer division a constant divisor that contains 0, because ONNX Runtime refuses to load a model with this divisor"), keeps_divisors_computed),
     (("no-lookup-of-strings", "the edit adds no Gather of a string tensor, because ONNX Runtime's Gather returns wrong elements for strings"), looks_up_no_strings),

@@ -75,9 +75,13 @@ impl<'a> Written<'a> {
 pub(super) fn introduces_nothing(place: &Place<'_>, edit: &Edit) -> bool {
     let rewired = edit.rewire.iter().filter_map(|&(id, ..)| Some(Written::rewired(place.model.node(id)?, id, edit)));
     let written: Vec<Written<'_>> = edit.insert.iter().filter_map(Written::new).chain(rewired).collect();
+    let is_kept = |is_there: &dyn Fn(NodeId) -> bool| replaced(place, edit).into_iter().any(is_there);
     NEVER_INTRODUCED.iter().all(|form| {
         let is_written = written.iter().any(|node| (form.is_written)(place, edit, node));
-        !is_written || replaced(place, edit).into_iter().any(|id| (form.is_there)(place, id))
+        !is_written || is_kept(&|id| (form.is_there)(place, id))
+    }) && written.iter().all(|node| {
+        // Operators of other domains are written by no rule.
+        !place.lacks(node.operator) || is_kept(&|id| place.model.node(id).is_some_and(|old| old.is(node.operator)))
     })
 }
 

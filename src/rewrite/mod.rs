@@ -14,6 +14,7 @@
 //! | `guards` | conditions on every edit, whatever its rule proves |
 //! | `list` | all rules, in the order they are tried; no other file here imports it |
 
+mod avoided;
 mod axes;
 mod batches;
 pub mod build;
@@ -51,6 +52,7 @@ mod strings;
 mod turned;
 mod weighted;
 
+pub use avoided::remaining;
 pub use build::Build;
 pub use cache::{Programs, Taken};
 pub use fuse::embedded::{PositionEnd, counted_positions};

@@ -2,6 +2,7 @@
 
 use super::cache::Taken;
 use super::miss::Miss;
+use crate::consumers::Construct;
 use crate::dim::{Answer, Dim, Scope};
 use crate::ir::{Content, Edit, Fact, Facts, GraphId, Model, Node, NodeId, Scalar, ValueId};
 use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
@@ -22,6 +23,8 @@ pub struct Place<'a> {
     pub budget: &'a Budget,
     /// The slices analyzed so far.
     pub taken: &'a Taken,
+    /// The constructs that the consumer of the result lacks.
+    pub avoided: &'a [Construct],
 }
 
 impl<'a> Place<'a> {

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod avoid;
 mod book;
 mod cli;
 #[cfg(feature = "seeded-faults")]

@@ -121,7 +121,7 @@ fn the_page_of_a_large_model_is_small() {
 fn json_tells_every_edit_and_every_type() {
     let line = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "json", "--no-config"]);
     let report: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
-    assert_eq!(report["schema"], "1.3");
+    assert_eq!(report["schema"], "1.4");
     let (edits, rules) = (report["edits"].as_array().expect("edits"), report["rules"].as_array().expect("rules"));
     let counted: u64 = rules.iter().map(|rule| rule["edits"].as_u64().expect("a number")).sum();
     assert_eq!(edits.len() as u64, counted);

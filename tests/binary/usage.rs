@@ -184,7 +184,7 @@ fn several_models_are_folded() {
     }
     let done = run(&folder, &["more/o*.onnx", "--out-dir", "out2", "--report", "json"]);
     let line: serde_json::Value = serde_json::from_slice(&done.stdout).expect("a line of JSON");
-    assert_eq!((line["schema"].as_str(), line["model"].as_str()), (Some("1.3"), Some("more/o.onnx")));
+    assert_eq!((line["schema"].as_str(), line["model"].as_str()), (Some("1.4"), Some("more/o.onnx")));
     assert_eq!(line["files"][0]["path"].as_str(), Some("out2/o.onnx"));
 }
 

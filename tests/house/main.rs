@@ -19,12 +19,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("slicing", &["dim", "tensor", "index_map"]),
     ("ir", &["dim", "tensor"]),
     ("onnx", &["dim", "tensor", "slicing", "ir", "sort"]),
+    ("consumers", &["dim", "tensor", "ir"]),
     ("ops", &["dim", "tensor", "index_map", "slicing", "ir", "sort"]),
-    ("rewrite", &["dim", "tensor", "index_map", "slicing", "ir", "ops", "sort"]),
-    ("passes", &["clock", "dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "sort"]),
+    ("rewrite", &["consumers", "dim", "tensor", "index_map", "slicing", "ir", "ops", "sort"]),
+    ("passes", &["clock", "consumers", "dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "sort"]),
     ("check", &["clock", "dim", "tensor", "slicing", "ir", "ops", "passes", "sort"]),
-    ("explain", &["dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "passes", "sort"]),
-    ("report", &["dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain", "sort"]),
+    ("explain", &["consumers", "dim", "tensor", "index_map", "slicing", "ir", "ops", "rewrite", "passes", "sort"]),
+    ("report", &["consumers", "dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain", "sort"]),
 ];
 
 /// Crates that have one home.

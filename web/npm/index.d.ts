@@ -42,6 +42,8 @@ export interface Options {
   skip?: string | string[] | null;
   /** Disables all other rewrite rules and passes. */
   only?: string | string[] | null;
+  /** Replaces constructs that the consumer of the result lacks: `"Loop"`, `"negative-steps"`, `"rank>5"`. The report lists the nodes that remain. */
+  avoid?: string | string[] | null;
   /** Disables all rewrite rules and passes. */
   noRules?: boolean | null;
   /** Only uses rewrites that preserve every bit of the results. */
@@ -195,6 +197,7 @@ export interface Report {
   rules: { name: string; edits: number; sentence: string; law: string; exact: boolean }[];
   edits: { rule: string; place: string | null }[];
   values: { name: string; before: string | null; after: string | null }[];
+  avoided: { construct: string; place: string; reason: string }[];
   size_nodes: number;
   shapes_left_out: { shapes: number; reason: string } | null;
   label_relations: string[];

@@ -25,6 +25,7 @@ pub(in crate::cli) const WORDS: &[Word] = &[
     word("--overwrite-input-shape", &["--input-shape", "--input-shapes", "--override-input-shapes", "--override-inputs"], Takes::Many, Flag("--overwrite-input-shape")),
     word("--dim", &[], Takes::Many, Reads(dims)),
     word("--skip", &[], Takes::Many, Reads(names)),
+    word("--avoid", &[], Takes::Many, Reads(names)),
     word("--only", &[], Takes::Many, Reads(names)),
     word("--inputs", &[], Takes::Many, Reads(inputs)),
     word("--outputs", &[], Takes::Many, Reads(inputs)),
@@ -122,7 +123,8 @@ Exit codes
   0  success
   1  the model is invalid or contradicts the options
   2  the command line is invalid
-  3  --check found a difference; no result was written";
+  3  --check found a difference; no result was written
+  4  nodes with constructs that --avoid names remain; the result was written";
 
 /// Reads `--dim`: one or more sizes, separated by commas (`batch=1,seq=128`). A comma inside a relation does not separate.
 fn dims(flag: &str, values: &[String]) -> Result<Said, String> {

@@ -63,10 +63,12 @@ impl Program {
         self.steps.len()
     }
 
-    pub(super) fn of(scope: &Scope, tree: &Tree, sources: &[Shape]) -> Program {
+    pub(super) fn of(scope: &Scope, tree: &Tree, sources: &[Shape], splits: bool) -> Program {
         let mut program = Program { steps: Vec::new(), result: Operand::Source(0) };
         program.result = program.add(tree);
-        program.share_splits(scope, sources);
+        if splits {
+            program.share_splits(scope, sources);
+        }
         program
     }
 

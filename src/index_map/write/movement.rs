@@ -110,6 +110,23 @@ impl Movement {
 }
 
 impl Movement {
+    /// Returns the name of the operator.
+    pub fn operator(&self) -> &'static str {
+        match self {
+            Movement::Slice(_) => "Slice",
+            Movement::Transpose(_) => "Transpose",
+            Movement::Reshape(_) => "Reshape",
+            Movement::Expand(_) => "Expand",
+            Movement::Tile(_) => "Tile",
+            Movement::Gather { .. } => "Gather",
+            Movement::Pad { .. } => "Pad",
+            Movement::Concat(_) => "Concat",
+            Movement::Filled(..) => "ConstantOfShape",
+            Movement::SpaceToDepth(_) => "SpaceToDepth",
+            Movement::DepthToSpace(..) => "DepthToSpace",
+        }
+    }
+
     /// Checks that the node is valid on operands of these shapes in every run, whether its result has elements or not.
     pub(super) fn check(&self, scope: &Scope, operands: &[Shape]) -> Result<(), Undecided> {
         let at_most = |a: &Dim, b: &Dim| {

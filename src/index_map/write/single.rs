@@ -94,7 +94,8 @@ impl Writer<'_> {
         let source = map.sources.first()?;
         if map.is_flat() {
             let reshape = Movement::Reshape(map.result.clone());
-            return reshape.check(scope, std::slice::from_ref(source)).is_ok().then_some(reshape);
+            let is_valid = reshape.check(scope, std::slice::from_ref(source)).is_ok();
+            return (is_valid && !self.allowed.without.has_movement(&reshape)).then_some(reshape);
         }
         let is_right = |movement: &Movement| self.is_written(map, movement);
         let cheap = [expand(scope, map), tile(scope, map)].into_iter().flatten();
@@ -118,7 +119,8 @@ impl Writer<'_> {
     /// Returns `true` if a node is valid on the source and has the map.
     fn is_written(&self, map: &IndexMap, movement: &Movement) -> bool {
         let operands = map.sources.get(..1).unwrap_or_default();
-        movement.check(self.scope, operands).is_ok()
+        !self.allowed.without.has_movement(movement)
+            && movement.check(self.scope, operands).is_ok()
             && movement.map(self.scope, operands).is_ok_and(|found| found.equals(self.scope, map))
     }
 

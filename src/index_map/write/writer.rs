@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use super::movement::Movement;
 use crate::dim::Scope;
 use crate::index_map::form::{Atom, Axis, Form, IndexMap, Term};
 
@@ -14,6 +15,8 @@ pub struct Allowed {
     pub negative_step: bool,
     /// SpaceToDepth and DepthToSpace.
     pub blocks: bool,
+    /// The operators that no program may contain.
+    pub without: Operators,
     /// The most nodes.
     pub nodes: usize,
 }
@@ -21,7 +24,48 @@ pub struct Allowed {
 impl Allowed {
     /// All movements, and this many nodes.
     pub fn all(nodes: usize) -> Allowed {
-        Allowed { gather: true, negative_step: true, blocks: true, nodes }
+        Allowed { gather: true, negative_step: true, blocks: true, without: Operators::NONE, nodes }
+    }
+}
+
+/// A set of operators of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operators(u16);
+
+/// The operators of programs, by their bit in [`Operators`].
+const OPERATORS: [&str; 12] = [
+    "Slice",
+    "Transpose",
+    "Reshape",
+    "Expand",
+    "Tile",
+    "Gather",
+    "Pad",
+    "Concat",
+    "ConstantOfShape",
+    "SpaceToDepth",
+    "DepthToSpace",
+    "Split",
+];
+
+impl Operators {
+    /// The empty set.
+    pub const NONE: Operators = Operators(0);
+
+    /// Returns the set of the operators with a name that fits. No program contains other operators.
+    pub fn that(is_in: impl Fn(&str) -> bool) -> Operators {
+        let bits = OPERATORS.iter().enumerate().filter(|(_, operator)| is_in(operator)).map(|(at, _)| 1 << at);
+        Operators(bits.sum())
+    }
+
+    /// Returns `true` if the set has an operator.
+    pub fn has(self, operator: &str) -> bool {
+        OPERATORS.iter().position(|other| *other == operator).is_some_and(|at| self.0 >> at & 1 == 1)
+    }
+
+    /// Returns `true` if the set has the operator of a movement.
+    pub(super) fn has_movement(self, movement: &Movement) -> bool {
+        self != Operators::NONE && self.has(movement.operator())
     }
 }
 

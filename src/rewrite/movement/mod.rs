@@ -26,6 +26,7 @@ use super::limits::{ADDED_FOR_LITTLE, READERS};
 use super::miss::{Miss, ensure};
 use super::place::Place;
 use super::rule::{Rule, miss};
+use crate::consumers::Construct;
 use crate::dim::Dim;
 use crate::index_map::{Allowed, Movement, Operand, Program, Shape, Step, Undecided};
 use crate::ir::{Edit, Node, NodeId, ValueId};
@@ -42,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("no-sizes", "the result is not a vector of dims, because the pass size-chain plans these vectors"),
         (
             "shorter",
-            "the composed index function can be written with fewer nodes than the edit removes, if a ScatterND or ScatterElements counts as five nodes. An equal number of nodes suffices if fewer nodes copy elements, a Slice names fewer axes, a node reads an operand of a Concat instead of the Concat, or the same operators in another order copy fewer elements",
+            "the composed index function can be written with fewer nodes than the edit removes, if a ScatterND or ScatterElements counts as five nodes, and a node that the consumer lacks (`--avoid`) as seventeen. An equal number of nodes suffices if fewer nodes copy elements, a Slice names fewer axes, a node reads an operand of a Concat instead of the Concat, or the same operators in another order copy fewer elements",
         ),
         (
             "of-its-kind",
@@ -89,6 +90,9 @@ const MOST_RANK: usize = 6;
 /// position of each element. Few consumers have kernels for it.
 const ASSIGNMENT_NODES: usize = 4;
 
+/// The number of nodes that may replace a node with a construct that the consumer lacks, in addition to one.
+const AVOIDED_NODES: usize = 16;
+
 fn movement(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     // A copy is removed by its own rule, which knows when it is needed.
@@ -119,11 +123,17 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
     let removed = tree.removed(place);
     let before = Forms::of(place, tree, &removed);
     let mut miss = miss!("shorter");
-    let assignments = removed.iter().filter(|&&id| writes_elements(place, id)).count().saturating_mul(ASSIGNMENT_NODES);
-    let freed = tree.freed(place, &removed).saturating_add(assignments);
+    let worth = |id: &NodeId| match () {
+        () if place.is_replaceable(*id, before.most_rank.is_some()) => AVOIDED_NODES,
+        () if writes_elements(place, *id) => ASSIGNMENT_NODES,
+        () => 0,
+    };
+    let more: usize = removed.iter().map(worth).sum();
+    let freed = tree.freed(place, &removed).saturating_add(more);
     let fewer = removed.len().saturating_add(freed).checked_sub(1).ok_or(miss)?;
     // A Gather only where nothing else is as short.
-    let choices: &[bool] = match (before.gathers, before.cuts) {
+    let choices: &[bool] = match (before.gathers, before.cuts || before.avoided) {
+        _ if place.lacks("Gather") => &[false],
         (true, _) => &[true],
         (false, true) => &[false, true],
         (false, false) => &[false],
@@ -232,6 +242,10 @@ struct Forms {
     /// The highest rank of a Transpose, or of its values if there is none.
     rank: usize,
     transposes: usize,
+    /// `true` if the edit removes a node that the consumer of the result lacks. Any form is better.
+    avoided: bool,
+    /// The most axes of a tensor that the consumer reads, if no result of the tree has more.
+    most_rank: Option<usize>,
     /// The number of positions that removed nodes look up on axes that may be too short.
     open_positions: usize,
 }
@@ -245,6 +259,7 @@ impl Forms {
         let transposes = nodes().filter(|(_, node)| node.is("Transpose")).count();
         let ranked = nodes().filter(|(_, node)| transposes == 0 || node.is("Transpose"));
         let ranks = ranked.flat_map(|(_, node)| node.outputs().iter().flatten().copied()).map(rank);
+        let most_rank = place.most_rank().filter(|&most| tree.results.iter().all(|&(value, _)| rank(value) <= most));
         Forms {
             gathers: is_any(&["Gather", "GatherElements", "GatherND"]),
             indices: nodes().filter(|(_, node)| node.is("Gather")).fold(0, |sum: usize, (_, node)| {
@@ -256,6 +271,8 @@ impl Forms {
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
             rank: ranks.max().unwrap_or(0),
             transposes,
+            avoided: removed.iter().any(|&id| place.is_replaceable(id, most_rank.is_some())),
+            most_rank,
             open_positions: positions_looked_up(place, removed),
         }
     }
@@ -263,7 +280,9 @@ impl Forms {
     fn allowed(&self, place: &Place<'_>, nodes: usize, gather: bool) -> Allowed {
         let dtype = place.output(0).and_then(|output| place.dtype(output));
         let is_common = matches!(dtype, Some(DType::Float | DType::Double));
-        Allowed { gather, negative_step: self.steps_backwards, blocks: self.blocks || is_common, nodes }
+        let without = place.lacked_movements();
+        let negative_step = self.steps_backwards && !place.avoided.contains(&Construct::NegativeSteps);
+        Allowed { gather, negative_step, blocks: self.blocks || is_common, without, nodes }
     }
 
     /// Checks that no written node has a form that is worse than those of the nodes it replaces.
@@ -271,6 +290,8 @@ impl Forms {
         for (step, result) in
             programs.iter().flat_map(|program| program.steps.iter().zip(shapes_of(place, tree, program)))
         {
+            let is_readable = |result: &Shape| self.most_rank.is_none_or(|most| result.len() <= most);
+            ensure(result.as_ref().is_none_or(is_readable), miss!("of-its-kind"))?;
             let Step::Movement(movement, _) = step else { continue };
             match movement {
                 Movement::Transpose(perm) => {
@@ -281,7 +302,7 @@ impl Forms {
                     };
                     let may_be_higher = || self.transposes > 1 || self.transposes == 0 && moves_rows();
                     let is_low = perm.len() <= self.rank.max(2) || perm.len() <= MOST_RANK && may_be_higher();
-                    ensure(is_low, miss!("of-its-kind"))?;
+                    ensure(is_low || self.avoided, miss!("of-its-kind"))?;
                 }
                 Movement::Gather { axis, shape, indices } => {
                     ensure(place.output(0).is_some_and(|result| place.may_be_looked_up(result)), miss!("no-strings"))?;
@@ -290,8 +311,9 @@ impl Forms {
                     }
                     let is_fast =
                         indices.len() <= MOST_INDICES || result.is_some_and(|result| moves_rows(&result, *axis, shape));
-                    let may_grow = self.cuts || self.gathers && (self.transposes == 0 || self.indices == 0);
-                    ensure(may_grow && is_fast, miss!("of-its-kind"))?;
+                    let may_grow =
+                        self.avoided || self.cuts || self.gathers && (self.transposes == 0 || self.indices == 0);
+                    ensure(may_grow && (is_fast || self.avoided), miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
                     let mut turned = results.filter(|&value| turns_weights(place, value));
                     ensure(turned.next().is_none(), miss!("no-convolution"))?;

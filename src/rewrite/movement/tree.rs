@@ -163,16 +163,17 @@ pub(super) fn is_assignment(place: &Place<'_>, node: &Node) -> bool {
         && ["ScatterND", "ScatterElements", "Scatter"].iter().any(|operator| node.is(operator))
 }
 
-/// The smallest trees with a root, and the largest one at the end. The root alone is one only if it may be a copy, selects elements, or if other nodes
-/// compute the positions that it reads or writes. A node whose positions are not known, or that does not compose, is not part of any. The error is the first
+/// The smallest trees with a root, and the largest one at the end. The root alone is one only if it may be a copy, selects elements, has a construct that
+/// the consumer lacks, or if other nodes compute the positions that it reads or writes. A node whose positions are not known, or that does not compose, is not part of any. The error is the first
 /// question that was not decided.
 ///
 /// # Errors
 /// No tree has two nodes, and the root alone is none.
 pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, Undecided> {
     // An operator that computes elements in general may be a copy here, as a Resize to the size of its input; and a selection may select all.
-    let is_alone =
-        matches!(traits_of(place.model, node).moves, None | Some(Movement::Selection)) || is_by_positions(place, node);
+    let is_alone = matches!(traits_of(place.model, node).moves, None | Some(Movement::Selection))
+        || is_by_positions(place, node)
+        || place.is_replaceable(place.id, true);
     if !is_alone && !has_movement_above(place, node) {
         return Err(Undecided::NoMovement);
     }

@@ -1,7 +1,7 @@
 //! The options of a request: the flags of the command line in camel case.
 
 use onnx_slice_fold::{
-    Assumption, ExternalData, OnnxModel, Options, SaveOptions, Shapes, SliceName, SliceRule, nearest_name, sizes,
+    Assumption, Construct, ExternalData, OnnxModel, Options, SaveOptions, Shapes, SliceName, SliceRule, nearest_name, sizes,
 };
 use serde_json::{Map, Value};
 
@@ -75,6 +75,7 @@ pub const OPTIONS: &[(&str, Kind)] = &[
     ("strict", Kind::Flag),
     ("skip", Kind::List),
     ("only", Kind::List),
+    ("avoid", Kind::List),
     ("noRules", Kind::Flag),
     ("exact", Kind::Flag),
     ("foldDequantize", Kind::Flag),
@@ -190,6 +191,10 @@ pub fn options(given: &Value) -> Result<Given, Failure> {
             "foldSizeThreshold" => options.max_constant(bytes()?),
             "skip" => options.skip(texts()?),
             "only" => options.only(texts()?),
+            "avoid" => {
+                let constructs = texts()?.iter().map(|text| text.parse()).collect::<Result<Vec<Construct>, _>>();
+                options.avoid(constructs.map_err(|error| Failure::usage(error.to_string()))?)
+            }
             "noRules" => options.rules(!flag()?),
             "exact" => options.exact(flag()?),
             "foldDequantize" => options.fold_dequantize(flag()?),
