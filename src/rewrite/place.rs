@@ -1,4 +1,4 @@
-//! A node with its facts, as a rule sees it.
+//! A node with its facts, as the input of a rule.
 
 use super::cache::Taken;
 use super::miss::Miss;
@@ -8,19 +8,19 @@ use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
 use crate::ops::{Budget, NodeView, Opset, concat, concat_later, has_kernel_for_narrow};
 use crate::tensor::{DType, Tensor};
 
-/// A node a rule looks at, with everything it may know.
+/// The node that a rule inspects, with all information that the rule may use.
 pub struct Place<'a> {
     /// The model.
     pub model: &'a Model,
-    /// What is proved.
+    /// The proved facts.
     pub facts: &'a Facts,
     /// The node.
     pub id: NodeId,
     /// The operator set of the default domain in force.
     pub opset: Opset,
-    /// What computing new constants may cost.
+    /// The cost budget for computing new constants.
     pub budget: &'a Budget,
-    /// The slices analyzed so far.
+    /// The cache of analyzed slices.
     pub taken: &'a Taken,
 }
 
@@ -35,12 +35,12 @@ impl<'a> Place<'a> {
         self.node().map(Node::graph)
     }
 
-    /// A node of this graph, read as its operator set means it.
+    /// Returns a view of a node of this graph under the opset in force.
     pub fn read(&self, node: &'a Node) -> NodeView<'a> {
         NodeView { node, facts: self.facts, opset: self.opset }
     }
 
-    /// The node looked at, read so.
+    /// Returns a view of the current node under the opset in force.
     pub fn this(&self) -> Option<NodeView<'a>> {
         self.node().map(|node| self.read(node))
     }
@@ -55,32 +55,32 @@ impl<'a> Place<'a> {
         self.node()?.output(i)
     }
 
-    /// The node, for a rule: a node that is gone is not the rule's root operator.
+    /// Returns the node; [`Miss::ROOT`] if it has been removed.
     pub fn root(&self) -> Result<&'a Node, Miss> {
         self.node().ok_or(Miss::ROOT)
     }
 
-    /// The node as its operator set defines it, for a rule.
+    /// Returns a view of the node under the opset in force, or [`Miss::ROOT`].
     pub fn reading(&self) -> Result<NodeView<'a>, Miss> {
         self.this().ok_or(Miss::ROOT)
     }
 
-    /// Operand `i` of the node, for a rule: a node without it is not the rule's root operator.
+    /// Returns operand `i` of the node; [`Miss::ROOT`] if it is absent.
     pub fn operand(&self, i: usize) -> Result<ValueId, Miss> {
         self.input(i).ok_or(Miss::ROOT)
     }
 
-    /// The first result of the node, for a rule.
+    /// Returns the first result of the node, or [`Miss::ROOT`].
     pub fn result(&self) -> Result<ValueId, Miss> {
         self.output(0).ok_or(Miss::ROOT)
     }
 
-    /// An edit at this node, for a rule.
+    /// Returns an empty edit at this node, or [`Miss::ROOT`].
     pub fn begin(&self) -> Result<Edit, Miss> {
         self.edit().ok_or(Miss::ROOT)
     }
 
-    /// The symbols.
+    /// Returns the scope of the symbols.
     pub fn scope(&self) -> &'a Scope {
         self.facts.scope()
     }
@@ -95,7 +95,7 @@ impl<'a> Place<'a> {
         self.fact(value).and_then(Fact::shape)
     }
 
-    /// The shape of a value, for a rule.
+    /// Returns the shape of a value, or [`Miss::SHAPE`].
     pub fn dims(&self, value: ValueId) -> Result<&'a [Dim], Miss> {
         self.shape(value).ok_or(Miss::SHAPE.of(value))
     }
@@ -115,8 +115,8 @@ impl<'a> Place<'a> {
         self.fact(value).and_then(Fact::const_ints)
     }
 
-    /// Returns `true` if a value holds dims: it is a constant, has integers as elements, or floats that follow from dims. Floats that are known
-    /// at some positions only, as behind a Pad, are data.
+    /// Returns `true` if a value holds dims: it is a constant, has integer elements, or has floats that derive from dims. Floats that are
+    /// known at some positions only, for example after a Pad, are data.
     pub fn holds_dims(&self, value: ValueId) -> bool {
         let is_dim = |element: &Scalar| match element {
             Scalar::Int(_) => true,
@@ -179,7 +179,8 @@ impl<'a> Place<'a> {
         NodeFacts::of(self.model, self.facts, id, self.opset.version())
     }
 
-    /// The node that computes a value, if it is in the same graph and its operator is of the default domain and has this trait.
+    /// Returns the producer of a value, if it is in the same graph, its operator is in the default domain, and `has` accepts the operator's
+    /// traits.
     pub fn producer_with(&self, value: ValueId, has: impl Fn(&Traits) -> bool) -> Option<(NodeId, &'a Node)> {
         let id = self.model.value(value).producer()?;
         let node = self.model.node(id)?;
@@ -187,31 +188,31 @@ impl<'a> Place<'a> {
         (fits && has(traits_of(self.model, node))).then_some((id, node))
     }
 
-    /// Whether products of an operand of these sizes are best computed in rows: runtimes do so where all sizes are numbers. Where the
-    /// operator set has an Attention, that takes whole values.
+    /// Returns `true` if runtimes compute products of an operand with these dims best on flattened rows: they do so for static shapes. From
+    /// the first opset with Attention on, which takes unflattened values, this is `false`.
     pub fn runs_in_rows(&self, dims: &[Dim]) -> bool {
         let is_number = |dim: &Dim| dim.as_const().is_some_and(|size| size > 0);
         !self.opset.has("Attention") && dims.iter().all(is_number)
     }
 
-    /// The node that lays the elements of another value out as this one, if it is in the same graph.
+    /// Returns the layout node that computes a value, if it is in the same graph.
     pub fn layout(&self, value: ValueId) -> Option<(NodeId, &'a Node)> {
         self.producer_with(value, |traits| traits.moves == Some(Movement::Layout))
     }
 
-    /// The node that computes a value, if it is of this operator of the default domain and in the same graph.
+    /// Returns the producer of a value, if it has this operator of the default domain and is in the same graph.
     pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &'a Node)> {
         self.producer_of(value, &[operator])
     }
 
-    /// The node that computes a value, if it is of one of these operators of the default domain and in the same graph.
+    /// Returns the producer of a value, if it has one of these operators of the default domain and is in the same graph.
     pub fn producer_of(&self, value: ValueId, operators: &[&str]) -> Option<(NodeId, &'a Node)> {
         let id = self.model.value(value).producer()?;
         let node = self.model.node(id).filter(|node| Some(node.graph()) == self.graph())?;
         operators.iter().any(|operator| node.is(operator)).then_some((id, node))
     }
 
-    /// Tensors one behind the other along an axis; they are otherwise of one shape.
+    /// Concatenates constants along an axis; the other dims are equal.
     pub(super) fn concatenated(&self, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
         let dtype = tensors.first()?.dtype();
         let elements = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.len()))?;
@@ -223,12 +224,12 @@ impl<'a> Place<'a> {
         concat(tensors, axis).ok()
     }
 
-    /// Whether the only reader of a value is one operand of one node.
+    /// Returns `true` if exactly one operand of one node reads a value.
     pub fn has_one_reader(&self, value: ValueId) -> bool {
         self.model.is_read_once(value)
     }
 
-    /// Whether every reader of a value is one node, which may read it more than once.
+    /// Returns `true` if exactly one node reads a value, once or more often.
     pub fn has_one_reader_node(&self, value: ValueId) -> bool {
         let users = self.model.users(value);
         let first = users.first().map(|&(node, _)| node);
@@ -236,7 +237,7 @@ impl<'a> Place<'a> {
         !self.model.is_named(value) && first.is_some() && all
     }
 
-    /// An edit at this node.
+    /// Returns an empty edit at this node.
     pub fn edit(&self) -> Option<Edit> {
         Edit::at(self.model, self.id)
     }
@@ -261,7 +262,7 @@ impl<'a> Place<'a> {
         self.dtype(value).is_none_or(|dtype| has_kernel_for_narrow("Identity", dtype, self.opset.version()))
     }
 
-    /// Whether a quantization and a dequantization have the same scale, zero point, axis and blocks.
+    /// Returns `true` if a quantization and a dequantization have the same scale, zero point, axis and blocks.
     pub fn same_grid(&self, outer: &Node, inner: &Node) -> bool {
         let same = |slot: usize| match (outer.input(slot), inner.input(slot)) {
             (None, None) => true,
