@@ -1,4 +1,4 @@
-//! Every expression has one form: sums, slices, minima, quotients.
+//! Canonical forms: sums, slices, minima, quotients.
 
 use super::*;
 
@@ -100,7 +100,7 @@ fn a_symbolic_divisor_needs_to_be_non_zero() {
     check(&scope, "floor(S*N/(S*2)) - N//2", "0");
 }
 
-/// The core rule of slicing on one axis, as an expression.
+/// The length of a slice of one axis, as an expression.
 fn slice(scope: &Scope, dim: &Dim, begin: Option<i64>, end: Option<i64>, step: i64) -> Dim {
     let zero = Dim::constant(0);
     let (low, high) =
@@ -115,7 +115,7 @@ fn slice(scope: &Scope, dim: &Dim, begin: Option<i64>, end: Option<i64>, step: i
     scope.max(&zero, &scope.ceil_div(&scope.sub(&end, &begin), &step.into()))
 }
 
-/// The same in integers.
+/// The same for integers.
 fn length(dim: i64, begin: Option<i64>, end: Option<i64>, step: i64) -> i64 {
     let (low, high) = if step > 0 { (0, dim) } else { (-1, dim - 1) };
     #[allow(clippy::disallowed_methods, reason = "the definition that is tested against")]

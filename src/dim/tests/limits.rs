@@ -192,7 +192,7 @@ fn questions_without_end_are_answered_by_intervals() {
     assert_eq!(scope.attempt(|| scope.ge(&square, &product).is_yes()), (true, None));
 }
 
-/// A relation about other sizes takes no place among those that are looked at.
+/// Relations about other sizes do not displace the relevant ones.
 #[test]
 fn relations_about_other_sizes_change_no_answer() {
     let answer = |others: usize| {
