@@ -198,8 +198,8 @@ impl Scope {
         })
     }
 
-    /// Returns `p·f` for `f = c·z + d`, where `z = max(0, 1 − q)` is 1 for `q = 0` and 0 otherwise. In `p·z` only the value of `p` at `q =
-    /// 0` matters. `None` if `f` has another form.
+    /// Returns `p·f` for `f = c·z + d`, where `z = max(0, 1 − q)` is 1 for `q = 0` and 0 otherwise. In `p·z` only the value of `p` at
+    /// `q = 0` matters. `None` if `f` has another form.
     fn times_switch(&self, p: &Dim, f: &Dim) -> Option<Dim> {
         // z is written 1 − q + max(0, q − 1).
         let terms = f.terms();

@@ -1,9 +1,9 @@
 //! Maxima in canonical form; a minimum is the negated maximum of the negations.
 //!
 //! A maximum of two members has the form `m₀ + g·max(0, d)`. Here `d` is the difference of the members without its common factor `g`, and
-//! has a positive leading coefficient. So `min(S, 10)`, `S − max(0, S − 10)` and `10 − max(0, 10 − S)` are one expression, and `max(a, b) +
-//! min(a, b)` is `a + b`. A maximum of more members is reduced by their common part. Inside a maximum, a symbol `S` known to be a multiple
-//! of `m` has the form `m·⌊S/m⌋`, which makes the factor explicit.
+//! has a positive leading coefficient. So `min(S, 10)`, `S − max(0, S − 10)` and `10 − max(0, 10 − S)` are one expression, and
+//! `max(a, b) + min(a, b)` is `a + b`. A maximum of more members is reduced by their common part. Inside a maximum, a symbol `S` known to
+//! be a multiple of `m` has the form `m·⌊S/m⌋`, which makes the factor explicit.
 
 use super::expr::Dim;
 use super::integer::greatest_common_divisor;

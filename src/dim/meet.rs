@@ -1,8 +1,8 @@
 //! The broadcast size of several dims of one axis.
 //!
-//! In a valid broadcast, all dims that are not 1 are equal. So the result is 0 if one of them is 0, and otherwise the largest: `max(a, b,
-//! …)·min(1, a, b, …)`. The broadcast of such formulas is the formula of all their parts, by the same argument. A scope therefore remembers
-//! the parts of a formula, so that a further broadcast does not nest formulas.
+//! In a valid broadcast, all dims that are not 1 are equal. So the result is 0 if one of them is 0, and otherwise the largest:
+//! `max(a, b, …)·min(1, a, b, …)`. The broadcast of such formulas is the formula of all their parts, by the same argument. A scope
+//! therefore remembers the parts of a formula, so that a further broadcast does not nest formulas.
 
 use std::sync::Arc;
 

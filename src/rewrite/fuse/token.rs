@@ -1,8 +1,8 @@
 //! Merges constant rows before other rows with an added constant: the class token of a vision transformer, and its positions.
 //!
-//! Law: for a constant `c` of `k` rows that is only broadcast along other axes, `Concat(Expand(c), x) + p = Pad(x; k rows of 0 in front) +
-//! p′`, where `p′` is `p` with `p + c` in its first `k` rows. A zero may have another sign: `0 + −0 = 0`. The shape chain of the Expand is
-//! dead afterwards.
+//! Law: for a constant `c` of `k` rows that is only broadcast along other axes,
+//! `Concat(Expand(c), x) + p = Pad(x; k rows of 0 in front) + p′`, where `p′` is `p` with `p + c` in its first `k` rows. A zero may have
+//! another sign: `0 + −0 = 0`. The shape chain of the Expand is dead afterwards.
 
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
