@@ -23,16 +23,16 @@ use std::rc::Rc;
 const PAGE_TRIALS: usize = 10;
 
 impl OnnxModel {
-    /// Infers all shapes, folds what is decided and removes what is dead.
+    /// Infers all shapes, folds constant subgraphs and removes dead nodes.
     ///
     /// # Errors
-    /// An option is wrong, an assumption does not fit the model, or the model is inconsistent. After an error the model can only be
-    /// dropped: every later call fails.
+    /// An option is wrong, an assumption does not fit the model, or the model is inconsistent. After an error the model is unusable: every
+    /// later call fails.
     pub fn fold(&mut self, options: &Options) -> Result<Report, Error> {
         self.fold_watched(options, &mut |_| {})
     }
 
-    /// The same, telling `watch` what is being done whenever that changes: a few words for a progress display.
+    /// The same, with progress: calls `watch` with a short description whenever the step changes.
     ///
     /// # Errors
     /// As [`fold`](Self::fold).
@@ -67,7 +67,7 @@ impl OnnxModel {
             report.edits.iter().filter(|edit| edit.name == "movement").filter_map(|edit| edit.place.as_deref());
         detail.maps_merged = merged_maps(&inferred, &outcome.facts, &merged.collect::<Vec<_>>());
         if let Some(before) = before {
-            // Numbers are written into the inputs by now, and an assumption about a dim that became a number names nothing.
+            // The inputs contain numbers now, so an assumption about a former symbol names nothing.
             let after = self.inspect(options).or_else(|_| {
                 let mut without = options.clone();
                 without.assumptions.clear();
@@ -79,7 +79,7 @@ impl OnnxModel {
         Ok(report)
     }
 
-    /// The same, and before what is proved is forgotten `note` sees the folded model with it, and how much work folding was.
+    /// The same. `note` is called with the folded model, its facts and the work of folding, before the facts are dropped.
     fn fold_noting(
         &mut self,
         options: &Options,
@@ -96,7 +96,7 @@ impl OnnxModel {
         let interface = Interface::of(&self.model);
         let mut names = author_names(&self.model);
         let said = (options.shapes != Shapes::All).then(|| Said::of(&self.model));
-        // Until the passes have come to their end, a panic included.
+        // Reset when the passes have completed. After a panic it is still set.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
         let begun = scope.meter().done();
@@ -112,7 +112,7 @@ impl OnnxModel {
         let limit = (self.bytes > 0 && self.external_bytes == 0).then_some(self.bytes);
         let left_out = said.and_then(|said| said.leave_out(&mut self.model, &outcome.facts, options, limit));
         drop(outcome.facts);
-        // The facts were the last to share it.
+        // The facts held the last other reference.
         self.scope = Rc::into_inner(scope).unwrap_or_default();
         self.half_folded = false;
         noted?;

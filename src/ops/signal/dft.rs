@@ -20,7 +20,7 @@ use crate::tensor::{DType, product};
 
 pub(super) const DFT: Operator = Operator::new("DFT", &[17, 20], infer, eval);
 
-/// What the attributes say.
+/// The attributes.
 #[derive(Clone, Copy)]
 struct Kind {
     inverse: bool,
