@@ -1,4 +1,4 @@
-//! What a model declares of shapes inside it: names to adopt, gaps to fill, errors to report, and no premise.
+//! Declared shapes of inner values: they give names, fill gaps and cause errors, but are no premises.
 
 use onnx_slice_fold::ir::{DeclaredType, DimClaim, Model, text};
 use onnx_slice_fold::ops::EventKind;
@@ -26,7 +26,7 @@ fn an_author_s_name_is_shown_wherever_its_size_occurs() {
         }"#,
     );
     assert_eq!(shape(&model, "all"), "batch,total_seq,4");
-    // Equal sizes have one name, whatever else they are called.
+    // Equal sizes have one name, whatever their declarations are.
     assert_eq!(shape(&model, "twice"), "batch,total_seq,4");
     assert_eq!(shape(&model, "doubled"), "batch,2*total_seq,4");
     assert_eq!(notes(&report, EventKind::Claimed), [""; 0]);
@@ -81,7 +81,7 @@ fn a_false_claim_is_reported_and_the_proof_is_written() {
     );
 }
 
-/// Equal nodes are merged before anything is inferred, but for those of which the file says something.
+/// Equal nodes are merged before inference, except those with declared shapes.
 #[test]
 fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -106,7 +106,7 @@ fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
 
 #[test]
 fn only_what_is_trusted_is_a_premise() {
-    // The slice takes everything if what is found is no more than 3.
+    // The Slice is an identity if NonZero finds at most 3 indices.
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n] x) => (int64[1, m] y) <int64[1, 3] at, int64[1] start = {0}, int64[1] end = {3}, int64[1] axis = {1}>
         {
@@ -150,7 +150,7 @@ fn the_default_of_an_input_says_nothing() {
     assert_eq!(notes(&report, EventKind::Claimed).len(), 0);
 }
 
-/// A run that leaves the default has its sizes, one that gives a kernel those that are declared.
+/// A run with the default has the sizes of the default; a run with a given kernel has the declared ones.
 #[test]
 fn where_a_default_is_not_as_declared_only_what_both_say_is_known() {
     let source = |declared: &str| {
@@ -281,7 +281,7 @@ fn a_name_from_a_branch_that_does_not_run_is_no_bound() {
             y = If (c) <then_branch: graph = t () => (float[1, 1, total] u) { u = Conv (x, k) }, else_branch: graph = e () => (v) { v = Relu (x) }> }"#,
         &Options::default(),
     );
-    // Of one element nothing is left behind the second.
+    // After the second of one element nothing remains.
     assert_eq!(shape(&model, "z"), "1,1,max(0, x_dim_2 - 2)");
 }
 
@@ -394,11 +394,11 @@ fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
         document.fold(&Options::new().assumptions(assumptions)).expect("both fit");
         assert_eq!(shape(document.model(), "y"), "4,5");
         assert!(!shape(document.model(), "z").contains(['4', '5']), "{text}");
-        // Nor is it what an author calls a size.
+        // The author's name for a size is not a premise either.
         let (model, _) = folded_unrun(&source, &Options::default());
         assert_ne!(shape(&model, "z"), text);
     }
-    // A name that is no identifier is one all the same.
+    // A name that is not an identifier is still a name.
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float["2x"] x, float["2x"] w) => (y) { y = Add (x, w) }"#,
@@ -427,8 +427,8 @@ fn names_of_attributes_that_are_no_words_are_in_quotes() {
     assert_eq!(text::print(&text::parse(&printed).expect("it reads back")), printed);
 }
 
-/// Runtimes believe what a body says of what it is given. Where a node in it could not work then, they refuse the model as soon as they know enough
-/// of the other operands, and folding tells them more: so such a claim is not written.
+/// Runtimes trust a subgraph's declaration of a captured value. If an inner node fails for the declared shape, they refuse the model once
+/// they know enough about its other operands, and folding increases that knowledge. So such a declaration is not written.
 #[test]
 fn claims_inside_that_a_node_could_not_work_with_are_not_written() {
     let body = |inside: &str| {
@@ -458,14 +458,14 @@ fn claims_inside_that_a_node_could_not_work_with_are_not_written() {
             assert!(!text::print(&model).contains("float[6]"), "{}", text::print(&model));
         }
     }
-    // A claim that nothing disputes stays.
+    // An undisputed declaration is kept.
     let kept = body(bodies[0]).replace("Add (x, carried)", "Neg (carried)");
     let (model, _) = folded_unrun(&kept, &Options::default());
     assert!(text::print(&model).contains("float[6] carried"), "{}", text::print(&model));
 }
 
-/// ONNX Runtime drops a claim that does not fit what it infers. If one size of it were mended, the others would count, and might dispute another
-/// operand.
+/// ONNX Runtime ignores a declaration that contradicts its inference. If only one size were corrected, the others would take effect, and
+/// might contradict another operand.
 #[test]
 fn of_a_claim_that_is_false_in_part_nothing_is_written() {
     let (model, _) = folded_unrun(
@@ -477,7 +477,8 @@ fn of_a_claim_that_is_false_in_part_nothing_is_written() {
     assert!(!shape(&model, "wide").starts_with('0'), "{}", text::print(&model));
 }
 
-/// ONNX Runtime drops the shape, which fits nothing that it infers. Were only its false number mended, it would believe the rest and fail.
+/// ONNX Runtime ignores the shape, which contradicts its inference. If only the false number were corrected, it would trust the rest and
+/// fail.
 #[test]
 fn a_false_shape_in_a_loop_that_may_not_run_stays_as_it_is() {
     let (model, _) = folded_unrun(
@@ -507,7 +508,8 @@ fn outputs(source: &str, options: &Options) -> Vec<String> {
     names.iter().map(|name| shape(&model, name)).collect()
 }
 
-/// Outputs keep labels that no input has, and claims that no run with sizes of at least 1 shows to be false, in the file's own spelling.
+/// Outputs keep labels that no input has. They also keep declarations that no run with sizes of at least 1 contradicts, in the file's own
+/// spelling.
 #[test]
 fn an_output_keeps_what_the_file_declares() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>

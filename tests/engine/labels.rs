@@ -13,7 +13,7 @@ fn trusting() -> Options {
     Options::new().trust_input_names(true)
 }
 
-/// Whether the length of `x` is a given computation from those of `p` and `q`.
+/// A model that computes the length of `x` from those of `p` and `q`.
 fn compared(label: &str, parts: [&str; 2], computed: &str) -> String {
     format!(
         "g (float[\"{label}\"] x, float[{}] p, float[{}] q) => (e) <int64[1] one = {{1}}, int64[1] two = {{2}}> {{
@@ -68,7 +68,7 @@ fn no_expression_is_written_that_another_reader_takes_for_arithmetic_over_a_labe
         "g (float[n, 2] x, float[\"n + 1\", 2] m) => (y, whole) { y = Concat <axis = 0> (m, m) whole = Neg (m) }";
     let model = with(source, &Options::new());
     assert_eq!((shape(&model, "y"), shape(&model, "whole")), ("size_1,2".to_string(), "n + 1,2".to_string()));
-    // Nor one that reads as a label which is another size.
+    // The same for an expression that equals the label of another size.
     let source = "g (float[n] x, float[\"n + 1\"] m, float[\"2*n\"] d) => (y, z) <float[1] c = {0}> {
         y = Concat <axis = 0> (x, c) z = Concat <axis = 0> (x, x) }";
     let model = with(source, &Options::new());
@@ -101,7 +101,7 @@ fn an_output_keeps_a_label_that_reads_as_its_size() {
     assert_eq!(text::print(&again), text::print(&model));
 }
 
-/// Takes all of `m` if that has one element more than `x`.
+/// Selects all of `m` if it has one element more than `x`.
 const ONE_MORE: &str = "g (float[n] x, float[\"n + 1\"] m) => (y) <int64[1] one = {1}, int64[1] zero = {0}> {
     s = Shape (x) t = Shape (m) d = Sub (t, s) e = Sub (d, one) y = Slice (m, e, t, zero) }";
 
@@ -142,7 +142,7 @@ fn a_name_that_is_none_is_told_with_the_nearest() {
 
 #[test]
 fn the_default_of_an_input_is_of_no_other_input_s_size() {
-    // A caller who leaves `w` at its three rows may give an `x` of any length.
+    // A caller who uses the default of `w` with three rows may give an `x` of any length.
     let equal = |other: &str| {
         let source = format!(
             "g (float[n] x, float[{other}] w) => (e, r) <float[3] w = {{1, 2, 3}}> {{ a = Shape (x) b = Shape (w) e = Equal (a, b) r = Relu (w) }}"
@@ -185,7 +185,7 @@ fn labels_that_look_like_relations_are_told_with_what_they_would_save() {
         assert!(trusted.suggestions.iter().all(|found| found.flags != "--trust-input-names"), "{trusted}");
     }
     assert!(found.nodes < told.nodes.1, "{told}");
-    // A label with a name in it that no input has is no relation.
+    // A label that contains an unknown name is no relation.
     let (_, report) = folded_unrun(&source.replace("\"n + 1\"", "\"k + 1\""), &Options::new());
     assert_eq!(report.label_relations, [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Dequantized constants stay quantized where a run computes with them.
+//! Dequantized constants stay quantized if a run computes with them.
 
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::{Model, text};
@@ -30,7 +30,7 @@ fn product(weights: &str) -> String {
 #[test]
 fn weights_stay_integers() {
     let source = product("m0 = DequantizeLinear <axis = 0> (w, ws, wz)  m = Transpose <perm = [1,0]> (m0)");
-    // The integers are transposed, and the axis of the scales with them.
+    // The integers are transposed, and so is the axis of the scales.
     insta::assert_snapshot!(printed(&source, &Options::default()));
     insta::assert_snapshot!(printed(&source, &Options::new().fold_dequantize(true)));
 }
@@ -43,7 +43,7 @@ fn one_scale_goes_through_a_reshape() {
 
 #[test]
 fn a_scale_for_each_index_needs_its_axis() {
-    // Rows of three of what are rows of two: no axis has the indices that the scales belong to.
+    // Rows of three instead of rows of two: no axis has the indices of the scales.
     let source = product("m0 = DequantizeLinear <axis = 0> (w, ws, wz)  m = Reshape (m0, back)");
     let model = folded(&source, &Options::default());
     assert_eq!(count(&model, "Reshape"), 1);
@@ -66,7 +66,7 @@ fn an_output_of_the_model_folds() {
     assert_eq!(count(&model, "DequantizeLinear"), 0);
 }
 
-/// The bias of one Conv is quantized anew for another: a constant of a constant, beside a reader at run time.
+/// The bias of one Conv is quantized again for another one: a constant of a constant, next to a consumer at run time.
 #[test]
 fn a_constant_computed_from_what_stays_folds() {
     let source = format!(
@@ -80,7 +80,7 @@ fn a_constant_computed_from_what_stays_folds() {
     assert_eq!(count(&model, "QuantizeLinear") + count(&model, "Cast"), 0);
 }
 
-/// That a size of an input is told makes the operand a constant: the positions of a rotary embedding, times its frequencies.
+/// A known input size makes the operand constant: the positions of a rotary embedding, times its frequencies.
 #[test]
 fn what_is_constant_by_sizes_stays_quantized() {
     let source = product(
@@ -95,7 +95,7 @@ fn what_is_constant_by_sizes_stays_quantized() {
     );
 }
 
-/// ONNX Runtime adds on integers only if neither operand comes from an initializer.
+/// ONNX Runtime adds in integers only if neither operand is an initializer.
 #[test]
 fn pairs_of_constants_stay_before_what_is_no_product() {
     let source = format!(
@@ -109,7 +109,7 @@ fn pairs_of_constants_stay_before_what_is_no_product() {
     assert_eq!((count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (2, 2));
 }
 
-/// Sizes are not read between an operation and the quantization of its result.
+/// No Shape is added between an operation and the quantization of its result.
 #[test]
 fn sizes_are_read_outside_of_groups() {
     let source = format!(
@@ -121,7 +121,7 @@ fn sizes_are_read_outside_of_groups() {
     assert!(!printed.contains("Shape (p)") && !printed.contains("Shape (q)"), "{printed}");
 }
 
-/// Nor before a function that the quantization takes for its bounds, and is left out.
+/// No Shape is added before a function that the quantization makes redundant by its bounds.
 #[test]
 fn sizes_are_read_before_what_is_bounded_by_quantization() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -134,7 +134,7 @@ fn sizes_are_read_before_what_is_bounded_by_quantization() {
     assert!(!printed.contains("Shape (r)") && !printed.contains("Shape (p)"), "{printed}");
 }
 
-/// A shape that is read of what is dequantized is not read behind a function of it either, where that is quantized again.
+/// A Shape of a dequantized value is not moved behind a function of the value that is quantized again.
 #[test]
 fn sizes_are_not_read_behind_what_is_quantized_again() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -146,7 +146,7 @@ fn sizes_are_not_read_behind_what_is_quantized_again() {
     assert!(!printed.contains("Shape <start: int = 1, end: int = 2> (p)"), "{printed}");
 }
 
-/// ONNX Runtime quantizes before it transposes, and would show the quantized numbers.
+/// ONNX Runtime quantizes before it transposes, and would return the quantized numbers.
 #[test]
 fn no_output_is_what_is_transposed_and_quantized() {
     let with = |shown: &str, turned: &str| {
@@ -161,10 +161,10 @@ fn no_output_is_what_is_transposed_and_quantized() {
     assert_eq!(count(&with("v = Relu (x)", turned), "Relu"), 2);
     assert_eq!(count(&with("v = Identity (a)", "t = Neg (a)"), "Identity"), 0);
     assert_eq!(count(&with("v = Relu (x)", "t = Neg (a)"), "Relu"), 1);
-    // Where it is an output itself, nothing is made worse.
+    // If the value is an output already, nothing gets worse.
     let twice = "t = Transpose <perm = [1,0]> (v)";
     assert_eq!(count(&with("v = Identity (a)", twice), "Identity"), 0);
-    // Nor is one Transpose made of two for it.
+    // Two Transposes are not merged into one in this case.
     let merged = |outputs: &str| {
         let source = format!(
             "{HEAD} g (float[h,w,c] x) => ({outputs}) <float s = {{0.5}}, uint8 z = {{3}}> {{
@@ -176,7 +176,7 @@ fn no_output_is_what_is_transposed_and_quantized() {
     assert_eq!([merged("y, v"), merged("y")], [2, 1]);
 }
 
-/// ONNX Runtime quantizes before it transposes, with its own operators as with those of the standard, and would show an output quantized.
+/// ONNX Runtime quantizes before it transposes, with its own operators as well as the standard's, and would return a quantized output.
 #[test]
 fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
@@ -192,7 +192,7 @@ fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
     assert_eq!(count(&model, "Exp"), 2);
 }
 
-/// ONNX Runtime quantizes before a Slice or a Reshape, and has none of narrow elements.
+/// ONNX Runtime quantizes before a Slice or a Reshape, and has no kernels for narrow elements.
 #[test]
 fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
     let folded = |nodes: &str, point: &str| {
@@ -202,7 +202,7 @@ fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
         );
         folded(&source, &Options::default())
     };
-    // What is next to a quantization of these elements when everything else is gone.
+    // The nodes next to a quantization of these elements, once everything else is removed.
     let chains = [
         (
             "q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) y, w = Split <axis = 1, num_outputs = 2> (d)",
@@ -235,7 +235,7 @@ fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
     }
 }
 
-/// Before operator set 13 no attribute tells along which axis several scales lie: a move cannot take that along.
+/// Before opset 13 no attribute names the axis of several scales, so they cannot follow a movement.
 #[test]
 fn several_scales_without_an_axis_stay_where_they_are() {
     let (model, _) = folded_unrun(
