@@ -1,4 +1,4 @@
-//! The layering of the source, as rules that fail with their own sentence.
+//! The layering of the source, as rules with their own failure messages.
 
 mod circles;
 mod imports;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use imports::{Code, module_of, test_modules};
 
-/// Who may import whom: a folder of `src`, and the folders it may use.
+/// The allowed imports: a folder of `src`, and the folders that it may use.
 const LAYERS: &[(&str, &[&str])] = &[
     ("dim", &[]),
     ("tensor", &[]),
@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &["dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain", "sort"]),
 ];
 
-/// Crates that have one home.
+/// Crates that only one folder may use.
 const HOMES: &[(&str, &[&str])] = &[
     ("petgraph", &["src/ir"]),
     ("prost", &["src/onnx"]),
@@ -58,7 +58,7 @@ fn text_of(path: &Path) -> String {
     fs::read_to_string(path).expect("the file can be read")
 }
 
-/// The modules in files of their own that only tests have.
+/// Returns the test modules in separate files.
 fn modules_for_tests() -> &'static BTreeSet<Vec<String>> {
     static FOUND: OnceLock<BTreeSet<Vec<String>>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -73,7 +73,7 @@ fn modules_for_tests() -> &'static BTreeSet<Vec<String>> {
     })
 }
 
-/// The files below a folder of `src` that are compiled outside of tests, with their code.
+/// Returns the files below a folder of `src` that are compiled outside of tests, with their code.
 fn production(folder: &str) -> Vec<(PathBuf, Code)> {
     let (src, for_tests) = (root().join("src"), modules_for_tests());
     let mut found = Vec::new();
@@ -86,10 +86,10 @@ fn production(folder: &str) -> Vec<(PathBuf, Code)> {
     found
 }
 
-/// The first path from the root of the crate that leaves `layer` for anything but the folders it may use.
+/// Returns the first path from the root of the crate that leaves `layer` for a folder that it may not use.
 fn upward<'p>(paths: &'p [Vec<String>], layer: &str, allowed: &[&str]) -> Option<&'p Vec<String>> {
     let is_fine = |head: &str| head == layer || allowed.contains(&head);
-    // The root's own names are those of the façade, above everything.
+    // The root's own names are the public API, above everything.
     paths.iter().find(|path| path.first().is_none_or(|head| !is_fine(head)))
 }
 
@@ -107,8 +107,8 @@ fn nothing_imports_upward() {
     }
 }
 
-/// The list of rules is above the rules, so no file of `src/rewrite` imports it. Nor does a file import names that `mod.rs` exports for the passes:
-/// it names the file that defines them.
+/// The list of rules is above the rules, so no file of `src/rewrite` imports it. A file does not import names that `mod.rs` exports for the
+/// passes either: it imports them from the file that defines them.
 #[test]
 fn no_rule_knows_the_list() {
     let files = production("src/rewrite");
@@ -120,7 +120,7 @@ fn no_rule_knows_the_list() {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let climbs = match path.as_slice() {
                 ["rewrite", "list", ..] => true,
-                // The name of a module or macro begins with a small letter; what `mod.rs` makes public does not.
+                // Names of modules and macros begin with a lowercase letter; the exports of `mod.rs` begin with a capital.
                 ["rewrite", name, ..] => name.starts_with(char::is_uppercase),
                 _ => false,
             };
@@ -227,7 +227,7 @@ fn names_of_values_have_one_home() {
     }
 }
 
-/// `Cargo.toml` names the test binaries, so a file that no `main.rs` names would never be compiled.
+/// `Cargo.toml` lists the test binaries, so a file that no `main.rs` declares would never be compiled.
 #[test]
 fn every_test_file_belongs_to_a_binary() {
     let tests = root().join("tests");
@@ -251,8 +251,8 @@ fn every_test_file_belongs_to_a_binary() {
     }
 }
 
-/// Each law in `laws/` says in `at="FILE: FUNCTION"` where the source rests on it. The proofs themselves take Python and Z3; that the
-/// places exist is asked here, where whoever moves a function sees it at once.
+/// Each law in `laws/` names the source that relies on it in `at="FILE: FUNCTION"`. The proofs need Python and Z3. This test checks that
+/// the functions exist, so that moving one fails early.
 #[test]
 fn every_law_names_a_function_that_exists() {
     let mut asked = 0;
