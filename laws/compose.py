@@ -102,7 +102,7 @@ def twice(s, d, outer, inner, floor):
 )
 def _(s, d, a, b, c, e, step, by, steps, first, last, begins, ends):
     a, b, c, e = optional(first, a), optional(last, b), optional(begins, c), optional(ends, e)
-    # Only of a first step of 1 is the end cut by what the second leaves out.
+    # The end depends on the second range only if the first step is 1.
     step = 1 if steps == "one" else step
     s.give(d >= 0, step >= 1, by >= 1)
     found = forward(s, d, a, b, step, c, e)
@@ -139,7 +139,7 @@ def _(s, d, c, e, t, sign, begins, ends, floor):
     s.give(d >= 0, t >= 1)
     begin, end = (None if bound is None else -1 - bound for bound in (c, e))
     if begin is not None and floor == "first":
-        # The bound where a backward range begins, be it the first range's or the second's.
+        # The bound where a backward range begins, the first range's or the second's.
         bound = begin if sign > 0 else c
         s.need(begin_is_not_raised=Or(bound >= -1, is_long(s, d, -bound)))
     expected = twice(s, d, (None, None, -1, 1), (c, e, sign, t), floor)
@@ -160,7 +160,7 @@ def _(s, d, a, b, t, first, last, floor):
     expected = twice(s, d, (a, b, 1, 1), (None, None, -1, t), floor)
     begin = None if b is None else b - 1
     end = None if a is None else a - 1
-    # x[:0] is empty, and so is what is made of it.
+    # x[:0] is empty, and so is every slice of it.
     empty = BoolVal(False) if b is None else b == 0
     can_begin = BoolVal(True)
     if begin is not None and floor == "first":

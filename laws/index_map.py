@@ -89,7 +89,7 @@ def cut_of_pieces(s, first, w, x, border, n):
     cut = s.ceil(border - first, w)
     limited = If(cut < 0, 0, If(cut > n, n, cut))
     s.claim((first + w * x < border) == (x < cut))
-    # Limits of the digit change nothing for its values.
+    # The limits of the digit do not affect its values.
     s.claim((x < cut) == (x < limited))
     s.wrong(floor=(first + w * x < border) == (x < s.floor(border - first, w)))
 

@@ -150,7 +150,7 @@ def clamp(value, low, high):
     return imax(low, imin(value, high))
 
 
-# What one question may cost, in Z3's own units: some ten times what the hardest law takes. Unlike a time it is the same on every machine.
+# The limit of one question in Z3's own units, about ten times the cost of the hardest law. Unlike a time, it is the same on every machine.
 EFFORT = 100_000_000
 
 
@@ -187,7 +187,7 @@ def decide(law_, timeout):
         count += 1
         statement = law_.state(case)
         facts = [*statement.given, *statement.needs.values()]
-        # Premises that contradict each other prove anything.
+        # Contradictory premises prove everything.
         possible, _ = solve(facts, timeout)
         if possible == "unsat":
             return "FAILED", f"no case meets the premises{at(case)}"
@@ -243,7 +243,7 @@ def refute(law_, mutant, timeout):
             if name not in statement.wrongs:
                 continue
             facts = [*statement.given, *statement.needs.values(), z3.Not(statement.wrongs[name])]
-        # Small numbers do, nearly always, and are found soonest.
+        # Small numbers usually suffice, and are found fastest.
         for reach in (6, 40, None):
             result, model = solve(facts, timeout, statement.variables, reach)
             if result == "sat":

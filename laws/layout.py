@@ -127,7 +127,7 @@ def _(mutant):
                 continue
             for sizes in VALUES:
                 own, goal = shape(source, sizes), shape(target, sizes)
-                # Elements stay in order whatever the dims are.
+                # Elements keep their order for all dims.
                 if math.prod(own) == math.prod(goal):
                     yield (source, target, sizes), reshaped_by(codes, own) == goal
 
@@ -145,7 +145,7 @@ def transposes(mutant):
     for rank in range(1, 6):
         tensor = numbered(tuple(range(2, 2 + rank)))
         perms = list(itertools.permutations(range(rank)))
-        # Of rank 5 each pair with one of a few.
+        # For rank 5, each permutation is combined with a sample of the others.
         seconds = perms if rank < 5 else perms[::7]
         for p in perms:
             for q in seconds:

@@ -32,7 +32,7 @@ def _(s, x, y, b):
     at="src/dim/quotient.rs: floor_by_const",
 )
 def _(s, q, rest, r, g, b):
-    # y by Euclid.
+    # y by Euclidean division.
     s.give(g >= 1, b >= 1, 0 <= rest, rest < b)
     s.need(is_not_negative=r >= 0, is_below_the_step=r < g)
     y = b * q + rest

@@ -42,7 +42,7 @@ def position(s, d, bound):
     """`position`, with any of the answers missing."""
     positive, negative = s.said(bound >= 0), s.said(bound < 0)
     near_the_end = s.said(bound > d - 2)
-    # -1 where the bound is negative and else 0.
+    # -1 for a negative bound, 0 for another.
     minus_one = imax(-1, imin(0, bound))
     general = If(minus_one == -1, bound + d, bound)
     return If(positive, bound, If(negative, bound + d, If(near_the_end, bound, general)))
@@ -224,7 +224,7 @@ def _(s, x, y, t):
     s.need(step_is_positive=t >= 1)
     quotients = [s.int("q") for _ in range(4)]
     for value, quotient in zip([x, y, imin(x, y), imax(x, y)], quotients):
-        # ⌈value / t⌉ for a t of either sign.
+        # ⌈value / t⌉ for t of either sign.
         upwards = And(t * quotient >= value, t * quotient < value + t)
         downwards = And(t * quotient <= value, t * quotient > value + t)
         s.give(t != 0, Implies(t > 0, upwards), Implies(t < 0, downwards))

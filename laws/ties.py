@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-# Laws of these folders hold for whoever asks; other laws need a rule.
+# Laws of these folders serve all their callers; other laws need a rule.
 FOUNDATIONS = ("src/dim/", "src/slicing/", "src/index_map/", "src/passes/chains/", "src/ops/needs.rs", "src/ops/movement/moves.rs")
 
 
