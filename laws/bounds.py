@@ -1,7 +1,7 @@
 """Interval arithmetic: src/dim/bounds.rs and the intervals of src/dim/prove.rs.
 
-An end is a number or infinite (None). Left out: 128-bit overflow, beyond which an end counts as infinite, or on the near side as the
-largest integer there is, which the true end is beyond.
+An end is a number or infinite (None). Not modelled: 128-bit overflow. An overflowing end counts as infinite, or on the near side as the
+largest integer, which the true end exceeds.
 """
 
 from z3 import And, If, Implies, IntVal, Or

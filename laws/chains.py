@@ -1,7 +1,7 @@
-"""What chains of sizes are planned by: src/passes/chains and src/dim/parts.rs.
+"""Plans of size chains: src/passes/chains and src/dim/parts.rs.
 
-A term is known by its expression, so that the law of the pass is that of `dim`: equal canonical forms are equal numbers. Here is what
-an operation on terms says in the operators of the standard.
+A term is identified by its expression, so the law of the pass is that of `dim`: equal canonical forms are equal numbers. The laws of this
+file translate an operation on terms to the operators of the standard.
 """
 
 from z3 import And, Implies

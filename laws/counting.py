@@ -1,8 +1,8 @@
-"""Tensors that count, broadcasting, and what only repeats: src/rewrite/index and src/index_map.
+"""Counting tensors, broadcasting, and repeated values: src/rewrite/index and src/index_map.
 
-A counting tensor is t[i₀, i₁, …] = offset + Σ step_k · i_k. What arithmetic and layout make of one is decided by Z3; how the steps of a
-reshaped one are found, and how what repeats is followed through layouts, is the program's own function on dims that are monomials, as
-in `layout`, at every small shape.
+A counting tensor is t[i₀, i₁, …] = offset + Σ step_k · i_k. Z3 decides the laws about arithmetic and layouts of such tensors. The steps of
+a reshaped tensor, and repetitions behind layouts, are computed by the program's own function on dims that are monomials, as in `layout`,
+for every small shape.
 """
 
 import itertools

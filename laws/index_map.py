@@ -1,7 +1,7 @@
 """Index maps: src/index_map.
 
-A position is a number in mixed radix: a digit of size n counts from 0 to n - 1, and where a result has elements every digit has at least one.
-The laws are about one digit or two; longer positions are these, applied one after the other.
+A position is a number in mixed radix: a digit of size n has the values 0 to n - 1, and every digit of a non-empty result has at least one
+value. The laws are about one or two digits; longer positions follow by repeated application.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Divisions and remainders in canonical form: src/dim/quotient.rs, and the divisions of src/dim/arith.rs and src/dim/expr.rs.
 
-Polynomials are integers here: an atom or a monomial is any integer, and what a law says of a sum it says of its value.
+Polynomials are integers here: an atom or a monomial is any integer, and a law about a sum is a law about its value.
 """
 
 from z3 import And, If, Implies, Or

@@ -1,5 +1,5 @@
-"""Arithmetic and sizes that rewrite rules rest on. Integers wrap alike on both sides of a law that holds for all of them,
-for wrapping keeps sums, differences and products; where a law needs more than those it says so.
+"""Arithmetic and sizes that rewrite rules rely on. If a law holds for all integers, both sides wrap equally, because wrapping preserves
+sums, differences and products. A law that needs other operations says so.
 """
 
 from z3 import And, If, Implies, Or

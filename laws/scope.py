@@ -1,4 +1,4 @@
-"""What is assumed of symbols: src/dim/scope.rs."""
+"""Facts about symbols: src/dim/scope.rs."""
 
 from law import law
 

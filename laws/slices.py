@@ -1,7 +1,7 @@
-"""Slices moved through what computes their data: src/rewrite/slices, src/rewrite/sizes.rs and src/rewrite/strided_slice.rs.
+"""Slices that move through the producer of their data: src/rewrite/slices, src/rewrite/sizes.rs and src/rewrite/strided_slice.rs.
 
-An axis is a function of its position: `concat`, `pad` and `expand` say which element of which operand stands at a position. A slice
-is its start, its step (a sign and a size) and how many elements it takes; element k stands at start + k steps.
+An axis is a function of its position: `concat`, `pad` and `expand` define the operand and the element at each position. A slice is its
+start, its step (a sign and a size) and its number of elements; element k is at start + k steps.
 """
 
 from z3 import And, BoolVal, If, Implies, Or

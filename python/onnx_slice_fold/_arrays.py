@@ -10,7 +10,7 @@ from ._extras import is_a, require
 if TYPE_CHECKING:
     import numpy
 
-# Element types by their names in ONNX text syntax, where numpy calls them otherwise; those below a byte in a table of their own.
+# Element types with another name in numpy than in ONNX text syntax; those below a byte are in a separate table.
 _NUMPY = {"float": "float32", "double": "float64"}
 _ML_DTYPES = {
     "bfloat16": "bfloat16",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TENSOR_SIZE_THRESHOLD = "1.5GB"
 DEFAULT_EXTERNAL_DATA_THRESHOLD = "100MB"
-# How often a rewriter of the user's and folding take turns.
+# The most turns of a user's rewriter and folding.
 MOST_TURNS = 10
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
@@ -178,7 +178,7 @@ def simplify(
         given = _prepared(given, unused_output, inline_functions)
     options: dict[str, Any] = {}
     if overwrite_input_shapes:
-        # Sizes that are not positive leave the model's.
+        # Sizes that are not positive keep the model's sizes.
         named = _named(given, overwrite_input_shapes)
         options["input_shapes"] = {
             name: [None if isinstance(size, int) and size <= 0 else size for size in shape] for name, shape in named.items()
@@ -307,7 +307,7 @@ def _taking_turns(model: onnx.ModelProto, rewriter: Callable[..., Any], options:
         if model.SerializeToString(deterministic=True) == before:
             return model
         held = opened(model, None)
-        # Sizes that were given are in the model by now.
+        # The given sizes are part of the model by now.
         held.fold(plain({name: value for name, value in options.items() if name != "input_shapes"}), None)
         model, _ = to_proto(held)
     return model
