@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_proved_is_noted_and_nothing_else() {
+    fn only_unproved_questions_are_recorded() {
         let scope = Scope::new();
         let size = Dim::symbol(scope.named("s"));
         let seven = Dim::constant(7);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inequality_takes_nothing_away() {
+    fn inequalities_have_no_negative_terms() {
         let scope = Scope::new();
         let told = |text: &str| scope.inequality(&scope.parse(text).unwrap());
         assert_eq!(told("130 - a - 2*b"), "a + 2*b <= 130");

@@ -236,7 +236,7 @@ proptest! {
     #![proptest_config(config(10_000))]
 
     #[test]
-    fn what_is_stated_is_true(a in tree(), b in tree(), seed in any::<u64>()) {
+    fn answers_and_results_are_true(a in tree(), b in tree(), seed in any::<u64>()) {
         check(&World::new(), [&a, &b], &bindings(seed, 24))?;
     }
 
@@ -260,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back(a in tree()) {
+    fn written_expressions_parse_to_equal_ones(a in tree()) {
         round_trip(&World::new(), &a)?;
     }
 }
@@ -269,7 +269,7 @@ proptest! {
     #![proptest_config(config(3_000))]
 
     #[test]
-    fn what_is_stated_under_assumptions_is_true(
+    fn answers_under_assumptions_are_true(
         given in prop::collection::vec((tree(), tree(), any::<bool>()), 1..3),
         a in tree(),
         b in tree(),
@@ -310,7 +310,7 @@ proptest! {
 
     /// Every bound, comparison and maximum of polynomials in run-time integers, at all small values and at large ones.
     #[test]
-    fn what_is_proved_of_integers_of_any_sign_is_true(terms in polynomial(), other in polynomial(), low in -3i64..2) {
+    fn proofs_about_integers_of_any_sign_are_true(terms in polynomial(), other in polynomial(), low in -3i64..2) {
         let scope = Scope::new();
         let symbols: Vec<Symbol> = [
             scope.fresh_value("j"),

@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_signs_with_nothing_before_them_cost_more_than_letters() {
+    fn names_and_leading_signs_cost_more_than_letters() {
         assert_eq!(cost_of("floor((s + 3)/4)"), 16 + COST_OF_NAME);
         assert_eq!(cost_of("max(-a, 2*b_1)"), 14 + 2 * COST_OF_NAME + COST_OF_SIGN);
         assert_eq!(cost_of("größe"), 5 + COST_OF_NAME);
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_costs_what_its_text_costs() {
+    fn the_cost_of_a_sum_is_that_of_its_text() {
         let scope = Scope::new();
         let name = |symbol| scope.name(symbol);
         let settle = Dim::clone;

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_fit_and_other_integers_fit_where_their_bounds_say_so() {
+    fn sizes_fit_and_other_integers_fit_within_their_bounds() {
         let scope = Scope::new();
         let (n, any) = (Dim::symbol(scope.named("n")), scope.fresh_value("k"));
         let narrow = scope.fresh_integer("i", Some(i32::MIN.into()), Some(i32::MAX.into()));

@@ -34,7 +34,7 @@ mod tests {
     use super::{distance, nearest};
 
     #[test]
-    fn letters_between_words() {
+    fn edit_distances() {
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("abc", ""), 3);
         assert_eq!(distance("kitten", "sitting"), 3);

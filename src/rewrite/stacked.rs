@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_at_once_is_bounded() {
+    fn memory_of_stacked_results_is_bounded() {
         let scope = Scope::new();
         let dims = |text: &str| -> Vec<Dim> { text.split(' ').map(|dim| scope.parse(dim).unwrap()).collect() };
         let fits = |steps, result: &str, taken: &str| is_bounded(&scope, steps, &dims(result), &[&dims(taken)]);

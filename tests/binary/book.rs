@@ -104,7 +104,7 @@ fn the_page_names_every_flag() {
 
 /// Every file that a page links to exists, and the contents list every page.
 #[test]
-fn links_lead_somewhere() {
+fn links_have_targets() {
     let docs = std::fs::read_dir(root().join("docs")).expect("the folder");
     let mut pages: Vec<String> =
         docs.map(|entry| format!("docs/{}", entry.expect("an entry").file_name().to_string_lossy())).collect();

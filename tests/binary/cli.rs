@@ -32,7 +32,7 @@ fn names(folder: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn writes_beside_the_model_and_prints_a_table() {
+fn writes_next_to_the_model_and_prints_a_table() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
     let done = run(&[&path.to_string_lossy()]);
@@ -46,7 +46,7 @@ fn writes_beside_the_model_and_prints_a_table() {
 }
 
 #[test]
-fn tells_how_defaults_become_constants() {
+fn explains_how_defaults_become_constants() {
     let folder = TempDir::new().expect("a folder");
     let (path, small) = (folder.path().join("defaults.onnx"), folder.path().join("small.onnx"));
     let source = r#"<ir_version: 3, opset_import: ["" : 13]>
@@ -124,7 +124,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_leaves_nothing_behind() {
+fn a_failed_write_leaves_no_file() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
     let done = run(&[&path.to_string_lossy(), "-o", &folder.path().to_string_lossy()]);
@@ -136,7 +136,7 @@ fn an_output_that_cannot_be_written_leaves_nothing_behind() {
 
 /// A model from standard input is written to standard output, and messages are written to standard error.
 #[test]
-fn models_go_through_pipes() {
+fn models_are_read_from_and_written_to_pipes() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
     let piped = |arguments: &[&str]| {
@@ -161,7 +161,7 @@ fn models_go_through_pipes() {
 
 /// The result is the file; printing may fail.
 #[test]
-fn a_full_or_closed_standard_output_is_no_reason_to_fall_over() {
+fn a_full_or_closed_standard_output_is_no_error() {
     let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { return };
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
@@ -195,7 +195,7 @@ fn show_prints_text_that_parses() {
 }
 
 #[test]
-fn timings_and_the_last_edit_are_told() {
+fn timings_and_the_last_edit_are_printed() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "bert_dy18d.onnx");
     let name = path.to_string_lossy();
@@ -424,7 +424,7 @@ fn bad_slices_are_reported_and_left_alone() {
 }
 
 #[test]
-fn what_is_assumed_is_checked() {
+fn assumptions_are_checked() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n,c,h,w] x, float[n,h] z, float[8,3,3,3] k) => (y, u) { y = Conv (x, k)  u = Relu (z) }"#;
@@ -467,7 +467,7 @@ fn what_is_assumed_is_checked() {
 }
 
 #[test]
-fn a_model_that_cannot_run_is_told_of_or_refused() {
+fn a_model_that_cannot_run_is_reported_or_refused() {
     let folder = TempDir::new().expect("a folder");
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n,4] x, bool c) => (y) {\n[turn] y = Transpose <perm = [0, 0]> (x)  unread = Transpose <perm = [1, 1]> (x) }";
     let path = written(&folder, "turn.onnx", source);

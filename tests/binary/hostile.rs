@@ -14,7 +14,7 @@ fn refusal(source: &str) -> String {
 }
 
 #[test]
-fn what_a_node_is_about_must_be_there() {
+fn attributes_refer_to_existing_values() {
     let body = |nodes: &str| {
         format!(r#"<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[3] x) => (y) {{ {nodes} }}"#)
     };
@@ -146,7 +146,7 @@ fn scalars_are_not_sparse() {
 
 /// ONNX Runtime accepts a version of 0, and refuses a missing one.
 #[test]
-fn a_version_of_0_stays() {
+fn a_version_of_0_is_kept() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 0, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) { y = Neg (x) }"#;
     for (more, kept) in [(number(1, 0), true), (Vec::new(), false)] {
@@ -187,7 +187,7 @@ fn the_smallest_integer_is_not_divided_by_minus_one() {
 
 /// Gradient refers to values by attributes as well as by operands.
 #[test]
-fn what_is_differentiated_stays() {
+fn differentiated_values_are_kept() {
     let model = folded(
         r#"<ir_version: 7, opset_import: ["" : 12, "ai.onnx.preview.training" : 1]>
         g (float[n] a, float[n] b) => (da, db) {
@@ -201,7 +201,7 @@ fn what_is_differentiated_stays() {
 
 /// Infinite loops, and extremely long ones, are neither run nor removed if something depends on their end.
 #[test]
-fn endless_loops_stay() {
+fn endless_loops_are_kept() {
     let model = |trips: &str| {
         format!(
             r#"<ir_version: 8, opset_import: ["" : 17]> g () => (float[2] y)

@@ -93,7 +93,7 @@ fn folded(path: &Path) -> String {
 }
 
 #[test]
-fn a_download_cache_is_read_and_its_blobs_stay() {
+fn a_download_cache_is_read_and_its_blobs_are_unchanged() {
     let root = cache();
     let (blobs, snapshot) = (root.path().join("blobs"), root.path().join("snapshots/main"));
     let before = [bytes(&blobs.join("aa")), bytes(&blobs.join("bb"))];
@@ -146,7 +146,7 @@ fn a_link_beneath_the_models_directory_is_followed_and_kept() {
 }
 
 #[test]
-fn links_that_lead_elsewhere_need_a_root() {
+fn links_to_other_directories_need_a_root() {
     let root = cache();
     let (blobs, snapshot) = (root.path().join("blobs"), root.path().join("snapshots/main"));
     // A copy of the model next to the links does not allow the blobs' directory.
@@ -203,7 +203,7 @@ fn standard_input_has_the_roots_that_are_named() {
 }
 
 #[test]
-fn a_model_without_its_data_is_folded_as_far_as_that_goes() {
+fn a_model_without_its_data_is_partly_folded() {
     let root = TempDir::new().expect("a directory");
     let (given, away) = (root.path().join("given"), root.path().join("away"));
     external(&given);

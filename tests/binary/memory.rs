@@ -123,7 +123,7 @@ fn has(bytes: &[u8], operator: &str) -> bool {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn weights_that_change_take_no_memory() {
+fn changed_weights_take_no_memory() {
     let folder = TempDir::new().expect("a folder");
     let name = |layer: usize| format!("w{layer}");
     let large = |layer: usize| weight(&format!("w{layer}"), &[SIDE, SIDE], layer);

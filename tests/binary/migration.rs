@@ -71,7 +71,7 @@ fn every_line_of_the_table_is_true() {
 
 /// A rule that is disabled by another tool's name for it does not run.
 #[test]
-fn what_is_skipped_stays() {
+fn skipped_rules_do_not_run() {
     for (flags, stays) in [
         (&["--skip-fuse-bn"][..], &["BatchNormalization"][..]),
         (&["--skip-optimization", "fuse_bn_into_conv"], &["BatchNormalization"]),

@@ -125,7 +125,7 @@ fn folded_models_compute_the_same() {
 }
 
 #[test]
-fn data_files_and_where_they_are() {
+fn data_files_and_their_locations() {
     let folder = TempDir::new().expect("a folder");
     let (model, seed) = readers::data_folder(folder.path());
     let words = ["../secret.bin", "/etc/passwd", "w.bin", ".", "..", "9223372036854775807", "-4", "model.onnx"];

@@ -43,7 +43,7 @@ fn balance(page: &str, element: &str) -> (usize, usize) {
 }
 
 #[test]
-fn the_page_is_whole_and_needs_nothing_beside_it() {
+fn the_page_is_complete_and_self_contained() {
     let page = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "html", "--no-config"]);
     assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">") && page.trim_end().ends_with("</html>"));
     for element in ["section", "table", "tbody", "figure", "details", "h2", "main", "script", "style", "ul", "label"] {
@@ -118,7 +118,7 @@ fn the_page_of_a_large_model_is_small() {
 }
 
 #[test]
-fn json_tells_every_edit_and_every_type() {
+fn json_has_every_edit_and_every_type() {
     let line = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "json", "--no-config"]);
     let report: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
     assert_eq!(report["schema"], "1.3");
@@ -137,7 +137,7 @@ fn json_tells_every_edit_and_every_type() {
 }
 
 #[test]
-fn what_is_not_meant_is_refused() {
+fn invalid_combinations_are_refused() {
     let path = corpus("focus_ts13d.onnx");
     for (arguments, code, reason) in [
         (vec!["show", &path, "--around", "x"], 2, "add --dot or --mermaid"),

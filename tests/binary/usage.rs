@@ -51,7 +51,7 @@ fn a_size_that_the_model_declares_is_overwritten() {
 }
 
 #[test]
-fn what_follows_an_overwritten_size_must_fit() {
+fn declarations_must_fit_an_overwritten_size() {
     let folder = folder(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[2,3] x) => (y) <float[2,3] w = {1,2,3,4,5,6}> { y = Add (x, w) }"#,
@@ -72,7 +72,7 @@ fn what_follows_an_overwritten_size_must_fit() {
 }
 
 #[test]
-fn a_dim_is_told_by_its_place() {
+fn a_dim_is_named_by_its_position() {
     let folder = folder(SOURCE);
     for (said, expected) in [
         (&["--dim", "x[2]=width"][..], "float[2,seq,width] x"),
@@ -153,7 +153,7 @@ fn parts_of_a_model_are_taken() {
 
 /// A node with a second result in use is kept when its first result becomes an input.
 #[test]
-fn a_result_becomes_an_input_and_its_node_stays() {
+fn a_result_becomes_an_input_and_its_node_is_kept() {
     let folder = folder(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[4] x, bool c) => (y) {
@@ -265,7 +265,7 @@ fn flags_come_from_a_file() {
 
 /// The shell may expand `*.onnx` to two models.
 #[test]
-fn another_model_is_not_replaced_unasked() {
+fn another_model_is_not_overwritten() {
     let folder = folder(SOURCE);
     let other = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n] p) => (q) { q = Neg (p) }"#;
     write(&folder, "n.onnx", other);
@@ -303,7 +303,7 @@ fn shells_and_man_know_the_flags() {
 }
 
 #[test]
-fn models_are_told_apart_by_what_they_compute() {
+fn models_are_compared_by_their_functions() {
     let folder = folder(SOURCE);
     // The same under other names and in another order, with Tanh in place of Neg.
     let other = SOURCE
@@ -319,7 +319,7 @@ fn models_are_told_apart_by_what_they_compute() {
 }
 
 #[test]
-fn functions_are_told_apart_as_graphs() {
+fn functions_are_compared_as_graphs() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
         g (float[n] x) => (float[n] y) { a = f.inner (x)  y = f.inner (a) }
         <domain: "f", opset_import: ["" : 17]> inner (u) => (w) { w = Tanh (u) }
@@ -343,7 +343,7 @@ fn functions_are_told_apart_as_graphs() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_described() {
     let folder = folder(SOURCE);
     std::fs::write(folder.path().join("page.onnx"), "<!DOCTYPE html>").expect("it is written");
     let lines = [

@@ -141,7 +141,7 @@ fn with_no_edit_the_graph_is_that_of_the_file() {
 }
 
 #[test]
-fn every_number_of_edits_is_the_beginning_of_the_next() {
+fn each_limit_extends_the_edits_of_the_one_before() {
     for (name, source) in MODELS {
         let (unlimited, whole) = folded(source, &Options::new());
         let total: usize = whole.fired.values().sum();
@@ -185,7 +185,7 @@ fn edits_of_every_kind_of_pass_are_counted() {
 
 /// The reported changes of each pass equal the counted ones.
 #[test]
-fn the_report_tells_what_each_pass_did() {
+fn the_report_lists_the_changes_of_each_pass() {
     let (_, report) = folded(SIZES, &Options::new());
     let changes: usize = report.passes.iter().map(|pass| pass.changes).sum();
     assert_eq!(changes, report.fired.values().sum::<usize>());

@@ -110,7 +110,7 @@ fn numbers(count: usize) -> String {
 
 /// A result that is over the budget only because a branch that is never taken reads the weights. It is folded after the branch is removed.
 #[test]
-fn a_result_that_fits_when_a_branch_is_gone() {
+fn a_result_that_fits_after_a_branch_is_removed() {
     let body = format!(
         "g (float[n,16] x) => (y) <float[16,24] w = {{{}}}> {{
             r = Shape (x)  rank = Size (r)  two = Constant <value_int = 2> ()  c = Equal (rank, two)
@@ -124,7 +124,7 @@ fn a_result_that_fits_when_a_branch_is_gone() {
 
 /// Intermediate results of a computation whose end is over the budget use none of it.
 #[test]
-fn the_beginnings_of_what_does_not_fit() {
+fn intermediate_results_of_a_result_over_budget() {
     let body = format!(
         "g (float[n,16] x) => (y, z) <float[16,24] w = {{{}}}, int64[3] k = {{4, 8, 4}}> {{
             a, b, c = Split <axis = 0> (w, k)  d = Concat <axis = 0> (b, c, a)  e = Concat <axis = 1> (d, w)
@@ -139,7 +139,7 @@ fn the_beginnings_of_what_does_not_fit() {
 
 /// A rule that lists one index per batch entry must not do so for a batch that only a shape can have.
 #[test]
-fn a_batch_that_no_memory_holds() {
+fn a_batch_larger_than_memory() {
     let source = "<ir_version: 10, opset_import: [\"\" : 23]>
         g (float[1099511627776,2,3,4] x) => (y, w, u)
         <float[1,1,3,4] cos = {1,1,1,1,0.5,0.25,0.5,0.25,-0.5,0,-0.5,0},

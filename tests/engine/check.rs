@@ -22,7 +22,7 @@ fn difference(original: &str, folded: &str) -> String {
 }
 
 #[test]
-fn wrong_models_are_told_apart() {
+fn differences_are_found() {
     let slice = |end: i64| {
         format!("g (float[n] x) => (float[m] y) <int64[1] a = {{0}}, int64[1] b = {{{end}}}> {{ y = Slice (x, a, b) }}")
     };
@@ -140,7 +140,7 @@ fn masks_of_0_and_1_are_among_the_inputs() {
 }
 
 #[test]
-fn a_model_that_gives_nothing_is_not_run_with_ever_larger_sizes() {
+fn a_model_with_empty_results_is_not_run_with_larger_sizes() {
     // Tanh never reaches the bound, so NonZero finds no indices.
     let source = "g (float[n, h, w] x) => (int64[3, k] y) <float most = {1000000}> {
         t = Tanh (x)
@@ -171,7 +171,7 @@ fn sums_that_processors_make_differently_are_compared_as_the_standard_defines_th
 }
 
 #[test]
-fn what_is_not_compared_is_told() {
+fn skipped_comparisons_are_reported() {
     let unknown = "g (float[n] x) => (float[n] y) { y = com.example.Thing (x) }";
     let checked = compared(unknown, unknown, &Options::new());
     assert_eq!(checked.agreed, 0);
@@ -181,7 +181,7 @@ fn what_is_not_compared_is_told() {
 
 /// If one node prevents every run from finishing, the runs do not begin, however large the model is.
 #[test]
-fn where_one_node_keeps_every_run_from_ending_none_is_begun() {
+fn no_run_begins_if_one_node_never_ends() {
     let source = "g (float[n, m] x) => (y) { a = MatMul (x, x) b = MatMul (a, x) c = SizeSqrt (b) y = Div (b, c) }";
     let checked = compared(source, source, &Options::new());
     let reason = "the original: SizeSqrt node that computes 'c': there is no definition of SizeSqrt";
@@ -209,7 +209,7 @@ fn a_model_that_is_folded_rightly_passes() {
 
 /// A 0 in the target of a Reshape copies a dim. If n and h are both 0, the result is [0, 4, 2], and [n, 2*h, 2] is declared.
 #[test]
-fn which_dim_of_an_empty_tensor_is_0_does_not_count_where_two_sizes_are() {
+fn the_position_of_a_0_dim_is_ignored_if_two_sizes_are_0() {
     let source = "g (float[n,4,h] x) => (y) <int64[1] i = {0}, int64[1] j = {2}, int64[1] two = {2}> {
         s = Shape (x)
         n = Gather (s, i)
@@ -259,7 +259,7 @@ fn given_values_are_compared_as_well() {
 }
 
 #[test]
-fn each_pass_is_compared_where_that_is_asked_for() {
+fn each_pass_is_compared_on_request() {
     let source = "g (float[n,4] x) => (float[n,4] y) <float a = {1}, float b = {2}> {
         s = Shape (x)
         c = Add (a, b)

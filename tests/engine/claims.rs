@@ -83,7 +83,7 @@ fn a_false_claim_is_reported_and_the_proof_is_written() {
 
 /// Equal nodes are merged before inference, except those with declared shapes.
 #[test]
-fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
+fn declarations_of_merged_nodes_are_checked() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[2] x) => (y, z) <float[3] b>
         {
@@ -105,7 +105,7 @@ fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
 }
 
 #[test]
-fn only_what_is_trusted_is_a_premise() {
+fn only_trusted_claims_are_premises() {
     // The Slice is an identity if NonZero finds at most 3 indices.
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n] x) => (int64[1, m] y) <int64[1, 3] at, int64[1] start = {0}, int64[1] end = {3}, int64[1] axis = {1}>
@@ -139,7 +139,7 @@ fn a_trusted_claim_that_is_false_is_no_premise() {
 
 /// A caller may give another target.
 #[test]
-fn the_default_of_an_input_says_nothing() {
+fn the_default_of_an_input_is_no_fact() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n, 4] x, int64[2] target) => (float[a, b] y) <int64[2] target = {-1, 2}>
         {
@@ -152,7 +152,7 @@ fn the_default_of_an_input_says_nothing() {
 
 /// A run with the default has the sizes of the default; a run with a given kernel has the declared ones.
 #[test]
-fn where_a_default_is_not_as_declared_only_what_both_say_is_known() {
+fn a_default_with_another_shape_leaves_the_common_facts() {
     let source = |declared: &str| {
         format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -178,7 +178,7 @@ fn where_a_default_is_not_as_declared_only_what_both_say_is_known() {
 }
 
 #[test]
-fn how_many_sizes_a_resize_takes_is_told_in_numbers_or_not_at_all() {
+fn the_number_of_sizes_of_a_resize_is_constant_or_undeclared() {
     let sized = |count: &str| {
         let source = format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -218,7 +218,7 @@ fn a_false_expression_is_no_name() {
 }
 
 #[test]
-fn what_is_written_for_not_knowing_is_no_size_and_no_name() {
+fn placeholders_for_unknown_sizes_are_no_names() {
     for text in ["-1", "3", "?", "None", ""] {
         let source = format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -286,7 +286,7 @@ fn a_name_from_a_branch_that_does_not_run_is_no_bound() {
 }
 
 #[test]
-fn sizes_given_are_told_to_expressions() {
+fn given_sizes_are_substituted_in_expressions() {
     use onnx_slice_fold::passes::Assumption;
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[b, seq] x, float[b, past] p, float[b, "past + seq"] m) => (y, w) { y = Concat <axis = 1> (x, p)  w = Relu (m) }"#;
@@ -307,7 +307,7 @@ fn sizes_given_are_told_to_expressions() {
 }
 
 #[test]
-fn names_survive_that_functions_are_tried_in_more_than_one_way() {
+fn names_survive_trials_of_functions() {
     let (model, report) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         agraph (float[b, ?, 4] past, float[b, seq, 4] x) => (float[b, total_seq, 4] y, z, w) {
@@ -323,7 +323,7 @@ fn names_survive_that_functions_are_tried_in_more_than_one_way() {
 }
 
 #[test]
-fn what_is_said_of_no_value_is_not_said_of_another() {
+fn a_declaration_without_a_value_applies_to_no_other_value() {
     use onnx_slice_fold::onnx::{self, proto};
     let parsed = text::parse(
         r#"<ir_version: 8, opset_import: ["" : 18]>
@@ -361,7 +361,7 @@ fn what_is_said_of_no_value_is_not_said_of_another() {
 }
 
 #[test]
-fn operators_of_two_versions_at_once_are_left() {
+fn operators_of_two_versions_are_kept() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18, "ai.onnx" : 11]>
         g (float[n] x) => (y) <float[1, 2, 2] w = {1, 2, 3, 4}> { y = Softmax (w) }"#,
@@ -371,7 +371,7 @@ fn operators_of_two_versions_at_once_are_left() {
 }
 
 #[test]
-fn what_is_computed_twice_has_one_size() {
+fn equal_computations_have_one_size() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[n] x) => (a, b, c) { y1 = NonZero (x)  y2 = NonZero (x)  a = Neg (y1)  b = Abs (y2)  c = Add (a, b) }"#,
@@ -382,7 +382,7 @@ fn what_is_computed_twice_has_one_size() {
 }
 
 #[test]
-fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
+fn sizes_for_unnamed_dims_apply_to_one_dim_each() {
     use onnx_slice_fold::passes::Assumption;
     for text in ["None", "?", "-1"] {
         let source = format!(
@@ -430,7 +430,7 @@ fn names_of_attributes_that_are_no_words_are_in_quotes() {
 /// Runtimes trust a subgraph's declaration of a captured value. If an inner node fails for the declared shape, they refuse the model once
 /// they know enough about its other operands, and folding increases that knowledge. So such a declaration is not written.
 #[test]
-fn claims_inside_that_a_node_could_not_work_with_are_not_written() {
+fn claims_on_which_an_inner_node_would_fail_are_not_written() {
     let body = |inside: &str| {
         format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -467,7 +467,7 @@ fn claims_inside_that_a_node_could_not_work_with_are_not_written() {
 /// ONNX Runtime ignores a declaration that contradicts its inference. If only one size were corrected, the others would take effect, and
 /// might contradict another operand.
 #[test]
-fn of_a_claim_that_is_false_in_part_nothing_is_written() {
+fn a_partly_false_claim_is_not_written() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n, 3] x, int64[2] sizes) => (y, z) <float[0, 6] wide, float[4, 1] column = {1, 2, 3, 4}>
@@ -480,7 +480,7 @@ fn of_a_claim_that_is_false_in_part_nothing_is_written() {
 /// ONNX Runtime ignores the shape, which contradicts its inference. If only the false number were corrected, it would trust the rest and
 /// fail.
 #[test]
-fn a_false_shape_in_a_loop_that_may_not_run_stays_as_it_is() {
+fn a_false_shape_in_a_loop_that_may_not_run_is_kept() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 13]>
         g (float[n, 2] x, bool b, int64 trips) => (y)

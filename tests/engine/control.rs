@@ -34,7 +34,7 @@ captures! {
             d = Identity (c)  t = Identity (i)
             e = Loop <body: graph = h (int64 i, bool c, float[N] a) => (bool f, float[N] o) {
                 f = Identity (c)  u = Add (i, t)  v = Mul (u, i)  r = Cast <to = 1> (v)  o = Add (a, r) }> (l, \"\", a) }> (k, \"\", x) }";
-    what_lies_between_gives_way: 17, "g (float[N] x, int64 n) => (y) {
+    a_value_in_between_is_renamed: 17, "g (float[N] x, int64 n) => (y) {
         r = Exp (x)  g = Identity (r)
         y = Loop <body: graph = b (int64 i, bool c, float[N] r) => (bool d, float[N] e) {
             d = Identity (c)  p = Cast <to = 9> (i)
@@ -99,7 +99,7 @@ fn before_version_4_new_constants_are_nodes() {
 }
 
 #[test]
-fn sequences_that_a_loop_takes_apart_are_not_shared() {
+fn sequences_that_a_loop_consumes_are_not_shared() {
     let source = |first: &str| {
         format!(
             "<ir_version: 9, opset_import: [\"\" : 19]> g (float[N] x, int64 n) => (y, z, q) {{
@@ -117,7 +117,7 @@ fn sequences_that_a_loop_takes_apart_are_not_shared() {
 }
 
 #[test]
-fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
+fn an_initializer_that_shadows_an_outer_value_is_kept() {
     // Runtimes disagree on which of the two is added, so the result is unknown.
     let source = "<ir_version: 9, opset_import: [\"\" : 19]> g (float[N, 2] x, bool k) => (z, w)
             <float[2] q = {1, 2}, float[2] r = {1, 2}, bool t = {1}> {
@@ -135,7 +135,7 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
 /// ONNX Runtime increments the tensor with the iteration number in place, so three rows of it are 3, 3, 3. For an operand that the body of
 /// a Scan takes, and for the second of two equal results, it returns uninitialized memory.
 #[test]
-fn what_bodies_do_not_hand_on_in_runtimes_stays() {
+fn body_results_that_runtimes_get_wrong_are_kept() {
     let looped = |results: &str| {
         format!(
             "g (float[N] x) => (y, w) {{ k = Constant <value = int64 {{3}}> ()  z = Constant <value = int64 {{7}}> ()
@@ -182,7 +182,7 @@ fn what_bodies_do_not_hand_on_in_runtimes_stays() {
 /// Rows of a Loop that may not run have the shape that ONNX Runtime infers for one row. It infers nothing for the result of a nested Loop,
 /// even if that never runs, but it infers the initial value of that result.
 #[test]
-fn a_loop_that_never_runs_stays_where_it_hides_the_shape_of_rows() {
+fn a_loop_that_never_runs_is_kept_if_it_hides_the_shape_of_rows() {
     let source = |row: &str| {
         format!(
             "<ir_version: 8, opset_import: [\"\" : 14]> g (float[4] z, int64 n) => (y) <int64 zero = {{0}}, bool t = {{1}}> {{
@@ -221,7 +221,7 @@ fn rows_of_a_loop_that_never_runs_are_as_open_as_declared() {
 
 /// ONNX Runtime skips empty operands of a Concat, whatever their sizes are, but refuses a Concat of declared sizes that do not match.
 #[test]
-fn rows_of_a_loop_that_never_runs_stay_where_they_do_not_fit() {
+fn rows_of_a_loop_that_never_runs_are_kept_if_they_do_not_fit() {
     let folded = |axis: i64| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 13]> g (float[n] x, int64 m) => (y, w) <bool never = {{0}}, float[1,2] k = {{3,4}}> {{
@@ -239,7 +239,7 @@ fn rows_of_a_loop_that_never_runs_stay_where_they_do_not_fit() {
 
 /// Without an iteration, ONNX Runtime uses 0 for each size of a row that it does not infer, and it infers less than is proved here.
 #[test]
-fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
+fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_infer() {
     let rows = |row: &str, declared: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 23]> g (int64 trips, float[n,4] x, float[n,c,k] z, float[1,2,8,8] image, float[4,2,k,3] w) => (y, size) {{
@@ -284,7 +284,7 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
 /// ONNX Runtime uses 0 for the unknown hidden size of an Attention's values, and allocates a branch's result once all other sizes are
 /// known.
 #[test]
-fn nothing_is_stated_of_what_a_branch_makes_of_values_of_an_open_size() {
+fn results_of_a_branch_with_values_of_unknown_size_have_no_declared_shape() {
     let branches = |hidden: &str| {
         let source = format!(
             "<ir_version: 10, opset_import: [\"\" : 23]> g (bool c, float[2,4,24] q, float[2,6,24] k, float[2,6,{hidden}] v) => (y) {{

@@ -64,7 +64,7 @@ fn functions_bind_the_attributes_of_a_custom_operator() {
 }
 
 #[test]
-fn what_cannot_be_believed_is_told_and_not_stated() {
+fn implausible_results_are_reported_and_not_used() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>
         g (float[n] x) => (y) { h = com.example.Odd (x)  y = Neg (h) }"#;
     for (size, wrong) in

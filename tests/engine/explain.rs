@@ -39,7 +39,7 @@ const LOW: &str =
 }";
 
 #[test]
-fn a_flag_that_is_told_does_what_is_said() {
+fn a_printed_flag_has_the_described_effect() {
     for (source, flag) in [(FIRST, "--dim n=..100"), (PAIRS, "--dim n=:2"), (LOW, "--dim n=7..")] {
         let told = explained(source, &[]);
         assert!(told.suggestions.iter().any(|found| found.flags == flag), "{flag}: {told}");
@@ -76,7 +76,7 @@ fn a_type_that_may_be_too_small_is_named_with_the_bound_that_removes_the_doubt()
 }
 
 #[test]
-fn nothing_is_told_that_was_not_tried() {
+fn every_statement_was_tried() {
     let (_, told) = model(FIRST).explain(&Options::new(), &[], 0).expect("it is explained");
     assert!(told.suggestions.is_empty() && told.trials == (0, true), "{told}");
     // Exactly one trial.
@@ -85,7 +85,7 @@ fn nothing_is_told_that_was_not_tried() {
 }
 
 #[test]
-fn every_node_that_stays_has_a_reason() {
+fn every_kept_node_has_a_reason() {
     let source = "g (float[n,8] x, int64[k] i, float[3] c) => (y, z, r, u, s) <int64[1] axis = {1}, int64[1] zero = {0}, int64[1] four = {4}> {
         part = Slice (x, zero, four, axis)
         y = Gather (part, i)

@@ -66,7 +66,7 @@ fn files(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn nothing_leaves_a_model_unasked() {
+fn no_tensor_becomes_external_by_default() {
     let dir = tempfile::tempdir().unwrap();
     let mut model = model();
     folded(&mut model);
@@ -76,7 +76,7 @@ fn nothing_leaves_a_model_unasked() {
 }
 
 #[test]
-fn a_threshold_tells_which_leave() {
+fn a_threshold_selects_external_tensors() {
     let dir = tempfile::tempdir().unwrap();
     let mut model = model();
     folded(&mut model);
@@ -93,7 +93,7 @@ fn a_threshold_tells_which_leave() {
 }
 
 #[test]
-fn data_stay_where_they_are_in_the_same_directory() {
+fn data_are_kept_in_place_in_the_same_directory() {
     let dir = tempfile::tempdir().unwrap();
     let model = external(dir.path());
     let before = std::fs::metadata(dir.path().join("m.onnx.data")).unwrap().modified().unwrap();
@@ -107,7 +107,7 @@ fn data_stay_where_they_are_in_the_same_directory() {
 }
 
 #[test]
-fn data_are_copied_or_taken_in_where_that_is_asked_for() {
+fn data_are_copied_or_included_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let model = external(dir.path());
     let copy = SaveOptions::new().external_data(ExternalData::Copy);
@@ -145,7 +145,7 @@ fn data_are_copied_or_taken_in_where_that_is_asked_for() {
 }
 
 #[test]
-fn data_are_referred_to_from_above_and_from_nowhere_else() {
+fn only_parent_directories_refer_to_data() {
     let dir = tempfile::tempdir().unwrap();
     let inner = dir.path().join("a/b");
     std::fs::create_dir_all(&inner).unwrap();
@@ -166,7 +166,7 @@ fn data_are_referred_to_from_above_and_from_nowhere_else() {
 }
 
 #[test]
-fn what_folding_makes_of_external_data_is_external() {
+fn constants_folded_from_external_data_are_external() {
     let dir = tempfile::tempdir().unwrap();
     let mut model = external(dir.path());
     let report = model.fold(&Options::new()).unwrap();
@@ -194,7 +194,7 @@ fn what_folding_makes_of_external_data_is_external() {
 
 /// Tensors that ONNX Runtime reads from the model file only, and without which it refuses to load the model.
 #[test]
-fn sizes_and_what_is_empty_stay_in_the_model() {
+fn sizes_and_empty_tensors_are_kept_in_the_model() {
     let dir = tempfile::tempdir().unwrap();
     let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n, 4] x) => (float[p, q] y, float[n, 4, 1] z, float[k, m] w)
          <int64[2] s = {2, -1}, int64[1] last = {2}, float[2] scales = {2, 2}, float[0, 4] nothing = {}, float[3, 4] rows = {0, 1, 2, 3, 4, 5, 6,
@@ -223,7 +223,7 @@ fn field(number: u8, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 #[test]
-fn sizes_in_a_file_come_into_the_model() {
+fn sizes_in_a_data_file_are_moved_into_the_model() {
     let dir = tempfile::tempdir().unwrap();
     // `y = Reshape (x, Identity (s))` with the two sizes in `w.bin`. ONNX Runtime loads this model; without the Identity it would not.
     let node = |operator: &str, inputs: &[&str], output: &str| {

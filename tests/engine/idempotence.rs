@@ -24,7 +24,7 @@ fn left(model: Model) -> Vec<&'static str> {
 
 /// A closing pass writes a form that the other passes revert in the next run, so it must keep all names.
 #[test]
-fn what_closing_passes_write_has_the_same_names_after_a_second_run() {
+fn closing_passes_keep_names_in_a_second_run() {
     let closing: Vec<&str> = CLOSING.iter().map(|pass| pass.name).collect();
     let fixtures = ["passes", "together"].into_iter().flat_map(Fixture::of);
     let mut seen = 0;
@@ -66,7 +66,7 @@ g (float[3,8] x, int64 n) => (float[3,8] y)
 
 /// A removed node has no effect: nodes that were kept because of it are folded in the same run.
 #[test]
-fn what_stayed_for_a_node_that_is_gone_is_folded() {
+fn nodes_kept_because_of_a_removed_node_are_folded() {
     // A dead product of invalid shapes.
     let dead = r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[n] x) => (float[1,1] y, float[n] z) <float[2,3] a = {1, 2, 3, 4, 5, 6}, float[1,1] b = {1.5}> {
@@ -108,7 +108,7 @@ fn sizes_without_a_cast_are_inferred_again() {
 }
 
 #[test]
-fn families_and_what_rules_do_together() {
+fn families_and_rules_together() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut changed = Vec::new();
     let mut seen = 0;
@@ -135,7 +135,7 @@ fn families_and_what_rules_do_together() {
 
 /// Facts about sizes that an earlier run learned from removed nodes affect the written shapes only, because anybody can write metadata.
 #[test]
-fn what_is_remembered_of_sizes_licenses_no_rewrite() {
+fn remembered_sizes_are_no_premises() {
     let folded = |sizes: &str, body: &str| {
         let source = format!("<ir_version: 8, opset_import: [\"\" : 17]>\n{body}");
         let mut model = text::parse(&source).unwrap();
@@ -241,7 +241,7 @@ fn sizes_are_assumed_again() {
 
 /// Values that only a branch that is not taken read are removed in the same run, and so are the nodes that this read kept.
 #[test]
-fn a_branch_that_is_gone_reads_nothing() {
+fn a_removed_branch_reads_nothing() {
     let source = r#"<ir_version: 8, opset_import: ["" : 19]>
         g (float[s,1,3] x) => (y, z) <int64[2] parts = {1, 2}, bool no = {0}> {
             a, b = Split <axis = -1> (x, parts)
@@ -253,7 +253,7 @@ fn a_branch_that_is_gone_reads_nothing() {
 
 /// Both runs keep a declared 1 that follows from views and broadcasting, although an empty run may have another batch.
 #[test]
-fn a_number_of_an_output_stays_that_views_imply() {
+fn a_constant_dim_of_an_output_is_kept_if_views_imply_it() {
     let one = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[batch,seq,12] x) => (float[1,seq,12] y) <int64[1] at = {1}, int64[1] end = {2}, int64[2] heads = {6, 2}, int64[2] back = {1, 12}> {
             s = Shape (x)  n = Slice (s, at, end)  t = Transpose <perm = [1, 0, 2]> (x)
@@ -279,7 +279,7 @@ fn a_number_of_an_output_stays_that_views_imply() {
 /// A lookup of counted positions needs as many rows, and a Squeeze needs an axis of dim 1. The metadata keeps both facts if the nodes are
 /// replaced.
 #[test]
-fn what_a_node_needs_that_is_gone_is_remembered() {
+fn requirements_of_removed_nodes_are_remembered() {
     let lookup = r#"<ir_version: 8, opset_import: ["" : 15]>
         g (bool[c,4] m, float[b,4] x) => (y)
         <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1, 1}, int64[2] columns = {1, -1}, int64[1] last = {2}> {

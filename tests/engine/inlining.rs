@@ -35,7 +35,7 @@ fn bodies_can_be_left_alone() {
 }
 
 #[test]
-fn what_calls_do_not_agree_on_is_not_taken_for_granted() {
+fn facts_that_differ_between_calls_are_not_used() {
     insta::assert_snapshot!(left_without(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g (float[N, 4] x, float[4] w) => (y, z) { y = own.Block (x, x)  z = own.Block (w, w) }
@@ -72,7 +72,7 @@ fn other_operator_sets() {
 }
 
 #[test]
-fn functions_nobody_calls_go() {
+fn unused_functions_are_removed() {
     let model = support::folded(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g (float[N] x) => (y) { y = Exp (x) }
@@ -116,7 +116,7 @@ fn functions_named_like_operators() {
 }
 
 #[test]
-fn overloads_that_functions_call_stay_calls() {
+fn calls_of_overloads_in_functions_are_kept() {
     // ONNX Runtime confuses F with the overload when a function calls it, and does not load the model without F.
     let source = r#"<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
         g (float[N] x) => (y, z) { y = own.Calls (x)  w = own.F:other (x)  z = Identity (w) }

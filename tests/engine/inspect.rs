@@ -90,7 +90,7 @@ fn products_are_counted_as_often_as_they_run() {
 }
 
 #[test]
-fn what_is_not_known_is_not_counted() {
+fn unknown_operators_are_not_counted() {
     let unknown = inspected("g (float[5, 2] x) => (y) { b = own.Odd (x)  c = MatMul (b, x)  y = MatMul (c, x) }");
     assert_eq!(unknown.macs.uncounted.values().sum::<usize>(), 3);
     assert_eq!(unknown.census.unknown["own.Odd"], 1);

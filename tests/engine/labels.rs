@@ -51,7 +51,7 @@ fn equal_labels_are_equal_sizes() {
 }
 
 #[test]
-fn declarations_of_inputs_stay() {
+fn declarations_of_inputs_are_kept() {
     for options in [Options::new(), trusting()] {
         let model = with(
             "g (float[n] x, float[\"n*0\"] w, float[\"n-1\"] v) => (y, z, q) { y = Relu (w) z = Neg (v) q = Neg (x) }",
@@ -106,7 +106,7 @@ const ONE_MORE: &str = "g (float[n] x, float[\"n + 1\"] m) => (y) <int64[1] one 
     s = Shape (x) t = Shape (m) d = Sub (t, s) e = Sub (d, one) y = Slice (m, e, t, zero) }";
 
 #[test]
-fn the_user_says_what_a_label_is() {
+fn the_user_may_relate_labels() {
     let left = |options: &Options| operators(&with(ONE_MORE, options)).contains(&"Slice".to_string());
     assert!(left(&Options::new()));
     assert!(!left(&trusting()));
@@ -125,7 +125,7 @@ fn the_user_says_what_a_label_is() {
 }
 
 #[test]
-fn a_name_that_is_none_is_told_with_the_nearest() {
+fn an_unknown_name_is_reported_with_the_nearest() {
     let told = |options: Options| {
         let source = format!("<ir_version: 8, opset_import: [\"\" : 17]> {ONE_MORE}");
         let mut document = OnnxModel::of(text::parse(&source).expect("the model is right"));
@@ -154,7 +154,7 @@ fn the_default_of_an_input_is_of_no_other_input_s_size() {
 }
 
 #[test]
-fn what_a_custom_operator_computes_of_a_label_is_no_arithmetic_over_other_labels() {
+fn a_custom_operators_result_for_a_label_is_no_arithmetic_over_other_labels() {
     let source = "<ir_version: 8, opset_import: [\"\" : 17, \"own\" : 1]>
         g (float[n] x, float[\"n + 1\"] m) => (y, z, e) { y = own.Twice (m) z = Concat <axis = 0> (m, m)
             a = Shape (y) b = Shape (z) e = Equal (a, b) }";
@@ -170,7 +170,7 @@ fn what_a_custom_operator_computes_of_a_label_is_no_arithmetic_over_other_labels
 }
 
 #[test]
-fn labels_that_look_like_relations_are_told_with_what_they_would_save() {
+fn labels_that_look_like_relations_are_reported_with_their_savings() {
     let source = format!("<ir_version: 8, opset_import: [\"\" : 17]> {ONE_MORE}");
     let explained = |options: &Options| {
         let mut model = OnnxModel::of(text::parse(&source).expect("the model is right"));

@@ -107,7 +107,7 @@ fn a_miss_names_the_broken_premise() {
 
 /// One case of each kind: the premise is about a dim with an open question, a constant, the consumers, the types, the opset or a runtime.
 #[test]
-fn ten_rules_say_why() {
+fn ten_rules_give_their_reasons() {
     let cases = [
         ("identity", "same-shape__not_same-shape"),
         ("identity", "cast-same-type__not_same-type"),
@@ -135,7 +135,7 @@ fn ten_rules_say_why() {
 
 /// The name of a node, or of its result, restricts the answer to that node.
 #[test]
-fn one_node_is_told_by_name() {
+fn one_node_is_selected_by_name() {
     let source = "<ir_version: 10, opset_import: [\"\" : 17]> g (float[n] x, float[m] z) => (float[k] y, float[l] w)
         <int64[1] five = {5}> { y = Reshape (x, five) w = Reshape (z, five) }";
     let open = || OnnxModel::of(text::parse(source).expect("it parses"));

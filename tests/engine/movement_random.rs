@@ -223,7 +223,7 @@ impl Writer {
 }
 
 #[test]
-fn random_graphs_of_data_movement_stay_what_they_are() {
+fn random_graphs_of_data_movement_compute_the_same() {
     let (mut compared, mut before, mut after) = (0, 0, 0);
     for seed in 1..=1500u64 {
         let source = Writer::new(seed).source(3 + (seed % 6) as usize);

@@ -29,7 +29,7 @@ fn new_nodes_are_called_after_what_they_replace() {
 }
 
 #[test]
-fn every_node_has_a_name_of_its_own() {
+fn every_node_has_a_unique_name() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n] x, bool c) => (float[n] y) {
             [same] a = Relu (x)
@@ -53,7 +53,7 @@ fn every_node_has_a_name_of_its_own() {
 }
 
 #[test]
-fn the_model_tells_what_was_done_to_it_once() {
+fn the_metadata_describes_one_run() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n] x) => (float[n] y) <float[20] unread = {1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10}> { y = Relu (x) }"#;
     let bytes = |options: &Options, model: &[u8]| {

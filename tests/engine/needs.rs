@@ -10,7 +10,7 @@ fn model(source: &str) -> Model {
 }
 
 #[test]
-fn beside_its_own_cut_a_dim_is_not_larger() {
+fn next_to_its_minimum_a_dim_is_not_larger() {
     // 64 positions and a sequence: in successful runs, the number of positions equals the length of the sequence.
     let table = |rows: i64, opened: &str| {
         let source = format!(
@@ -30,7 +30,7 @@ fn beside_its_own_cut_a_dim_is_not_larger() {
 }
 
 #[test]
-fn beside_a_fixed_dim_there_is_one_entry_at_least() {
+fn next_to_a_constant_dim_no_dim_is_0() {
     let cut = |fixed: &str| {
         let graph = format!(
             "g (float[n] x, float[{fixed}] z) => (y, w) <int64[1] first = {{0}}, int64[1] one = {{1}}, int64[1] most = {{7}}> {{
@@ -55,7 +55,7 @@ fn a_branch_that_is_not_run_needs_nothing() {
 }
 
 #[test]
-fn what_is_not_computed_needs_nothing() {
+fn dead_nodes_have_no_requirements() {
     let graph = "g (float[n] x, float[7] z) => (w) <int64[1] first = {0}, int64[1] most = {7}> {
         dead = Add (x, z) v = Slice (x, first, most) w = Abs (v) }";
     assert_eq!(shape(&model(graph), "w"), "min(7, n)");
@@ -72,7 +72,7 @@ fn what_is_not_computed_needs_nothing() {
 }
 
 #[test]
-fn a_size_that_a_run_decides_is_learned_of() {
+fn facts_about_run_time_sizes_are_learned() {
     let graph = "g (float[k] x) => (y) <int64 second = {1}, int64[1] first = {0}> {
         places = NonZero (x) size = Shape (places) n = Gather (size, second) one = Div (n, n)
         times = Unsqueeze (one, first) v = Tile (x, times) y = Abs (v) }";
@@ -81,7 +81,7 @@ fn a_size_that_a_run_decides_is_learned_of() {
 
 /// Looked-up positions are in range, so the last one gives a lower bound of the data's length, if there is one.
 #[test]
-fn what_positions_are_looked_up_in_is_as_long() {
+fn a_table_is_as_long_as_its_positions() {
     let front = |mask: &str, indices: &str, first: &str| {
         let graph = format!(
             "g (float[seq] x, float[past] z, float[{mask}] mask) => (y, w, f) <int64 none = {{0}}, int64[1] start = {{0}}, int64 step = {{1}}, int64[1] along = {{0}}> {{

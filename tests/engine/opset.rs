@@ -154,7 +154,7 @@ conversions! {
 }
 
 #[test]
-fn a_dropout_that_drops_nothing_says_so() {
+fn a_dropout_outside_of_training_gets_is_test() {
     let source = r#"<ir_version: 8, opset_import: ["" : 13]> g (float[N] x, float half) => (a, b) <bool no = {0}, float ratio = {0.25}> {
         a = Dropout (x, ratio)  b = Dropout (x, half, no) }"#;
     insta::assert_snapshot!(text::print(&converted(source, 6).expect("it is converted")));
@@ -162,7 +162,7 @@ fn a_dropout_that_drops_nothing_says_so() {
 
 /// New nodes and constants of a function's body exist at every call.
 #[test]
-fn functions_go_down_as_well() {
+fn functions_are_converted_as_well() {
     let source = r#"<ir_version: 8, opset_import: ["" : 20, "own" : 1]>
         g (float[N, 4] x, float[M, 4] z) => (y, w) { y = own.f (x)  w = own.f (z) }
         <domain: "own", opset_import: ["" : 20]> f (x) => (y) {
@@ -188,7 +188,7 @@ fn assumed_sizes_count() {
 
 /// Recognized operators are written in the requested opset.
 #[test]
-fn what_is_written_out_stays_so() {
+fn expanded_operators_are_not_fused_again() {
     let source = r#"<ir_version: 8, opset_import: ["" : 20]> g (float[N, 4] x) => (y) <float[4] s = {1, 2, 3, 4}> {
         a = LayerNormalization (x, s)  y = Gelu (a) }"#;
     let result = support::folded(source, &Options::new().opset(Some(13)));
@@ -277,7 +277,7 @@ fn a_quantized_softmax_of_the_last_axis_is_the_newer_one() {
 }
 
 #[test]
-fn what_cannot_be_converted_is_named() {
+fn unsupported_conversions_are_named() {
     let refused = |from: i64, to: i64, graph: &str| {
         let source = format!("<ir_version: 8, opset_import: [\"\" : {from}]> {graph}");
         let model = text::parse(&source).unwrap_or_else(|error| panic!("{error}"));
@@ -326,7 +326,7 @@ fn what_cannot_be_converted_is_named() {
 
 /// A model that loads in no runtime before the conversion, or that loads after it, is written.
 #[test]
-fn what_loads_in_both_or_neither_is_converted() {
+fn models_that_load_in_both_or_neither_are_converted() {
     let graphs = [(15, 21, "double"), (16, 18, "double"), (16, 21, "float"), (16, 21, "float16")];
     for (from, to, dtype) in graphs {
         let source =
@@ -346,7 +346,7 @@ fn a_dropout_keeps_what_it_does() {
 }
 
 #[test]
-fn without_the_option_versions_stay() {
+fn without_the_option_versions_are_kept() {
     let source = r#"<ir_version: 4, opset_import: ["" : 9]> g (float[1, N] x) => (y) { y = Squeeze <axes = [0]> (x) }"#;
     let mut document = OnnxModel::of(text::parse(source).expect("it parses"));
     let report = document.fold(&Options::new()).expect("it folds");

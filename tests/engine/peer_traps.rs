@@ -37,7 +37,7 @@ fn an_initializer_that_is_an_input_may_be_another() {
 }
 
 #[test]
-fn what_is_random_is_not_folded() {
+fn random_nodes_are_not_folded() {
     let model = graph(
         15,
         "g () => (a, b, c, d) <float[2] p = {0.5, 0.5}, float ratio = {0.5}, bool training = {1}> {
@@ -71,7 +71,7 @@ fn a_negative_dim_is_unknown() {
 }
 
 #[test]
-fn what_traps_or_never_ends_elsewhere_is_left() {
+fn nodes_that_crash_or_hang_other_tools_are_kept() {
     let model = graph(
         17,
         "g (float[1, 1, 4, 4] x, float[2, 2] m) => (a, b, c, d)
@@ -282,7 +282,7 @@ fn a_mask_is_no_data() {
 }
 
 #[test]
-fn optionals_and_sequences_stay_what_they_are() {
+fn optionals_and_sequences_keep_their_types() {
     let model =
         same(17, "g (int64 i = {0}) => (o, s) <float[2] w = {1, 2}> { o = Optional (w) s = SequenceConstruct (w, w) }");
     let kind = |name: &str| model.value(value(&model, name)).declared.clone();
@@ -344,7 +344,7 @@ fn old_operator_sets_and_outputs_without_types_are_read() {
 }
 
 #[test]
-fn nothing_is_blown_up_and_nothing_frozen() {
+fn constants_do_not_grow_and_inputs_are_not_frozen() {
     let model = graph(
         13,
         "g (float[n, 512, 512] x) => (a, b, c) <int64[3] many = {64, 512, 512}> {
@@ -377,7 +377,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 
 /// Fields that the program does not use are preserved.
 #[test]
-fn everything_a_file_holds_is_written_back() {
+fn every_field_of_a_file_is_written_back() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[3] x, float[3] s) => (float[3] y) { t = f.Twice:fast (x) u = f.Twice (t) y = Add (u, s) }
@@ -414,7 +414,7 @@ fn everything_a_file_holds_is_written_back() {
 
 /// A function that only training information calls is in use.
 #[test]
-fn functions_stay_where_training_may_call_them() {
+fn functions_that_training_may_call_are_kept() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[3] x) => (float[3] y) { y = Neg (x) }
         <domain: "f", opset_import: ["" : 21]> OfTraining (a) => (b) { b = Neg (a) }"#;

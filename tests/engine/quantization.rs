@@ -51,7 +51,7 @@ fn a_scale_for_each_index_needs_its_axis() {
 }
 
 #[test]
-fn what_only_constants_are_computed_from_folds() {
+fn dequantized_constants_with_constant_consumers_are_folded() {
     let source = product("m0 = DequantizeLinear (w, t, tz)  m1 = Transpose (m0)  m = Mul (m1, s)");
     let model = folded(&source, &Options::default());
     assert_eq!(count(&model, "DequantizeLinear"), 1);
@@ -68,7 +68,7 @@ fn an_output_of_the_model_folds() {
 
 /// The bias of one Conv is quantized again for another one: a constant of a constant, next to a consumer at run time.
 #[test]
-fn a_constant_computed_from_what_stays_folds() {
+fn constants_computed_from_quantized_ones_are_folded() {
     let source = format!(
         "{HEAD} g (float[n,2,5,5] x, float[n,2] v) => (y, z) <int32[2] b = {{1,2}}, float t = {{0.25}}, float u = {{0.5}}, int8 uz = {{0}},
          int8[2,2,1,1] k = {{1,2,3,4}}, int8[2,2] w = {{1,2,3,4}}> {{
@@ -82,7 +82,7 @@ fn a_constant_computed_from_what_stays_folds() {
 
 /// A known input size makes the operand constant: the positions of a rotary embedding, times its frequencies.
 #[test]
-fn what_is_constant_by_sizes_stays_quantized() {
+fn constants_derived_from_sizes_stay_quantized() {
     let source = product(
         "sizes = Shape (x)  one = Constant <value = int64[1] {1}> ()  three = Constant <value = int64[1] {3}> ()  size = Gather (sizes, one)
          shape = Concat <axis = 0> (size, three)  wide = Expand (t, shape)
@@ -97,7 +97,7 @@ fn what_is_constant_by_sizes_stays_quantized() {
 
 /// ONNX Runtime adds in integers only if neither operand is an initializer.
 #[test]
-fn pairs_of_constants_stay_before_what_is_no_product() {
+fn dequantized_constants_are_kept_before_other_operators_than_products() {
     let source = format!(
         "{HEAD} g (uint8[n,2] x) => (y) <float s = {{0.5}}, uint8 z = {{3}}, float[2] c = {{1.5, 2.5}}> {{
          xf = DequantizeLinear (x, s, z)
@@ -123,7 +123,7 @@ fn sizes_are_read_outside_of_groups() {
 
 /// No Shape is added before a function that the quantization makes redundant by its bounds.
 #[test]
-fn sizes_are_read_before_what_is_bounded_by_quantization() {
+fn no_shape_is_read_before_a_function_that_quantization_bounds() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n,2,h,w] x) => (y, t) <float[4,2,1,1] k = {1,2,3,4,5,6,7,8}, float s = {0.5}, uint8 z = {0}, int64 one = {1}, int64 two = {2},
           int64[1] at = {0}, int64[1] four = {4}> {
@@ -136,7 +136,7 @@ fn sizes_are_read_before_what_is_bounded_by_quantization() {
 
 /// A Shape of a dequantized value is not moved behind a function of the value that is quantized again.
 #[test]
-fn sizes_are_not_read_behind_what_is_quantized_again() {
+fn no_shape_is_read_after_a_function_that_is_quantized_again() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n,m] x, int64[1] by) => (y, t) <float s = {0.5}, uint8 z = {0}> {
             a = NonZero (x)  f = Cast <to = 1> (a)  q = QuantizeLinear (f, s, z)  d = DequantizeLinear (q, s, z)
@@ -148,7 +148,7 @@ fn sizes_are_not_read_behind_what_is_quantized_again() {
 
 /// ONNX Runtime quantizes before it transposes, and would return the quantized numbers.
 #[test]
-fn no_output_is_what_is_transposed_and_quantized() {
+fn no_output_is_transposed_and_quantized() {
     let with = |shown: &str, turned: &str| {
         let source = format!(
             "{HEAD} g (float[h,w] x) => (y, v) <float s = {{0.5}}, uint8 z = {{3}}> {{ a = Relu (x) {shown} {turned}
@@ -178,7 +178,7 @@ fn no_output_is_what_is_transposed_and_quantized() {
 
 /// ONNX Runtime quantizes before it transposes, with its own operators as well as the standard's, and would return a quantized output.
 #[test]
-fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
+fn no_output_is_transposed_and_quantized_by_another_domain() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
         g (float[h, w] x) => (y, b) <float s = {0.5}, uint8 z = {3}>
         {
@@ -194,7 +194,7 @@ fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
 
 /// ONNX Runtime quantizes before a Slice or a Reshape, and has no kernels for narrow elements.
 #[test]
-fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
+fn no_movement_is_written_next_to_narrow_quantization() {
     let folded = |nodes: &str, point: &str| {
         let source = format!(
             "<ir_version: 13, opset_import: [\"\" : 25]> g (float[m, 4] x) => (float[k, l] y)
@@ -237,7 +237,7 @@ fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
 
 /// Before opset 13 no attribute names the axis of several scales, so they cannot follow a movement.
 #[test]
-fn several_scales_without_an_axis_stay_where_they_are() {
+fn several_scales_without_an_axis_do_not_move() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 10, opset_import: ["" : 11]> g (float[2,1] b) => (y)
         <float[2] s = {0.5, 0.25}, int8[2] z = {3, 1}, int8[1,2] x = {3, 2}>

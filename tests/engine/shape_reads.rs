@@ -20,7 +20,7 @@ fn read_of(body: &str) -> Vec<String> {
 
 /// A convolution and the function after it are one kernel if nothing else reads the convolution.
 #[test]
-fn a_shape_is_read_behind_the_function() {
+fn a_shape_is_read_after_the_function() {
     assert_eq!(read_of("s = Shape (c)  z = Expand (q, s)  r = Relu (c)  y = Softmax (r)"), ["Relu"]);
     // The same after several functions, in any order of the file.
     let functions = "r = Relu (c)  a = Add (r, one)  y = Softmax (a)  s = Shape (c)  z = Expand (q, s)";
@@ -41,7 +41,7 @@ fn a_function_of_the_shape() {
 
 /// OpenVINO gives a strided Slice the sizes of its operand, unless they are computed in the form of the file.
 #[test]
-fn no_shape_is_read_of_what_is_taken_in_steps() {
+fn no_shape_of_a_strided_slice_is_read() {
     let read = |step: i64| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]>

@@ -321,7 +321,7 @@ fn operands_of_nodes_that_cannot_work() {
 }
 
 #[test]
-fn what_a_node_that_cannot_work_is_computed_from() {
+fn operands_of_a_failing_node() {
     // Rows of a Loop that may not run have the shape that a runtime infers for one, if it can.
     keeps(17, "g (int64 n, int64[2] pads) => (y) <int64[0,0,0,1] e = {}, int64[2] none = {2,0}> { d = Concat <axis = 1> (e, e)
         s, rows = Loop (n, \"\", d) <body: graph = b (int64 i, bool c, int64[] s) => (bool go, int64[] t, int64[] u) {
@@ -336,7 +336,7 @@ fn what_a_node_that_cannot_work_is_computed_from() {
 }
 
 #[test]
-fn what_counts_as_another_value_does_for_a_node_that_cannot_work() {
+fn equal_values_are_not_exchanged_before_a_failing_node() {
     // A runtime knows the rank of the Reshape's result, but not that of the equal Expand's.
     keeps(18, "g (float[n,1] x) => (k) <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1,1}, int64[4,1] b = {3,3,3,3}, int64[1] last = {-1}> {
         s = Shape (x)  n = Gather (s, zero)  i = Range (zero, n, one)  r = Reshape (i, rows)  e = Expand (r, s)  t = Transpose (b)
@@ -345,7 +345,7 @@ fn what_counts_as_another_value_does_for_a_node_that_cannot_work() {
 
 /// A runtime inlines the nodes of a function: the result of the call may be an operand on which an inner node fails.
 #[test]
-fn what_a_node_in_a_function_cannot_work_on_is_not_stated() {
+fn shapes_on_which_a_node_in_a_function_fails_are_not_declared() {
     let source = |axis: i64| {
         format!("<ir_version: 8, opset_import: [\"\" : 17, \"own\" : 1]>
         g (float[n,4] x, int64[1] given, bool p) => (z, float[] r) <int64[1] at = {{{axis}}}> {{
@@ -397,7 +397,7 @@ fn scales_in_a_body_are_not_shared_with_the_graph_around_it() {
 // Premise: before opset 11 a Loop has a carried value.
 
 #[test]
-fn an_old_loop_carries_something() {
+fn an_old_loop_has_a_carried_value() {
     let body = "g (int64 x) => (int64[2] y) <int64 trips = {2}, bool go = {1}> {
         last, y = Loop <body: graph = b (int64 i, bool c, int64 s) => (bool again, int64 t, int64 row) {
             again = Identity (c)
@@ -416,7 +416,7 @@ fn an_old_loop_carries_something() {
 // Premise: for a Loop that may have no rows, the runtime knows no more about a row than before.
 
 #[test]
-fn rows_of_no_iteration_are_what_was_inferred_of_them() {
+fn rows_of_no_iteration_have_the_inferred_shape() {
     let body = "g (float[n,4] x, int64 m) => (y) <bool go = {1}> {
         last, y = Loop <body: graph = b (int64 i, bool c, float[] s) => (bool again, float[] t, float[] row) {
             again = Identity (c)
@@ -430,7 +430,7 @@ fn rows_of_no_iteration_are_what_was_inferred_of_them() {
 // Premise: before opset 11 the branches of an If have results of equal shape, which ONNX Runtime checks where it knows the shapes.
 
 #[test]
-fn nothing_is_stated_of_old_branches_that_differ() {
+fn differing_old_branches_have_no_declared_shape() {
     let body = "g (bool c, float[3] x) => (y) <bool[1] first = {1}> {
         y = If <then_branch: graph = t () => (a) { a = Compress <axis = 0> (x, first) },
                 else_branch: graph = e () => (b) { b = Neg (x) }> (c)
@@ -442,7 +442,7 @@ fn nothing_is_stated_of_old_branches_that_differ() {
 // Premise: for a Loop that never runs, the runtime knows no more about its rows than before.
 
 #[test]
-fn what_rows_of_no_iteration_are_computed_from_stays() {
+fn operands_of_rows_of_no_iteration_are_kept() {
     let body = "g (float[2,4] x) => (y) <int64 three = {3}, bool stop = {0}> {
         s = Shape (x)
         last, y = Loop <body: graph = b (int64 i, bool c, int64[] v) => (bool again, int64[] w, int64[] row) {
@@ -456,7 +456,7 @@ fn what_rows_of_no_iteration_are_computed_from_stays() {
 
 /// A consumer that ignores the version reads an attribute of another version. Runtimes refuse or ignore it.
 #[test]
-fn what_another_version_has_is_not_read() {
+fn attributes_of_other_versions_are_not_read() {
     // Since version 18 the axes are an operand, and without it all axes are reduced.
     let unknown = "g (float[N,8] x) => (y) { m = ReduceMean <axes = [1]> (x)  y = Abs (m) }";
     let shape = |body: &str| {
@@ -492,7 +492,7 @@ fn what_another_version_has_is_not_read() {
 
 /// A kept node keeps its domain when its subgraph replaces the If.
 #[test]
-fn what_another_version_has_stays_in_a_branch_that_is_taken() {
+fn attributes_of_other_versions_are_kept_in_a_taken_branch() {
     let body = "g (float[N,8] x) => (y) <bool yes = {1}> {
         y = If (yes) <then_branch: graph = t () => (a) { a = ReduceMean <axes = [1]> (x) }, else_branch: graph = e () => (b) { b = Neg (x) }> }";
     let model = fold_with(&parse(18, body), &Options::default());
@@ -544,7 +544,7 @@ fn weights_stay_where_they_are_packed_if_results_are_to_be_exact() {
 // Premise: the same for a Loop that may not run.
 
 #[test]
-fn what_tells_the_shape_of_rows_that_may_not_be_stays() {
+fn nodes_that_reveal_the_shape_of_missing_rows_are_kept() {
     let body = |row: &str, declared: &str| {
         format!(
             "g (int64 trips, float[6] x) => (y) <int64[1] two = {{2}}, int64[1] three = {{3}}> {{
@@ -572,7 +572,7 @@ fn what_tells_the_shape_of_rows_that_may_not_be_stays() {
 // before.
 
 #[test]
-fn what_tells_that_old_branches_differ_stays() {
+fn nodes_that_reveal_differing_old_branches_are_kept() {
     let body = "g (bool c, float[6] x) => (y) <int64[1] two = {2}, int64[1] three = {3}> {
         y = If (c) <then_branch: graph = t () => (float[] a) { k = Concat <axis = 0> (two, three)  a = Reshape (x, k) },
                     else_branch: graph = e () => (float[] b) { m = Concat <axis = 0> (three, two)  b = Reshape (x, m) }>
@@ -584,7 +584,7 @@ fn what_tells_that_old_branches_differ_stays() {
 // Premise: ONNX Runtime uses 0 for an unknown number of sizes, and compares it with the rank of the Resize's operand if it knows that.
 
 #[test]
-fn the_rank_of_what_is_resized_by_an_open_number_of_sizes_is_not_told() {
+fn the_rank_of_a_resize_with_an_unknown_number_of_sizes_is_not_declared() {
     let body = "g (float[1,16,4] x, int64[1] first, int64[n] rest) => (y) <int64[1] one = {1}, int64[1] four = {4}, int64[1] two = {2}, int64[1] zero = {0}> {
         into = Concat <axis = 0> (one, four, four, rest)
         image = Reshape (x, into)
@@ -605,7 +605,7 @@ fn the_rank_of_what_is_resized_by_an_open_number_of_sizes_is_not_told() {
 // Premise: a false shape in a subgraph that may not run is kept, if it hides a rank or type that a node refuses.
 
 #[test]
-fn a_false_shape_that_hides_what_a_node_refuses_stays() {
+fn a_false_shape_that_hides_a_refused_operand_is_kept() {
     let body = "g (int64 trips, float[1,2,3,4] x, float[4,4] w) => (y) {
         y = Loop <body: graph = b (int64 i, bool c, float[2,4] v) => (bool again, float[] next) {
             again = Identity (c)  next = Gemm (v, w)
@@ -617,7 +617,7 @@ fn a_false_shape_that_hides_what_a_node_refuses_stays() {
 // Premise: facts that a runtime does not know inside of a taken branch are still unknown to it afterwards.
 
 #[test]
-fn a_branch_with_what_cannot_work_stays_one() {
+fn a_branch_with_a_failing_node_is_kept() {
     let body = "g (float[4] x) => (y) <bool c = {1}, int64 once = {1}> {
         y = If (c) <then_branch: graph = t () => (float[] p) {
             s = SequenceConstruct (x, x)  p = ConcatFromSequence <axis = 0, new_axis = 3> (s) },

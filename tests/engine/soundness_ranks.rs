@@ -30,7 +30,7 @@ fn axes_stated(computed: &str, nodes: &str, name: &str) -> Option<usize> {
 }
 
 #[test]
-fn a_rank_that_a_node_refuses_is_not_told() {
+fn a_rank_that_a_node_refuses_is_not_declared() {
     for nodes in REFUSING {
         for name in ["v", "w"] {
             assert_eq!(axes_stated("v = Unsqueeze (k, axes)", nodes, name), None, "{nodes}");
@@ -39,14 +39,14 @@ fn a_rank_that_a_node_refuses_is_not_told() {
 }
 
 #[test]
-fn a_rank_that_a_node_takes_is_told() {
+fn a_rank_that_a_node_accepts_is_declared() {
     assert_eq!(axes_stated("v = Unsqueeze (k, axes)", "y = Neg (v)", "v"), Some(2));
 }
 
 /// At load time, ONNX Runtime infers that NonZero of a scalar is empty; at run time it finds an index. It refuses the parts of the result
 /// once their sizes are constant.
 #[test]
-fn operands_beside_a_result_of_disputed_shape_stay() {
+fn operands_next_to_a_result_of_disputed_shape_are_kept() {
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>
         g (float[n] x) => (z, w) <int64 two = {2}, int64[1] one = {1}> {
             v = NonZero (two)  sizes = Concat <axis = 0> (one)  y = Split <axis = 0> (v, sizes)  z = Cast <to = 1> (y)  w = Neg (x) }";
@@ -57,7 +57,7 @@ fn operands_beside_a_result_of_disputed_shape_stay() {
 /// ONNX Runtime gives rows of no iteration the shape that the body declares. If its inference contradicts the declaration, it knows no
 /// shape.
 #[test]
-fn rows_that_are_not_made_and_declared_falsely_are_left() {
+fn missing_rows_with_a_false_declaration_are_kept() {
     let left = |row: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]>

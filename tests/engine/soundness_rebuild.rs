@@ -85,7 +85,7 @@ keeps_the_attribute! {
 
 /// A rule treats parts as equal only if all their attributes are equal, known or not.
 #[test]
-fn parts_that_say_different_things_are_not_joined() {
+fn parts_with_different_attributes_are_not_merged() {
     let bodies = [
         "y = Relu <stays = 7> (p)  z = Relu <stays = 8> (q)",
         "y = Transpose <perm = [2, 0, 1], stays = 7> (p)  z = Transpose <perm = [2, 0, 1]> (q)",
@@ -103,7 +103,7 @@ fn parts_that_say_different_things_are_not_joined() {
 
 /// ONNX Runtime's Gather copies only the first string of each entry, so no rule writes one for strings.
 #[test]
-fn strings_are_not_looked_up_where_they_were_cut_out() {
+fn slices_of_strings_do_not_become_gathers() {
     let bodies = |dtype: &str| {
         [
             format!(
@@ -172,7 +172,7 @@ fn ranges_that_end_below_zero_are_not_looked_up() {
 /// ONNX Runtime merges a Transpose into the next product. It crashes if the Transpose moves the first axis of float16 and the other operand
 /// is a constant matrix.
 #[test]
-fn halves_are_not_multiplied_where_their_first_axis_was_moved() {
+fn float16_products_read_no_transpose_of_the_first_axis() {
     let products = |dtype: &str, perm: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]>

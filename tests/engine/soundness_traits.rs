@@ -27,7 +27,7 @@ fn a_single_exponent_rounds_otherwise() {
 
 /// For integers it gives other numbers, so it is kept by default as well.
 #[test]
-fn a_single_exponent_of_integers_stays_as_it_is() {
+fn a_scalar_exponent_of_integers_is_kept() {
     for exact in [false, true] {
         let body = "g (int64[N] x) => (y) <int64 e = {2}> { s = Shape (x)  ee = Expand (e, s)  y = Pow (x, ee) }";
         assert!(has(20, body, exact, "Expand"));
@@ -42,7 +42,7 @@ fn a_single_exponent_of_integers_stays_as_it_is() {
 
 /// Kernels compute most elements of a vector together and the rest individually.
 #[test]
-fn functions_that_round_by_place_stay_before_a_slice() {
+fn functions_that_round_by_position_do_not_move_behind_a_slice() {
     let body = |function: &str| {
         format!(
             "g (float[N,13] x) => (y) <int64[1] b = {{1}}, int64[1] e = {{12}}, int64[1] ax = {{1}}, int64[1] st = {{3}}> {{ a = {function} (x)  y = Slice (a, b, e, ax, st) }}"
@@ -113,7 +113,7 @@ fn a_division_of_nothing_is_not_run_once() {
 /// ONNX Runtime refuses a model with a constant integer 0 among divisors, even in a branch that is not taken, so such divisors are kept
 /// computed.
 #[test]
-fn divisors_with_a_zero_stay_computed() {
+fn divisors_with_a_zero_are_kept_computed() {
     let branch = |divisor: &str, operator: &str| {
         format!(
             "g (bool c, int64[n] x) => (y) <int64[2] two = {{2, 0}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64 i = {{0}}, int64 j = {{1}}, int64[1] end = {{2}}> {{
@@ -135,7 +135,7 @@ fn divisors_with_a_zero_stay_computed() {
 
 /// Unrolling does not make the iteration number a constant divisor.
 #[test]
-fn loops_that_divide_by_their_number_stay() {
+fn loops_that_divide_by_their_iteration_number_are_kept() {
     let body = |operator: &str| {
         format!(
             "g (int64[n] x, bool[3] c) => (int64[a,n] y) <int64 three = {{3}}> {{

@@ -26,7 +26,7 @@ const GRIDS: &str = r#"<ir_version: 8, opset_import: ["" : 17]>
     }"#;
 
 #[test]
-fn one_name_stands_for_a_long_size() {
+fn one_name_replaces_a_long_size() {
     let (model, report) = inferred(&GRIDS.replace("OUT", "?, ?, ?"));
     assert_eq!(shape(&model, "ra"), "1,3,floor((width + 1)/2)*floor((height + 1)/2)");
     assert_eq!((shape(&model, "all"), shape(&model, "twice")), ("1,3,size_1".to_string(), "1,3,size_1".to_string()));
@@ -44,13 +44,13 @@ fn one_name_stands_for_a_long_size() {
 }
 
 #[test]
-fn an_author_s_name_stands_for_a_long_size() {
+fn an_authors_name_replaces_a_long_size() {
     let (model, _) = inferred(&GRIDS.replace("OUT", "1, 3, cells"));
     assert_eq!((shape(&model, "all"), shape(&model, "twice")), ("1,3,cells".to_string(), "1,3,cells".to_string()));
 }
 
 #[test]
-fn a_long_size_is_named_as_nothing_else_is() {
+fn a_long_size_has_a_unique_name() {
     let source = GRIDS.replace("OUT", "1, 3, ?").replace("length", "size_1");
     let (model, _) = inferred(&source);
     assert_eq!(shape(&model, "all"), "1,3,size_2");

@@ -74,7 +74,7 @@ fn a_shape_that_lets_a_runtime_fuse_a_sum_is_left_out() {
 }
 
 #[test]
-fn what_leads_to_such_a_shape_is_left_out_as_well() {
+fn shapes_that_imply_such_a_shape_are_omitted_as_well() {
     let longer = SUM.replace("sum = Add (a, b)", "e = Sin (b) f = Softmax (e) sum = Add (f, a)");
     assert_eq!(stated_under(&longer, &Options::new()).0, OTHERS);
     // ONNX Runtime infers a branch from outer values, and the results of the If from the branch.
@@ -100,7 +100,7 @@ fn all_shapes_are_stated_where_they_let_no_runtime_fuse_a_sum() {
 }
 
 #[test]
-fn a_normalization_that_is_spelled_out_is_one() {
+fn a_normalization_in_basic_operators_counts() {
     let spelled = SUM
         .replace("\"\" : 17", "\"\" : 15")
         .replace("one = {1}>", "one = {1}, float two = {2.0}, float little = {0.00001}>")
@@ -180,7 +180,7 @@ fn all_shapes_are_written_unless_the_file_is_to_be_lean() {
 }
 
 #[test]
-fn what_a_reader_finds_by_itself_is_left_out_first() {
+fn shapes_that_consumers_infer_are_omitted_first() {
     // Removed nodes make room for one shape: that of the Reshape to computed sizes is kept.
     let source = CHAIN.replace("c = Tanh (b)", "i = Identity (b) j = Identity (i) c = Tanh (j)");
     let original = bytes(&source);
@@ -190,7 +190,7 @@ fn what_a_reader_finds_by_itself_is_left_out_first() {
 }
 
 #[test]
-fn what_the_file_had_stays() {
+fn original_declarations_are_kept() {
     let declared = CHAIN.replace("(float[n,m] y) {", "(float[n,m] y) <float[n,4] a> {");
     let original = bytes(&declared);
     let (model, length) = folded(&original, &lean());
@@ -199,7 +199,7 @@ fn what_the_file_had_stays() {
 }
 
 #[test]
-fn a_model_that_nothing_is_done_to_is_not_stamped_if_it_would_grow() {
+fn an_unchanged_model_is_not_stamped_if_it_would_grow() {
     let original = bytes(CHAIN);
     let (model, _) = folded(&original, &lean());
     let again = model.to_bytes().expect("few bytes");

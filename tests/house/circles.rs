@@ -321,7 +321,7 @@ fn every_spelling_of_an_import_is_read() {
 }
 
 #[test]
-fn circles_are_found() {
+fn cycles_are_found() {
     let uses = |pairs: &[(&str, &str)]| {
         let mut uses = Uses::new();
         for (from, to) in pairs {

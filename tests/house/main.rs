@@ -110,7 +110,7 @@ fn nothing_imports_upward() {
 /// The list of rules is above the rules, so no file of `src/rewrite` imports it. A file does not import names that `mod.rs` exports for the
 /// passes either: it imports them from the file that defines them.
 #[test]
-fn no_rule_knows_the_list() {
+fn no_rule_imports_the_list() {
     let files = production("src/rewrite");
     let is_above =
         |file: &PathBuf| ["mod.rs", "list.rs"].iter().any(|name| file.ends_with(format!("src/rewrite/{name}")));
@@ -170,7 +170,7 @@ fn an_import_is_seen_in_every_spelling() {
 }
 
 #[test]
-fn crates_stay_in_their_homes() {
+fn restricted_crates_are_used_in_one_folder() {
     for (file, code) in production("src") {
         let heads = code.heads();
         for (name, homes) in HOMES {
@@ -182,7 +182,7 @@ fn crates_stay_in_their_homes() {
 }
 
 #[test]
-fn the_command_line_knows_only_the_facade() {
+fn the_command_line_imports_only_the_public_api() {
     let inner: Vec<&str> = LAYERS.iter().map(|(layer, _)| *layer).collect();
     let files: Vec<_> = production("src/cli").into_iter().chain(production("src/main.rs")).collect();
     assert!(files.len() > 1, "the folder src/cli is gone");
@@ -195,7 +195,7 @@ fn the_command_line_knows_only_the_facade() {
 }
 
 #[test]
-fn the_library_knows_no_command_line() {
+fn the_library_does_not_import_the_command_line() {
     for (file, code) in production("src") {
         let is_program = file.starts_with(root().join("src/cli")) || file.ends_with("src/main.rs");
         let used = code.paths("crate").iter().any(|path| path.first().is_some_and(|head| head == "cli"));

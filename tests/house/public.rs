@@ -130,7 +130,7 @@ fn items(code: &[TokenTree], names: &BTreeSet<String>, found: &mut BTreeSet<Stri
 }
 
 #[test]
-fn the_public_surface_is_what_it_was() {
+fn the_public_api_matches_its_snapshot() {
     let names = exported();
     assert!(names.contains("OnnxModel") && names.contains("Options"), "{names:?}");
     let mut found = BTreeSet::new();

@@ -65,7 +65,7 @@ mod tests {
     use crate::dim::{Dim, Meter};
 
     #[test]
-    fn an_attempt_spends_its_own_steps_only() {
+    fn a_nested_attempt_has_separate_steps() {
         let scope = Scope::new();
         let spend = |steps: u32| (0..steps).all(|_| scope.take_steps(1));
         assert!(spend(MOST_STEPS + 1), "no attempt, no limit");

@@ -20,7 +20,7 @@ fn polynomials_print_in_canonical_order() {
 }
 
 #[test]
-fn slices_of_a_symbolic_axis_come_out_short() {
+fn slices_of_a_symbolic_axis_have_short_forms() {
     let scope = Scope::new();
     check(&scope, "max(0, S - 1)", "max(0, S - 1)");
     check(&scope, "max(0, S)", "S");
@@ -146,7 +146,7 @@ fn slices_are_exact_for_every_size() {
 }
 
 #[test]
-fn stepped_slices_come_out_short() {
+fn strided_slices_have_short_forms() {
     let scope = Scope::new();
     let s = Dim::symbol(scope.named("S"));
     let check = |begin, end, step, expected| {
@@ -164,7 +164,7 @@ fn stepped_slices_come_out_short() {
 }
 
 #[test]
-fn only_the_value_counts_that_a_0_1_factor_lets_through() {
+fn a_0_1_factor_selects_one_value() {
     let scope = Scope::new();
     check(&scope, "T*max(0, 1 - S)", "T*max(0, 1 - S)");
     check(&scope, "(S + T)*max(0, 1 - S)", "T*max(0, 1 - S)");
@@ -284,7 +284,7 @@ fn the_shortest_equal_form_is_written() {
 }
 
 #[test]
-fn names_that_are_no_words_stand_in_quotes() {
+fn names_that_are_no_words_are_quoted() {
     let scope = Scope::new();
     let [k, w, i] = ["k", "W", "x.1:0"].map(|name| Dim::symbol(scope.named(name)));
     let sum = Dim::symbol(scope.named("S + 1"));
@@ -312,7 +312,7 @@ fn names_that_are_no_words_stand_in_quotes() {
 }
 
 #[test]
-fn a_factor_decides_a_maximum_that_reaches_it() {
+fn a_factor_decides_a_maximum() {
     let scope = Scope::new();
     check(&scope, "S*max(0, S - 1)", "S**2 - S");
     check(&scope, "S*(m*max(0, 1 - S) + 1)", "S");

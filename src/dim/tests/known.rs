@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_known_shortens_results() {
+fn facts_shorten_results() {
     let scope = Scope::new();
     let s = scope.named("S");
     scope.restrict(s, Some(1), Some(100));
@@ -86,7 +86,7 @@ fn unlike_sums_are_compared() {
 
 /// A proof is valid only under its suppositions, and a minimum that they decided is undecided afterwards.
 #[test]
-fn what_was_proved_of_a_supposition_goes_with_it() {
+fn proofs_under_a_supposition_are_dropped_with_it() {
     let scope = Scope::new();
     let n: Dim = scope.named("n").into();
     let three = Dim::constant(3);
@@ -106,7 +106,7 @@ fn what_was_proved_of_a_supposition_goes_with_it() {
 }
 
 #[test]
-fn what_is_supposed_is_forgotten() {
+fn suppositions_are_dropped() {
     let scope = Scope::new();
     let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
     // The same questions before and after.
@@ -136,7 +136,7 @@ fn what_is_supposed_is_forgotten() {
 }
 
 #[test]
-fn findings_of_a_supposition_are_kept_until_more_is_known() {
+fn results_of_a_supposition_are_cached_until_new_facts() {
     let scope = Scope::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
     let is_less =

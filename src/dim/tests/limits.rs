@@ -170,14 +170,14 @@ fn hostile_texts_fail_and_leave_nothing() {
 }
 
 #[test]
-fn dims_travel_between_threads() {
+fn dims_are_sent_between_threads() {
     fn travels<T: Send + Sync>() {}
     travels::<Dim>();
     assert_eq!(size_of::<Dim>(), 16);
 }
 
 #[test]
-fn questions_without_end_are_answered_by_intervals() {
+fn endless_questions_are_answered_by_intervals() {
     let scope = Scope::new();
     let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
     let product = scope.mul(&a, &b);

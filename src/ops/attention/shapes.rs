@@ -194,7 +194,7 @@ mod tests {
     use crate::tensor::DType;
 
     #[test]
-    fn what_version_25_forbids() {
+    fn combinations_that_version_25_forbids() {
         let node = |version: i64| {
             let node = Single::new("Attention", version).input(DType::Float, "B 4 L 8").input(DType::Float, "B 2 S 8");
             node.input(DType::Float, "B 2 S 6")

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_runtime_lacks_is_not_made() {
+    fn operators_without_a_kernel_are_not_written() {
         assert!(!has_kernel("HardSwish", DType::Double) && !has_kernel("Gelu", DType::Double));
         assert!(has_kernel("Gelu", DType::Float) && !has_kernel("Gelu", DType::Bfloat16));
         assert!(has_kernel("Swish", DType::Double) && !has_kernel("Swish", DType::Bfloat16));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_old_weights_do_is_not_hidden() {
+    fn overflow_of_old_weights_is_not_hidden() {
         for dtype in [DType::Float, DType::Bfloat16] {
             assert!(!fits(dtype, &[1e38], -0.0) && !fits(dtype, &[1e38], 1e-20) && fits(dtype, &[1e20], 0.0));
             assert!(!fits(dtype, &[1e-35], 1e30) && fits(dtype, &[1e-35], 1e4) && fits(dtype, &[0.0], 1e30));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_go_have_room() {
+    fn removed_steps_have_room() {
         assert!(has_room(DType::Float, 1e20) && has_room(DType::Float, 0.0) && !has_room(DType::Float, 1e30));
         assert!(!has_room(DType::Float, 1e-30) && !has_room(DType::Float, f64::NAN));
         assert!(has_room(DType::Float16, 1.0 / 255.0) && !has_room(DType::Float16, 5000.0));

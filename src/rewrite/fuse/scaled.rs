@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_computed_later_is_the_same() {
+    fn deferred_products_equal_immediate_ones() {
         let factors = |count: usize| (0..count).map(|n| 0.5 + n as f64 / 64.0).collect::<Vec<f64>>();
         for dtype in [DType::Float, DType::Double, DType::Float16, DType::Bfloat16] {
             let shape = [6, 10, 3, 37];
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn many_times_over_is_no_deep_recursion() {
+    fn repeated_scaling_does_not_recurse() {
         let mut scaled = weight(DType::Float, &[600, 500]);
         let blocks = Blocks::along(scaled.shape(), 1).unwrap();
         let mut now = scaled.clone();
