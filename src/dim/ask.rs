@@ -223,7 +223,7 @@ impl Scope {
         self.inequality_of(slack, &|side| self.format(side))
     }
 
-    /// The same without the search for the shortest form of both sides.
+    /// Formats the inequality without the search for the shortest form of both sides.
     pub fn plain_inequality(&self, slack: &Dim) -> String {
         self.inequality_of(slack, &|side| self.format_plainly(side))
     }

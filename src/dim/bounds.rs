@@ -39,7 +39,7 @@ impl End {
         }
     }
 
-    /// A number above the largest `i128` is at least that `i128`.
+    /// Returns the value as a lower bound. A number above the largest `i128` is at least that `i128`.
     fn as_low(self) -> Option<i128> {
         match self {
             End::Below => None,

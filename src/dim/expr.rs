@@ -107,7 +107,7 @@ impl Deref for Terms<'_> {
 }
 
 impl Dim {
-    /// The constant `value`.
+    /// Returns the constant `value`.
     pub const fn constant(value: i64) -> Dim {
         Dim(Repr::Const(value))
     }

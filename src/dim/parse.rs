@@ -34,13 +34,13 @@ impl Scope {
         self.value_of(&Tree::read(text)?)
     }
 
-    /// The same for an expression with known names only.
+    /// Parses an expression in which every name is known.
     pub fn parse_over(&self, text: &str, is_known: &dyn Fn(&str) -> bool) -> Option<Dim> {
         let tree = Tree::read(text)?;
         tree.names().all(is_known).then(|| self.value_of(&tree)).flatten()
     }
 
-    /// The same for an expression with at least one name, and with known names only. A number has no name.
+    /// Parses an expression with at least one name, in which every name is known. A number has no name.
     pub fn parse_known(&self, text: &str, is_known: &dyn Fn(&str) -> bool) -> Option<Dim> {
         let tree = Tree::read(text)?;
         let mut names = tree.names().peekable();

@@ -22,7 +22,7 @@ struct Ray {
 impl Ray {
     const ZERO: Ray = Ray { from: i128::MIN, slope: 0, offset: 0 };
 
-    /// The sum with a multiple of another ray.
+    /// Returns the sum with a multiple of another ray.
     fn plus(self, other: Ray, factor: i128) -> Option<Ray> {
         Some(Ray {
             from: self.from.max(other.from),
@@ -31,7 +31,7 @@ impl Ray {
         })
     }
 
-    /// The maximum with another ray.
+    /// Returns the maximum with another ray.
     fn max(self, other: Ray) -> Option<Ray> {
         let crossing = match self.slope == other.slope {
             true => i128::MIN,
@@ -42,7 +42,7 @@ impl Ray {
     }
 }
 
-/// The last ray of an expression, or `None` for expressions with products, quotients or another symbol.
+/// Returns the last ray of an expression, or `None` for expressions with products, quotients or another symbol.
 fn last_ray(a: &Dim, symbol: Symbol) -> Option<Ray> {
     a.terms().iter().try_fold(Ray::ZERO, |sum, term| {
         let ray = match term.monomial.as_atom() {
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// A sum of clamped differences, as those of Slices of Slices.
+    /// Returns a sum of clamped differences, as in the length of Slices of Slices.
     fn expression(scope: &Scope, s: &Dim, clamps: &[(i64, i64, i64)]) -> Dim {
         clamps.iter().fold(Dim::constant(0), |sum, &(factor, shift, bound)| {
             let shifted = scope.add(&sum, &scope.add(s, &Dim::constant(shift)));

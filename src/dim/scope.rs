@@ -360,7 +360,7 @@ impl Scope {
         self.forget_searches();
     }
 
-    /// The same, except for results that derive from the bounds of symbols only. Proofs remain valid.
+    /// Forgets such results, except those that derive from the bounds of symbols only. Proofs remain valid.
     fn forget_searches(&self) {
         self.found.forget_searches();
         self.forget_answers();

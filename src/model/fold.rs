@@ -32,7 +32,7 @@ impl OnnxModel {
         self.fold_watched(options, &mut |_| {})
     }
 
-    /// The same, with progress: calls `watch` with a short description whenever the step changes.
+    /// Folds with progress: calls `watch` with a short description whenever the step changes.
     ///
     /// # Errors
     /// As [`fold`](Self::fold).
@@ -79,7 +79,7 @@ impl OnnxModel {
         Ok(report)
     }
 
-    /// The same. `note` is called with the folded model, its facts and the work of folding, before the facts are dropped.
+    /// Folds and calls `note` with the folded model, its facts and the work of folding, before the facts are dropped.
     fn fold_noting(
         &mut self,
         options: &Options,
@@ -292,7 +292,7 @@ impl OnnxModel {
         self.fold_checked_on(options, count, Vec::new(), watch)
     }
 
-    /// The same on given values by name as well, each set with a text that names its source.
+    /// Checks on given values by name as well. Each set of values has a text that names its source.
     ///
     /// # Errors
     /// As [`fold`](Self::fold); and [`Usage`](crate::ErrorKind::Usage) if the values are not what the model declares.

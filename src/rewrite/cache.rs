@@ -41,7 +41,7 @@ struct WrittenMap {
 }
 
 impl Taken {
-    /// A cache for facts that may have changed, with the maps that are still valid.
+    /// Returns a cache for facts that may have changed, with the maps that are still valid.
     pub fn with_programs(programs: &Rc<Programs>, scope: &Rc<Scope>) -> Taken {
         programs.keep_valid(scope);
         Taken { programs: Rc::clone(programs), ..Taken::default() }

@@ -18,7 +18,7 @@ use crate::ir::{Edit, Fact, Node, ValueId};
 
 /// A condition on every edit.
 pub trait Guard {
-    /// Its name and statement, in the form of a rule's premise.
+    /// Returns the name and statement, in the form of a rule's premise.
     fn premise(&self) -> Premise;
 
     /// Returns `true` if the edit keeps the condition.
@@ -79,7 +79,7 @@ pub fn check(place: &Place<'_>, edit: &Edit, idioms: &Idioms) -> Result<(), Miss
     Ok(())
 }
 
-/// The pairs of a replaced value and the existing value that its consumers read after the edit.
+/// Returns the pairs of a replaced value and the existing value that its consumers read after the edit.
 fn forwarded(edit: &Edit) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
     edit.replace.iter().copied().filter(|(old, new)| !old.is_placeholder() && !new.is_placeholder())
 }

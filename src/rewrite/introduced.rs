@@ -81,7 +81,7 @@ pub(super) fn introduces_nothing(place: &Place<'_>, edit: &Edit) -> bool {
     })
 }
 
-/// The nodes that an edit replaces.
+/// Returns the nodes that an edit replaces.
 fn replaced(place: &Place<'_>, edit: &Edit) -> Vec<NodeId> {
     let model = place.model;
     let is_read = |value: ValueId| {

@@ -551,7 +551,7 @@ fn are_alike(nodes: &[(NodeId, &Node)]) -> bool {
     })
 }
 
-/// The type of a node's first operand.
+/// Returns the type of a node's first operand.
 fn dtype_of(place: &Place<'_>, node: &Node) -> Option<DType> {
     place.dtype(node.input(0)?)
 }

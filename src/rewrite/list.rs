@@ -50,7 +50,7 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
 /// has kernels for them.
 pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-of-parts", "attention-groups"];
 
-/// Every rule.
+/// Returns every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().chain(LATE_RULES.iter().copied().flatten()).flat_map(|family| family.iter())
 }

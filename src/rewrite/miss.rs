@@ -62,7 +62,7 @@ impl Miss {
     /// A constant of the edit cannot be computed.
     pub const COMPUTABLE: Miss = Miss::new("computable");
 
-    /// A miss about the node as a whole.
+    /// Returns a miss about the node as a whole.
     pub const fn new(premise: &'static str) -> Miss {
         Miss { premise, about: About::Node, is_open: false }
     }

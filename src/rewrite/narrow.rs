@@ -89,14 +89,14 @@ struct Maker<'m> {
 impl<'m> Maker<'m> {
     const NONE: Maker<'static> = Maker { operator: "", operand: None };
 
-    /// The producer before the edit.
+    /// Returns the producer before the edit.
     fn now(place: &Place<'m>, value: ValueId) -> Self {
         let node = if value.is_placeholder() { None } else { place.model.value(value).producer() };
         let node = node.and_then(|id| place.model.node(id)).filter(|node| is_default(node.canonical_domain()));
         node.map_or(Maker::NONE, |node| Maker { operator: &node.op_type, operand: node.input(0) })
     }
 
-    /// The producer after the edit.
+    /// Returns the producer after the edit.
     fn then(place: &Place<'m>, edit: &'m Edit, value: ValueId) -> Self {
         match edit.insert.iter().find(|node| node.outputs.contains(&Some(value))) {
             Some(node) if is_default(&node.domain) => {

@@ -25,12 +25,12 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The node.
+    /// Returns the node; `None` if it has been removed.
     pub fn node(&self) -> Option<&'a Node> {
         self.model.node(self.id)
     }
 
-    /// The graph the node is in.
+    /// Returns the graph of the node.
     pub fn graph(&self) -> Option<GraphId> {
         self.node().map(Node::graph)
     }
@@ -45,12 +45,12 @@ impl<'a> Place<'a> {
         self.node().map(|node| self.read(node))
     }
 
-    /// Operand `i` of the node.
+    /// Returns operand `i` of the node.
     pub fn input(&self, i: usize) -> Option<ValueId> {
         self.node()?.input(i)
     }
 
-    /// Result `i` of the node.
+    /// Returns result `i` of the node.
     pub fn output(&self, i: usize) -> Option<ValueId> {
         self.node()?.output(i)
     }
@@ -85,12 +85,12 @@ impl<'a> Place<'a> {
         self.facts.scope()
     }
 
-    /// The fact of a value.
+    /// Returns the fact about a value.
     pub fn fact(&self, value: ValueId) -> Option<&'a Fact> {
         self.facts.get(value)
     }
 
-    /// The shape of a value.
+    /// Returns the shape of a value.
     pub fn shape(&self, value: ValueId) -> Option<&'a [Dim]> {
         self.fact(value).and_then(Fact::shape)
     }
@@ -100,17 +100,17 @@ impl<'a> Place<'a> {
         self.shape(value).ok_or(Miss::SHAPE.of(value))
     }
 
-    /// The element type of a value.
+    /// Returns the element type of a value.
     pub fn dtype(&self, value: ValueId) -> Option<DType> {
         self.fact(value).and_then(Fact::dtype)
     }
 
-    /// The content of a value, if all of it is known.
+    /// Returns the content of a value, if all of it is known.
     pub fn constant(&self, value: ValueId) -> Option<&'a Tensor> {
         self.fact(value).and_then(Fact::constant_tensor)
     }
 
-    /// The integers a value is known to hold.
+    /// Returns the constant integers of a value.
     pub fn const_ints(&self, value: ValueId) -> Option<Vec<i64>> {
         self.fact(value).and_then(Fact::const_ints)
     }
@@ -174,7 +174,7 @@ impl<'a> Place<'a> {
         parts.is_some_and(|(front, rest)| front.iter().all(|dim| dim.is_const(1)) && self.same_dims(dims, rest))
     }
 
-    /// A node with the facts of its operands and results.
+    /// Returns a node with the facts about its operands and results.
     pub fn view(&self, id: NodeId) -> Option<NodeFacts<'a>> {
         NodeFacts::of(self.model, self.facts, id, self.opset.version())
     }
@@ -243,8 +243,8 @@ impl<'a> Place<'a> {
     }
 
     /// Returns the edit that removes this node and rewires the consumers of its first result to `value`. The other results must be unread.
-    /// Where the name of the result must survive and the producer of `value` cannot take it, as between an input and an output of a
-    /// graph, the edit inserts an Identity.
+    /// If a graph output needs the result's name and the producer of `value` cannot take it, for example because `value` is a graph input,
+    /// the edit inserts an Identity.
     pub fn forward(&self, value: ValueId) -> Result<Edit, Miss> {
         let (node, output) = (self.root()?, self.result()?);
         if !self.may_forward(value) && (node.is("Identity") || !self.may_be_copied(value)) {

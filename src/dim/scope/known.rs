@@ -130,7 +130,7 @@ impl Scope {
         self.assume_eq_in(None, a, b);
     }
 
-    /// The same; `solved` is the symbol to isolate, if the caller chooses one.
+    /// Assumes `a = b`; `solved` is the symbol to isolate, if the caller chooses one.
     fn assume_eq_in(&self, solved: Option<Symbol>, a: &Dim, b: &Dim) {
         let primitive = self.try_sub(a, b).and_then(|difference| {
             let (primitive, content, offset) = difference.primitive()?;

@@ -86,7 +86,7 @@ impl From<Decline> for Refusal {
 }
 
 impl From<TensorError> for Decline {
-    /// A tensor that is too large violates no rule.
+    /// Converts an error. A tensor that is too large violates no rule, so it exceeds the budget instead of being invalid.
     fn from(error: TensorError) -> Self {
         if is_too_large(&error) { Decline::OverBudget(error.to_string()) } else { Decline::Invalid(error.to_string()) }
     }

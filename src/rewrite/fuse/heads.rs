@@ -280,7 +280,7 @@ fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     Ok((data, count))
 }
 
-/// The same for heads that a Gather repeats.
+/// Reads heads that a Gather repeats, with the same result.
 fn looked_up(place: &Place<'_>, gather: &Node) -> Result<(ValueId, i64), Miss> {
     let data = gather.input(0).ok_or(Miss::ROOT)?;
     let dims = place.shape(data).filter(|dims| dims.len() == 4).ok_or(miss!("repeated").of(data))?;

@@ -37,7 +37,7 @@ pub(super) fn is_normalized(place: &Place<'_>, x: ValueId) -> bool {
     normalizations(place, x).next().is_some()
 }
 
-/// The normalizations of a value written in basic operators: the equivalent operator of each, and its nodes.
+/// Returns the normalizations of a value in basic operators: the equivalent operator of each, and its nodes.
 fn normalizations<'a>(place: &'a Place<'_>, x: ValueId) -> impl Iterator<Item = (&'static str, Vec<NodeId>)> + 'a {
     let results = move |value: ValueId| {
         let nodes = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));

@@ -77,7 +77,7 @@ impl Padding {
         Some(spatial.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes()))
     }
 
-    /// The pads of the spatial axes, if the first two axes have none.
+    /// Returns the pads of the spatial axes, if the first two axes have none.
     fn spatial(&self) -> Option<&[(i64, i64)]> {
         match self.pads.as_slice() {
             [(0, 0), (0, 0), spatial @ ..] => Some(spatial),

@@ -87,7 +87,7 @@ fn typed<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<
     Tensor::from_vec(weight.shape(), products).ok()
 }
 
-/// The same for a large weight: the products are checked now and computed again when the model is written.
+/// Scales a large weight in the same way: the products are checked now and computed again when the model is written.
 fn deferred<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
     let recipe = Products::<T>::new(weight, blocks, factors)?;
     let fits = match T::DTYPE {

@@ -72,7 +72,7 @@ fn dims(place: &Place<'_>, value: ValueId) -> Option<Vec<Option<usize>>> {
     Some(place.shape(value)?.iter().map(number).collect())
 }
 
-/// The number of groups of a convolution.
+/// Returns the number of groups of a convolution.
 fn groups(node: &Node) -> Option<usize> {
     usize::try_from(node.int("group", 1)?).ok().filter(|&groups| groups > 0)
 }
