@@ -1,4 +1,4 @@
-"""Tensors between numpy and the compiled half, which has each as its element type, its shape and its payload."""
+"""Converts tensors between numpy and the compiled half, which represents each by its element type, its shape and its payload."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _dtype(name: str) -> Any:
 
 
 def _packed(codes: numpy.ndarray[Any, Any], bits: int) -> bytes:
-    """Elements of less than a byte, the first in the lowest bits."""
+    """Packs elements of less than a byte, the first one in the lowest bits."""
     import numpy
 
     per_byte = 8 // bits

@@ -1,4 +1,4 @@
-"""``simplify`` with onnxsim's signature and meaning, so that its users change one import."""
+"""``simplify`` with onnxsim's signature and semantics, so that its users only change one import."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def _prepared(
     unused_output: Optional[Sequence[str]],
     inline_functions: bool,
 ) -> onnx.ModelProto:
-    """A copy of the model with what onnxsim changes before it simplifies; the model itself if nothing is to be changed."""
+    """Returns a copy of the model with the changes that onnxsim makes before it simplifies; the model itself if there are none."""
     import onnx
 
     if inline_functions:
@@ -266,7 +266,7 @@ def _prepared(
 
 
 def _named(model: onnx.ModelProto, shapes: Optional[Shapes]) -> dict[Any, list[Any]]:
-    """Shapes by the names of inputs. A shape without a name is that of the only input."""
+    """Returns shapes by the names of inputs. A shape without a name belongs to the only input."""
     if not shapes:
         return {}
     if not isinstance(shapes, Mapping):
