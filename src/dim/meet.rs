@@ -68,8 +68,8 @@ impl Scope {
     }
 
     /// Returns `true` if the broadcast size of `large` and `small` is `large`, whenever the two broadcast. This holds for a symbol if
-    /// `small` is 1 whenever the symbol is 1: otherwise the symbol is 0 and so is the result, or the symbol is more than 1 and is the
-    /// result. So `min(64, S)` and `S` give `S`, and so do `S + 3·max(0, 1 − S)` and `S`.
+    /// `small` is 1 whenever the symbol is 1. In the other cases the symbol is the result: it is 0, or it is more than 1. So `min(64, S)`
+    /// and `S` give `S`, and so do `S + 3·max(0, 1 − S)` and `S`.
     pub fn covers(&self, large: &Dim, small: &Dim) -> bool {
         if self.is_noted_covered(large, small) {
             return true;

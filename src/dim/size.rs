@@ -31,8 +31,8 @@ pub const LONGEST_AXIS: i64 = 1 << 62;
 /// The assumed limit of sizes in expressions with other integers, for types of up to 32 bits and for wider ones.
 const MIXED_LIMIT: [i64; 2] = [1 << 24, 1 << 40];
 
-/// The assumed limit of a product of sizes for which constant factors and addends must leave room, as a power of two: for types of up to 32
-/// bits and for wider ones.
+/// The assumed limit of a product of sizes, as a power of two, for types of up to 32 bits and for wider ones. Constant factors and addends
+/// must leave room for such products.
 const ROOM: [u32; 2] = [12, 22];
 
 impl Scope {

@@ -171,8 +171,8 @@ impl OnnxModel {
         Ok((report, explanation))
     }
 
-    /// Folds, and returns the answer of one rule at every remaining node with the pattern of the rule: the first premise that fails, the
-    /// operand or dim that it is about, and the question that the prover could not answer. `node` restricts the
+    /// Folds, and returns the answer of one rule at every remaining node that matches the pattern of the rule. The answer is the first
+    /// premise that fails, the operand or dim that it is about, and the question that the prover could not answer. `node` restricts the
     /// answer to the node of this name, or the node that computes the tensor of this name.
     ///
     /// ```

@@ -1,6 +1,6 @@
 //! Guard: no edit makes an integer divisor constant if it contains a 0.
 //!
-//! ONNX Runtime refuses a model with a constant integer divisor 0 when it loads it, even if the Div is in a branch that is never taken or
+//! ONNX Runtime refuses to load a model with a constant integer divisor 0, even if the Div is in a branch that is never taken or
 //! has an empty operand. A computed divisor of 0 fails only when the node runs.
 
 use super::place::Place;

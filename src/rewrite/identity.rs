@@ -151,7 +151,8 @@ fn single(place: &Place<'_>) -> Result<Edit, Miss> {
     place.forward(value)
 }
 
-/// Removes the empty operands of a Concat. If all are empty, the first one is kept.
+/// Removes the empty operands of a Concat whose other dims equal those of the first non-empty operand. If all are empty, the first one is
+/// kept.
 fn concat_of_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;

@@ -165,8 +165,8 @@ pub(super) fn is_normalized(place: &Place<'_>, sum: NodeId) -> bool {
     sum.is_some_and(|sum| only_reader(place, sum, "Softmax").is_some())
 }
 
-/// Returns `true` if queries, keys and values of an attention are products of one value, each with a bias, split into heads, and the result
-/// is merged and multiplied by weights.
+/// Returns `true` if queries, keys and values of an attention are products of one value, each with a bias and split into heads. The heads
+/// of the result must be merged and multiplied by weights.
 fn are_of_one_value(place: &Place<'_>, product: &Node, weighting: &Node) -> bool {
     let sources = [product.input(0), product.input(1), weighting.input(1)].map(|value| projected(place, value?));
     let [Some(queries), Some(keys), Some(values)] = sources else { return false };

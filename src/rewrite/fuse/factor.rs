@@ -223,7 +223,7 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<(Vec<Regio
     let own = |slot: usize| own_constant(place, node, id, slot);
     let is_constant = |slot: usize| node.input(slot).is_some_and(|operand| place.tensor(operand).is_some());
     let is_plain = |slot: usize| passes_within_range(place, node, slot);
-    // Returns `true` if an added row may be copied; the sum over all changes decides later.
+    // An added row may be copied; `Scaling::edit` limits the bytes of all copies together.
     let may_copy = |slot: usize| {
         let row = node.input(slot).and_then(|operand| place.tensor(operand));
         own(slot) || row.is_some_and(|row| row.rank() == 1 && has_arithmetic(row.dtype()))
@@ -294,7 +294,7 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Result<Vec<Ch
     let Region { scaled, through, mut changes, .. } = region;
     let mut below = Vec::new();
     for &value in &scaled {
-        // A value with a consumer outside the graph must not be multiplied, even if it is the factor's own operand.
+        // A graph output must not be multiplied, even if it is the factor's own operand.
         let read = miss!("readers-undo").of(value);
         let readers = place.model.users(value);
         ensure(!place.model.is_named(value) && readers.len() <= REACH, read)?;

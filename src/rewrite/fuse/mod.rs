@@ -237,8 +237,8 @@ impl Place<'_> {
         tensor.to_f64s()?.first().copied()
     }
 
-    /// Returns the most bytes of new constants with which a node that replaces these nodes does not make the model larger: the bytes of
-    /// their initializers without other consumers, and of the nodes saved.
+    /// Returns the most bytes of new constants with which one node can replace these nodes without making the model larger. This is the sum
+    /// of the bytes of their initializers without other consumers, and of the saved nodes.
     pub(in crate::rewrite) fn allowance(&self, nodes: &[NodeId]) -> usize {
         let read = nodes.iter().filter_map(|&id| self.model.node(id)).flat_map(Node::inputs);
         let mut values: Vec<ValueId> = read.copied().flatten().collect();
