@@ -21,8 +21,7 @@
 //!
 //! Invariants:
 //! - A result equals its operation for every assignment of the symbols within the known facts. Where it cannot be expressed (overflow, a
-//!   divisor that
-//! may be zero, an expression over budget), it is a fresh symbol without facts. Nothing wraps and nothing panics.
+//!   divisor that may be zero, an expression over budget), it is a fresh symbol without facts. Nothing wraps and nothing panics.
 //! - [`Answer::Yes`] and [`Answer::No`] are proved for every such assignment. Sampled values only refute.
 //! - Every expression is bounded in terms, nesting and degree, so all functions here take bounded time and stack.
 //! - Facts are only added. An older expression remains correct, although the same operations may give a shorter one now.
@@ -31,7 +30,6 @@
 //! `maximum` for the two that make atoms. `meet` computes broadcast sizes, `bounds` and `prove` prove bounds, and `size` defines which
 //! integers are sizes. `ask` holds the questions, `answer` their answers, `doubts` the unanswered ones, and `shorten`, `text` and `parse`
 //! the written form.
-//! were not answered, and `shorten`, `text` and `parse` the written form.
 
 mod answer;
 mod arith;

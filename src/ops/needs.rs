@@ -7,18 +7,17 @@
 //!
 //! * a Reshape cannot infer −1, constant or computed, if its other sizes multiply to 0;
 //! * a Gather with a constant index needs that many entries, and one with counted positions needs as many as its last position: a mask is
-//!   at least
-//! as long as the part that is looked up;
+//!   at least as long as the part that is looked up;
 //! * a Resize requires positive scales, and `0 / 0` is not positive: for a scale that divides a multiple of a size by the size, the size is
 //!   not 0;
 //! * a convolution requires spatial axes that its kernel fits into, with the padding;
 //! * no integer is divided by 0;
 //! * of two broadcast dims one is 1, or both are equal. So next to a constant dim of 2 or more no dim is 0 or larger, and next to
-//!   `min(d, 64)` no `d`
-//! is larger than 64 (`laws/bounds.py`). The same holds for the sizes of an Expand;
+//!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`). The same holds for the sizes of an Expand;
 //! * a Squeeze removes axes of dim 1 only;
 //! * a MatMul requires equal summed dims: an attention mask broadcasts to the scores;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
+//!
 //! Relations between products of sizes are used by trials only, because the prover is slow with them:
 //!
 //! * a view and its operand have equal element counts: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_sizes`]);

@@ -4,11 +4,10 @@
 //!
 //! * `RULE__CASE.onnxtxt`: the rule fires, with all other rules and passes disabled
 //! * `RULE__not_PREMISE.onnxtxt`, `RULE__not_PREMISE_CASE.onnxtxt`: it does not fire, because this premise of its record fails. A line
-//! ``# It fires with `a` in place of `b`.`` repairs the premise; with this replacement the rule must fire
+//!   ``# It fires with `a` in place of `b`.`` repairs the premise; with this replacement the rule must fire
 //! * `RULE__stays_CASE.onnxtxt`: it does not fire, neither alone nor with all others
 //! * `together/…`: all rules and passes are enabled. `# Fires: RULE.` names those that must fire, `# Left: Slice, Relu.` the remaining
-//!   operators in
-//! topological order, `# Counts: Shape 1.` the numbers of some
+//!   operators in topological order, `# Counts: Shape 1.` the numbers of some
 //!
 //! The first line describes the case. Further lines that begin with `#` hold `Options: exact, trust-input-names, skip RULE, dim s=..6.`,
 //! `Not run: REASON.` if the interpreter cannot run the model, or `With all rules as well.` if the rule must also fire, and have a

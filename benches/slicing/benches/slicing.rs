@@ -2,7 +2,6 @@
 //!
 //! `cargo bench --manifest-path benches/slicing/Cargo.toml`. The compared functions differ in scope: ndarray supports numbers only
 //! and clamps nothing, tract slices one axis with step 1. Each copy makes a new contiguous tensor on one thread.
-//! and clamps nothing, tract slices one axis by steps of 1. Each copy makes a new contiguous tensor on one thread.
 
 use std::hint::black_box;
 

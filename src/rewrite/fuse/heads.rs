@@ -3,7 +3,7 @@
 //! Laws, for operands `[batch, length, heads · size]`:
 //!
 //! * `join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)`, where `part` is a Reshape to
-//! `[batch, length, heads, size]` and a Transpose that swaps the heads and the length, and `join` is its inverse
+//!   `[batch, length, heads, size]` and a Transpose that swaps the heads and the length, and `join` is its inverse
 //! * `join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x))` where `part` also makes an axis of size 3 before the heads
 //! * `Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)` where `repeat` repeats each head several times in a row
 

@@ -13,20 +13,17 @@
 //! Operands that have been multiplied by a larger constant are excluded ([`ordinary`](super::ordinary)).
 //!
 //! * **Weights** ([`Peak`]): a product `s·w` other than 0 is normal, and so is its product with an operand of ordinary size. A factor below
-//!   1
-//! keeps products far enough above the smallest normal number, a factor above 1 keeps them below the largest. For float16, whose small
-//! weights have few digits anyway, the largest weight of each channel decides. The same holds for products with the old weights: a factor
-//! below 1, or 0, would hide their overflow, and a large one their lost digits. Each new weight of float16 has an error of up to half a
-//! unit in its last place. In a sum of `n` products, these errors add up to no more than the rounding of a result of the usual size, `√n`.
-//! A sum that cancels to less loses digits.
+//!   1 keeps products far enough above the smallest normal number, a factor above 1 keeps them below the largest. For float16, whose small
+//!   weights have few digits anyway, the largest weight of each channel decides. The same holds for products with the old weights: a factor
+//!   below 1, or 0, would hide their overflow, and a large one their lost digits. Each new weight of float16 has an error of up to half a
+//!   unit in its last place. In a sum of `n` products, these errors add up to no more than the rounding of a result of the usual size,
+//!   `√n`. A sum that cancels to less loses digits.
 //! * **Values** ([`may_move`]): a factor that passes computed values scales all of them. It is within the last column, so that values up to
-//! 2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
+//!   2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
 //! * **Removed steps** ([`has_room`]): the product that a separate node computed was a normal number if the operand was of ordinary size.
-//!   So
-//! `1e30·(1e-30·x)` may become `x`, but `1e-38·(1e38·x)` may not, because its inner product may overflow.
+//!   So `1e30·(1e-30·x)` may become `x`, but `1e-38·(1e38·x)` may not, because its inner product may overflow.
 //! * **Sums** ([`may_add`]): the first sum of `(y + b) + t` has the rounding error of `b`. `y + (b + t)` does not have it if `b` and `t`
-//!   cancel.
-//! A result of ordinary size keeps half of its digits in both forms.
+//!   cancel. A result of ordinary size keeps half of its digits in both forms.
 
 use crate::tensor::DType;
 

@@ -7,11 +7,9 @@
 //! Three exceptions:
 //!
 //! * Queries, keys and values with biases are not merged: runtimes match them as an [attention](super::attention), and one product and a
-//!   Split
-//! take as long as three products.
+//!   Split take as long as three products.
 //! * Convolutions of images are not merged: ONNX Runtime computes them on a blocked channel layout without a Split, so it would convert the
-//!   layout
-//! before the Split and after it.
+//!   layout before the Split and after it.
 //! * Two products of rows are not merged if an activation follows one of them, because the runtime fuses the two.
 
 use super::attention;

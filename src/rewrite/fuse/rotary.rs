@@ -5,8 +5,7 @@
 //! * `x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁)`, since opset 23
 //! * `[RotaryEmbedding(x[: r]), x[r :]] = RotaryEmbedding(x; rotary_embedding_dim = r)`
 //! * `RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))` where `part` splits off an axis of heads and moves it before
-//!   the
-//! length
+//!   the length
 //!
 //! The operator needs angles for every batch. If the angles are the same for all batches, the edit expands them once for all
 //! RotaryEmbeddings that use them. If all sizes are static, the operand *position_ids* selects the rows instead. ONNX Runtime supports

@@ -6,7 +6,6 @@
 //!
 //! That `f` is constant from a number on is proved, not sampled. Between two arguments the result of each operator is constant, because its
 //! operands are, or it is monotone ([`Ordered`]); a monotone value with equal ends is constant.
-//! are, or rises or falls all along ([`Ordered`]), and what is the same at both ends is held in between.
 
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::rule::miss;

@@ -3,8 +3,7 @@
 //! Law: broadcasting is idempotent. If `v` is `w` broadcast to a larger shape, `f(v, y) = f(w, y)` for every element-wise `f` whose other
 //! operands alone determine the shape of the result. If they do not, `f(v, y)` is `f(w, y)` broadcast, and the rule continues with its
 //! consumers. The nodes in between compute on the smaller tensor, and the broadcast is removed. [`super::narrow`] describes the other
-//! operators on broadcast operands. A node that might fail on the smaller operand, but computes nothing on an empty one, is kept.
-//! spread operand is told in [`super::narrow`]; what might fail on the smaller one, where nothing was computed before, stays.
+//! operators on broadcast operands. A node that computes nothing on an empty broadcast operand, but might fail on the smaller one, is kept.
 
 use super::RULES;
 use crate::rewrite::miss::{Miss, ensure};
