@@ -156,7 +156,7 @@ fn rust_type(message: &MessageDescriptor) -> String {
     }
 }
 
-/// The module prost makes for what is nested in a message.
+/// The module that prost creates for nested messages.
 fn module(message: &MessageDescriptor, name: &str) -> String {
     let outer = message.parent_message().map_or_else(|| "proto".into(), |m| module(&m, m.name()));
     format!("{outer}::{}", snake(name))

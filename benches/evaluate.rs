@@ -1,5 +1,5 @@
-//! How long a model of constants takes to evaluate: `cargo bench --bench evaluate -- MODEL RUNS` prints the shortest of the runs, in
-//! milliseconds. `scripts/compare_speed.py` makes models and compares with ONNX Runtime.
+//! Times the evaluation of a model of constants: `cargo bench --bench evaluate -- MODEL RUNS` prints the minimum over the runs, in
+//! milliseconds. `scripts/compare_speed.py` generates models and compares with ONNX Runtime.
 
 use std::time::Instant;
 

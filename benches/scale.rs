@@ -1,11 +1,11 @@
-//! How the time to infer and to fold grows with the number of nodes.
+//! Times inference and folding as functions of the number of nodes.
 //!
 //! ```console
 //! cargo bench --bench scale -- [MODEL ...]
 //! ```
 //!
-//! Each line is a kind of model at one size, or one of the models given: the seconds that inference alone and the whole optimisation take,
-//! and the same per node. Per node the figures should stay as they are from 1,000 to 100,000 nodes.
+//! Each line is a kind of model at one size, or a given model: the seconds of inference alone and of the whole optimization, and the same
+//! per node. The time per node should be constant from 1,000 to 100,000 nodes.
 
 use std::fmt::Write;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use std::time::Instant;
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{OnnxModel, Options};
 
-/// What the command line allocates with.
+/// The allocator of the command line.
 #[cfg(feature = "cli")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-/// Times a model of so many nodes and prints the line for it.
+/// Times a model with this number of nodes and prints its line.
 fn line(name: &str, nodes: usize, model: &Model) {
     let seconds = |fold: bool| {
         let mut document = OnnxModel::of(model.clone());
@@ -59,12 +59,12 @@ fn line(name: &str, nodes: usize, model: &Model) {
     println!("{name:<16} {nodes:>8} {infer:>10.3} {fold:>10.3} {:>12.0} {:>12.0}", each(infer), each(fold));
 }
 
-/// A model of opset 17 with these inputs, initializers and nodes, and `y` for its output.
+/// Returns a model of opset 17 with these inputs, initializers and nodes, and the output `y`.
 fn model(inputs: &str, initializers: &str, nodes: &str) -> String {
     format!("<ir_version: 8, opset_import: [\"\" : 17]> g ({inputs}) => (y) <{initializers}> {{ {nodes} }}")
 }
 
-/// One elementwise operator after the other.
+/// A chain of element-wise operators.
 fn chain(nodes: usize) -> String {
     let mut body = String::from("v0 = Abs (x)\n");
     for i in 1..nodes - 1 {
@@ -74,7 +74,7 @@ fn chain(nodes: usize) -> String {
     model("float[N,8] x", "float one = {1}", &body)
 }
 
-/// One value with very many readers.
+/// One value with very many consumers.
 fn fan(nodes: usize) -> String {
     let (mut body, mut constants, mut sum) = (String::new(), String::from("float c = {0}"), String::from("y = Sum (x"));
     for i in 0..nodes - 1 {
@@ -85,7 +85,7 @@ fn fan(nodes: usize) -> String {
     model("float[N,8] x", &constants, &format!("{body}{sum})"))
 }
 
-/// Blocks that reshape by a chain that starts from their operand's shape, and add to it.
+/// Blocks that reshape by a chain from their operand's shape, and add to it.
 fn residual(nodes: usize) -> String {
     let (mut body, mut last) = (String::new(), String::from("x"));
     for i in 0..nodes / 11 {
@@ -102,7 +102,7 @@ fn residual(nodes: usize) -> String {
     model("float[N,S,64] x", constants, &format!("{body}y = Neg ({last})"))
 }
 
-/// Halves of halves, put together again: expressions that could grow.
+/// Halves of halves, concatenated again: expressions that could grow.
 fn slices(nodes: usize) -> String {
     let (mut body, mut last) = (String::new(), String::from("x"));
     for i in 0..nodes / 8 {
@@ -118,7 +118,7 @@ fn slices(nodes: usize) -> String {
     model("float[N,S] x", constants, &format!("{body}y = Neg ({last})"))
 }
 
-/// Conditions on sizes, each with two bodies.
+/// Conditions on sizes, each with two subgraphs.
 fn branches(nodes: usize) -> String {
     let (mut body, mut last) = (String::new(), String::from("x"));
     for i in 0..nodes / 6 {
@@ -133,7 +133,7 @@ fn branches(nodes: usize) -> String {
     model("float[N,8] x", "int64 zero = {0}, int64 five = {5}", &format!("{body}y = Abs ({last})"))
 }
 
-/// Layers of a transformer as exporters write them: normalizations in pieces, and every Reshape's sizes read anew.
+/// Layers of a transformer as exporters write them: normalizations in basic operators, and a separate shape chain for every Reshape.
 fn transformer(nodes: usize) -> String {
     const WEIGHTS: [&str; 6] = ["q", "k", "v", "o", "up", "down"];
     let (mut body, mut last) = (String::new(), String::from("x"));
@@ -187,7 +187,7 @@ fn normalization(body: &mut String, constants: &mut String, name: &str, value: &
     format!("ln{name}")
 }
 
-/// A Reshape that keeps the first two sizes, each read by a chain of its own.
+/// A Reshape that keeps the first two sizes, each computed by a separate chain.
 fn reshape(body: &mut String, name: &str, value: &str, rest: &str) {
     let _ = writeln!(
         body,

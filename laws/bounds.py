@@ -1,7 +1,7 @@
 """Interval arithmetic: src/dim/bounds.rs and the intervals of src/dim/prove.rs.
 
-An end is a number or infinite (None). Left out: 128-bit overflow, beyond which an end counts as infinite, or on the near side as the
-largest integer there is, which the true end is beyond.
+An end is a number or infinite (None). Not modelled: 128-bit overflow. An overflowing end counts as infinite, or on the near side as the
+largest integer, which the true end exceeds.
 """
 
 from z3 import And, If, Implies, IntVal, Or
@@ -60,7 +60,7 @@ def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
     l, h, m, n = end(low_a, l), end(high_a, h), end(low_b, m), end(high_b, n)
     s.need(first_is_inside=inside(x, l, h), second_is_inside=inside(y, m, n))
 
-    # A corner is (its sign where it is infinite, its value).
+    # A corner is a pair: its sign if it is infinite, and its value.
     def sign(value, infinite):
         return infinite if value is None else If(value > 0, 1, If(value < 0, -1, 0))
 
@@ -74,7 +74,7 @@ def _(s, x, y, l, h, m, n, low_a, high_a, low_b, high_b):
     values = [value for _, value in corners]
     no_low = Or(*[infinite < 0 for infinite, _ in corners])
     no_high = Or(*[infinite > 0 for infinite, _ in corners])
-    # An infinite corner on the other side is never the least.
+    # An infinite corner of the opposite sign is never the least.
     s.claim(Or(no_low, *[And(infinite == 0, value <= x * y) for infinite, value in corners]))
     s.claim(Or(no_high, *[And(infinite == 0, value >= x * y) for infinite, value in corners]))
     if None not in (l, h, m, n):
@@ -213,7 +213,8 @@ def _(s, n, offset, step, d, others, rows, sign):
     low, high = (offset, offset + reach) if sign > 0 else (offset + reach, offset)
     is_inside = [And(-n <= index, index < n) for index in (offset, offset + reach)]
     s.give(n >= 0, d >= 0, others >= 0, rows >= 0)
-    # Both ends are positions, whichever is the higher. A run that gives a result has found each inside, where the data has entries along its other axes.
+    # Both ends are positions, in either order. A successful run has checked that each is in range, if the data is not empty along its other
+    # axes.
     s.give(Implies(And(d >= 1, others >= 1, rows >= 1), And(*is_inside)))
     s.need(positions_are_there=And(d >= 1, others >= 1), entries_are_there=rows >= 1)
     s.claim(n - high >= 1, n + low >= 0)

@@ -1,7 +1,7 @@
-"""What chains of sizes are planned by: src/passes/chains and src/dim/parts.rs.
+"""Plans of size chains: src/passes/chains and src/dim/parts.rs.
 
-A term is known by its expression, so that the law of the pass is that of `dim`: equal canonical forms are equal numbers. Here is what
-an operation on terms says in the operators of the standard.
+A term is identified by its expression, so the law of the pass is that of `dim`: equal canonical forms are equal numbers. The laws of this
+file translate an operation on terms to the operators of the standard.
 """
 
 from z3 import And, Implies
@@ -11,7 +11,7 @@ from law import imax, imin, law
 
 @law("way-of-quotient", "Div rounds towards zero, which is ⌊a/b⌋ for a ≥ 0 and b ≥ 1", at="src/dim/parts.rs: gives")
 def _(s, a, b, q, r):
-    # C's division.
+    # The quotient of C.
     s.give(a == b * q + r, Implies(a >= 0, r >= 0), Implies(a <= 0, r <= 0), b >= 1, -b < r, r < b)
     s.need(dividend_is_not_negative=a >= 0)
     s.claim(q == s.floor(a, b))
@@ -19,7 +19,7 @@ def _(s, a, b, q, r):
 
 @law("way-of-remainder", "Mod has the sign of the divisor, which is a − b·⌊a/b⌋ for b ≥ 1", at="src/dim/parts.rs: gives")
 def _(s, a, b, q, r):
-    # Python's remainder.
+    # The remainder of Python.
     s.give(a == b * q + r, b >= 1)
     s.need(has_the_sign_of_the_divisor=And(0 <= r, r < b))
     s.claim(r == a - b * s.floor(a, b))
@@ -37,7 +37,7 @@ def _(s, n, k, d):
     at="src/dim/parts.rs: next_multiple",
 )
 def _(s, m, c, d):
-    # c is the ceiling of m / d, which is that floor (`ceil-by-floor`).
+    # c is the ceiling of m / d, which that floor computes (`ceil-by-floor`).
     s.give(d >= 1)
     s.need(reaches=d * c >= m, is_the_next=d * c < m + d)
     missing = d * c - m

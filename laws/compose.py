@@ -1,8 +1,8 @@
 """Ranges of ranges: src/slicing/compose.rs.
 
-`forward`, `reversed_` and `of_reversed` are the functions of `Composition` on numbers (`Numbers`, in which an open bound is None), in
-which every answer of the scope may be missing; `Found` is the range they answer with, and the condition under which they do. Left out:
-overflow of 64 bits, where the program answers nothing, and ends that a reading takes for open ones, which `Numbers::range` refuses.
+`forward`, `reversed_` and `of_reversed` are the functions of `Composition` on numbers (`Numbers`, in which an open bound is None). Every
+answer of the scope may be missing. `Found` is the returned range, with the condition under which it is returned. Not modelled: overflow of
+64 bits, for which the program returns nothing, and ends that a reading interprets as open, which `Numbers::range` refuses.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from slicing import BOUNDS, FLOORS, SIGNS, agree, optional, taken
 
 @dataclass
 class Found:
-    """A range where `known`; it is empty where `empty`."""
+    """A range if `known`; it is empty if `empty`."""
 
     known: object
     empty: object
@@ -25,7 +25,7 @@ class Found:
 
 
 def is_long(s, d, elements):
-    """Whether the axis is known to have so many elements."""
+    """Returns whether the axis is known to have this many elements."""
     return Or(elements <= 0, s.said(d >= elements))
 
 
@@ -34,7 +34,7 @@ def is_short(s, d, elements):
 
 
 def earlier(s, d, end, limit):
-    """The earlier of an end and a position that is not negative: (known, end)."""
+    """The smaller one of an end and a non-negative position: (known, end)."""
     if end is None:
         return BoolVal(True), limit
     before, behind = is_long(s, d, limit - end), is_short(s, d, limit - end)
@@ -59,7 +59,7 @@ def shortened(s, d, end, e):
 
 
 def forward(s, d, a, b, step, c, e):
-    """`Composition::forward` for x[a:b:step][c:e:…], with the step of the result left to the caller."""
+    """`Composition::forward` for x[a:b:step][c:e:…]; the caller chooses the step of the result."""
     a, c = 0 if a is None else a, 0 if c is None else c
     reaches = is_long(s, d, -a)
     behind = a + step * c
@@ -80,7 +80,7 @@ def forward(s, d, a, b, step, c, e):
 
 
 def laid(s, d, found, sign, t, floor):
-    """What the range that was found takes: a begin that is 0 going forward and one that is -1 going backward are open ones."""
+    """The elements of the found range: a forward begin of 0 and a backward begin of -1 are open bounds."""
     opened = taken(s, d, found.begin, None, sign, t, floor)
     given = opened if found.end is None else taken(s, d, found.begin, found.end, sign, t, floor)
     start, size = (If(found.is_open, opened[at], given[at]) for at in (0, 1))
@@ -88,7 +88,7 @@ def laid(s, d, found, sign, t, floor):
 
 
 def twice(s, d, outer, inner, floor):
-    """The start and length of the slice of a slice; a range is (begin, end, sign, size of the step)."""
+    """The start and length of a slice of a slice; a range is (begin, end, sign, size of the step)."""
     start, size = taken(s, d, *outer, floor)
     inner_start, inner_size = taken(s, size, *inner, floor)
     return start + outer[2] * outer[3] * inner_start, inner_size
@@ -102,7 +102,7 @@ def twice(s, d, outer, inner, floor):
 )
 def _(s, d, a, b, c, e, step, by, steps, first, last, begins, ends):
     a, b, c, e = optional(first, a), optional(last, b), optional(begins, c), optional(ends, e)
-    # Only of a first step of 1 is the end cut by what the second leaves out.
+    # The end depends on the second range only if the first step is 1.
     step = 1 if steps == "one" else step
     s.give(d >= 0, step >= 1, by >= 1)
     found = forward(s, d, a, b, step, c, e)
@@ -139,7 +139,7 @@ def _(s, d, c, e, t, sign, begins, ends, floor):
     s.give(d >= 0, t >= 1)
     begin, end = (None if bound is None else -1 - bound for bound in (c, e))
     if begin is not None and floor == "first":
-        # The bound where a backward range begins, be it the first range's or the second's.
+        # The bound where a backward range begins, the first range's or the second's.
         bound = begin if sign > 0 else c
         s.need(begin_is_not_raised=Or(bound >= -1, is_long(s, d, -bound)))
     expected = twice(s, d, (None, None, -1, 1), (c, e, sign, t), floor)
@@ -160,7 +160,7 @@ def _(s, d, a, b, t, first, last, floor):
     expected = twice(s, d, (a, b, 1, 1), (None, None, -1, t), floor)
     begin = None if b is None else b - 1
     end = None if a is None else a - 1
-    # x[:0] is empty, and so is what is made of it.
+    # x[:0] is empty, and so is every slice of it.
     empty = BoolVal(False) if b is None else b == 0
     can_begin = BoolVal(True)
     if begin is not None and floor == "first":

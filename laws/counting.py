@@ -1,8 +1,8 @@
-"""Tensors that count, broadcasting, and what only repeats: src/rewrite/index and src/index_map.
+"""Counting tensors, broadcasting, and repeated values: src/rewrite/index and src/index_map.
 
-A counting tensor is t[i₀, i₁, …] = offset + Σ step_k · i_k. What arithmetic and layout make of one is decided by Z3; how the steps of a
-reshaped one are found, and how what repeats is followed through layouts, is the program's own function on dims that are monomials, as
-in `layout`, at every small shape.
+A counting tensor is t[i₀, i₁, …] = offset + Σ step_k · i_k. Z3 decides the laws about arithmetic and layouts of such tensors. The steps of
+a reshaped tensor, and repetitions behind layouts, are computed by the program's own function on dims that are monomials, as in `layout`,
+for every small shape.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from layout import A, ONE, SIX, THREE, TWO, TWO_A, ZERO, count, numbered, produc
     at="src/ops/traits/counting.rs: reshaped",
 )
 def _(s, offset, i, j, n, step, outer):
-    # One axis of m·n counted out along [m, n], and back.
+    # An axis of size m·n that counts along [m, n], and the inverse.
     s.give(0 <= j, j < n, 0 <= i)
     s.need(outer_goes_on_where_the_inner_ends=outer == step * n)
     s.claim(offset + outer * i + step * j == offset + step * (i * n + j))
@@ -81,7 +81,7 @@ def _(s, x, y):
 
 @law("lookup-in-order", "Gather(x, [0, 1, …, d − 1]) = x: place k of the result is place k of x", at="src/rewrite/index/lookup.rs: gather")
 def _(s, d, m, n, i, j, offset, step, inner):
-    # The indices are laid out in two axes.
+    # The indices have two axes.
     s.give(0 <= i, i < m, 0 <= j, j < n)
     s.need(starts_at_the_first=offset == 0, inner_step_is_one=inner == 1, outer_goes_on=step == n, as_many_as_there_are=m * n == d)
     index = offset + step * i + inner * j
@@ -97,7 +97,7 @@ def _(s, d, o, n, others):
     from slicing import taken
 
     s.give(d >= 0, n >= 0, others >= 0)
-    # A run that gives a result has looked up no index beyond the data; where another axis of the indices is empty it looks up none.
+    # A successful run looks up no index outside of the data. If another axis of the indices is empty, it looks up none.
     s.give(Implies(And(n >= 1, others >= 1), o + n <= d))
     s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
     start, size = taken(s, d, o, o + n, 1, 1)
@@ -113,7 +113,7 @@ def _(s, rows, p, n, i, k):
     from slicing import taken
 
     s.give(rows >= 0, p >= 0, n >= 0)
-    # A run that gives a result has looked up no index beyond the last row.
+    # A successful run looks up no index after the last row.
     s.give(Implies(And(rows >= 1, n >= 1), p * (rows - 1) + (n - 1) < rows * p))
     s.need(there_is_a_row_or_it_is_long_enough=Or(rows >= 1, n <= p))
     start, size = taken(s, p, 0, n, 1, 1)
@@ -203,14 +203,14 @@ def _(s, p, n, first, second, third):
     at="src/rewrite/index/spread.rs: spread_from",
 )
 def _(s, own, spread, other, result, p):
-    # x of size own is spread to `spread`, which meets `other` in a result.
+    # x of size own is expanded to `spread`, which broadcasts with `other` to result.
     s.give(own >= 0, spread >= 0, other >= 0, result >= 0)
     s.give(Or(spread == own, own == 1))
     s.give(Or(And(spread == 1, result == other), And(other == 1, result == spread), And(spread == other, result == spread)))
     s.need(someone_has_the_size=Or(result == 1, own == result, other == result))
     now = If(own == 1, other, own)
     s.claim(now == result, Or(own == other, own == 1, other == 1))
-    # Place p reads the same element of x.
+    # Position p reads the same element of x.
     s.give(0 <= p, p < result)
     at = If(spread == 1, 0, p)
     s.claim(If(own == 1, 0, at) == If(own == 1, 0, p))
@@ -224,7 +224,7 @@ def _(s, own, spread, other, result, p):
 def _(s, small, wide, other, p):
     s.give(0 <= p, p < wide)
     s.need(is_spread=Or(small == wide, small == 1))
-    # f of the small ones, spread to the size of f: the narrow result has the size of the one that has it, or 1.
+    # f of the small operands, expanded to the size of f: the narrow result has the larger size, or 1.
     narrow = If(Or(small == wide, other == wide), wide, 1)
     s.give(Or(other == wide, other == 1))
     place = lambda size, q: If(size == 1, 0, q)
@@ -270,7 +270,7 @@ def counted_out(dims, steps, target, mutant=None):
                 result[axis] = step
                 step = product([step, goal])
             continue
-        # The program has looked at all axes that are left by now.
+        # The program has visited all remaining axes by now.
         goals = rest
         if len(group) != 1:
             return None
@@ -421,7 +421,7 @@ part_looked_up.mutants = ("not laid out",)
 )
 def _(s, d, first, n, j):
     s.give(d >= 0, 0 <= j, j < n)
-    # Entry j is written to the place first + j, counted from the end if that is negative; every run with a result has only such places.
+    # Entry j is written to position first + j, counted from the end if that is negative. Every successful run has positions in range only.
     s.give(-d <= first, first + n <= d)
     s.need(block_does_not_turn_around=Or(first >= 0, first + n <= 0))
     index = first + j

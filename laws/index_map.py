@@ -1,7 +1,7 @@
 """Index maps: src/index_map.
 
-A position is a number in mixed radix: a digit of size n counts from 0 to n - 1, and where a result has elements every digit has at least one.
-The laws are about one digit or two; longer positions are these, applied one after the other.
+A position is a number in mixed radix: a digit of size n has the values 0 to n - 1, and every digit of a non-empty result has at least one
+value. The laws are about one or two digits; longer positions follow by repeated application.
 """
 
 import itertools
@@ -89,7 +89,7 @@ def cut_of_pieces(s, first, w, x, border, n):
     cut = s.ceil(border - first, w)
     limited = If(cut < 0, 0, If(cut > n, n, cut))
     s.claim((first + w * x < border) == (x < cut))
-    # Limits of the digit change nothing for its values.
+    # The limits of the digit do not affect its values.
     s.claim((x < cut) == (x < limited))
     s.wrong(floor=(first + w * x < border) == (x < s.floor(border - first, w)))
 

@@ -1,9 +1,9 @@
-"""What a law is, as data, and how one is decided.
+"""Laws as data, and their decision by Z3.
 
-A law is a function from integer variables to premises and a claim. Its parameters are the variables: a name that `forms` lists takes
-each of those values in turn (the forms are all there are: signs, open bounds, …), one that `cases` lists each of those numbers (there
-are more numbers than these), and any other is an unbounded integer of Z3. So a law without cases is proved for all integers, and one
-with cases is bounded: it is proved for all integers beside the numbers listed.
+A law is a function from integer variables to premises and a claim. Its parameters are the variables. A parameter that `forms` lists takes
+each of these values in turn (the forms are exhaustive: signs, open bounds, …). One that `cases` lists takes each of these numbers (which
+are only a sample). Any other is an unbounded integer of Z3. So a law without cases is proved for all integers. A law with cases is bounded:
+it is proved for all integers in combination with the listed numbers.
 """
 
 import inspect
@@ -17,7 +17,7 @@ LAWS = {}
 
 @dataclass
 class Statement:
-    """One instance of a law: what is given, what is needed, what is claimed, and what must not follow."""
+    """One instance of a law: definitions, premises, claims, and false claims."""
 
     given: list = field(default_factory=list)
     needs: dict = field(default_factory=dict)
@@ -27,11 +27,11 @@ class Statement:
     counter: int = 0
 
     def give(self, *facts):
-        """Definitions, and what holds of every operand. These are no premises that could be left out."""
+        """Definitions, and facts about every operand. They are not premises, so no mutation drops them."""
         self.given.extend(facts)
 
     def need(self, **facts):
-        """Premises by name. `--mutants` leaves out each of them and expects a counterexample."""
+        """Premises by name. `--mutants` drops each of them and expects a counterexample."""
         self.needs.update(facts)
 
     def claim(self, *facts):
@@ -48,14 +48,14 @@ class Statement:
         return variable
 
     def said(self, fact, name="said"):
-        """A definite answer of the scope: if this is true so is the fact, and if not, nothing is known."""
+        """A definite answer of the scope: if it is true, the fact holds; if not, nothing is known."""
         self.counter += 1
         answer = z3.Bool(f"{name}!{self.counter}")
         self.given.append(z3.Implies(answer, fact))
         return answer
 
     def floor(self, a, b):
-        """The floor of a / b for b >= 1, by its definition where b is no number."""
+        """The floor of a / b for b >= 1; by its definition if b is a variable."""
         if isinstance(b, int):
             assert b >= 1
             return a // b if isinstance(a, int) else a / z3.IntVal(b)
@@ -102,7 +102,7 @@ class Law:
 
 
 def law(name, says, at, forms=None, cases=None, where=None):
-    """Registers a law. `at` is the file and the function it belongs to: "src/dim/quotient.rs: merge_nested"."""
+    """Registers a law. `at` is the file and the function that rely on it: "src/dim/quotient.rs: merge_nested"."""
 
     def register(build):
         assert name not in LAWS, f"two laws are named {name}"
@@ -115,8 +115,9 @@ def law(name, says, at, forms=None, cases=None, where=None):
 
 
 def exhaustive(name, says, at, bound):
-    """Registers a law about whole shapes that is tried at every small case: the function yields (case, whether it holds), and gets
-    the name of a mutation or None."""
+    """Registers a law about whole shapes that is tried at every small case. The function yields (case, whether it holds), and receives the
+    name of a mutation or None.
+    """
 
     def register(build):
         assert name not in LAWS, f"two laws are named {name}"
@@ -150,12 +151,12 @@ def clamp(value, low, high):
     return imax(low, imin(value, high))
 
 
-# What one question may cost, in Z3's own units: some ten times what the hardest law takes. Unlike a time it is the same on every machine.
+# The limit of one question in Z3's own units, about ten times the cost of the hardest law. Unlike a time, it is the same on every machine.
 EFFORT = 100_000_000
 
 
 def solve(facts, timeout, variables=None, reach=None):
-    """sat, unsat or unknown, and the model. With a reach all variables are within it."""
+    """Returns sat, unsat or unknown, and the model. With a reach, all variables are within it."""
     solver = z3.Solver()
     solver.set("timeout", int(timeout * 1000))
     solver.set("rlimit", EFFORT)
@@ -173,7 +174,7 @@ def described(model):
 
 
 def decide(law_, timeout):
-    """("proved" | "bounded" | "FAILED", what to say) of a law."""
+    """Returns the verdict on a law ("proved" | "bounded" | "FAILED") and a message."""
     count = 0
     if law_.kind == "exhaustive":
         for case, holds in law_.build(None):
@@ -187,7 +188,7 @@ def decide(law_, timeout):
         count += 1
         statement = law_.state(case)
         facts = [*statement.given, *statement.needs.values()]
-        # Premises that contradict each other prove anything.
+        # Contradictory premises prove everything.
         possible, _ = solve(facts, timeout)
         if possible == "unsat":
             return "FAILED", f"no case meets the premises{at(case)}"
@@ -209,7 +210,7 @@ def at(case):
 
 
 def mutants_of(law_):
-    """The names of the ways to spoil a law."""
+    """The names of the mutations of a law."""
     if law_.kind == "exhaustive":
         return list(getattr(law_.build, "mutants", ()))
     case = next(law_.instances(), None)
@@ -225,7 +226,7 @@ def mutants_of(law_):
 
 
 def refute(law_, mutant, timeout):
-    """Whether a spoiled law has a counterexample, as it must; and the counterexample."""
+    """Returns whether a mutated law has a counterexample, as it must, and the counterexample."""
     if law_.kind == "exhaustive":
         for case, holds in law_.build(mutant):
             if not holds:
@@ -243,7 +244,7 @@ def refute(law_, mutant, timeout):
             if name not in statement.wrongs:
                 continue
             facts = [*statement.given, *statement.needs.values(), z3.Not(statement.wrongs[name])]
-        # Small numbers do, nearly always, and are found soonest.
+        # Small numbers usually suffice, and are found fastest.
         for reach in (6, 40, None):
             result, model = solve(facts, timeout, statement.variables, reach)
             if result == "sat":

@@ -1,9 +1,9 @@
-"""Reshapes and transposes, at every small shape: src/index_map, and in src/rewrite sizes.rs, axes.rs, split.rs, moves and slices/places.rs.
+"""Reshapes and transposes at every small shape: src/index_map, and in src/rewrite sizes.rs, axes.rs, split.rs, moves and slices/places.rs.
 
-The functions of the program that plan a layout are here again, on dims that are monomials in three sizes: `a` and `b` of at least 0,
-and `p` of at least 1. What they plan is then done by numpy at sizes of 0 to 3, and compared. Two dims are taken to be equal only if
-they are the same monomial, and to be at least 1 only if nothing else is possible: a scope that knows more about its symbols says no
-more than is true of the values that are left. Left out: opset versions, and readers beside the one that is looked at.
+The functions of the program that plan a layout are translated here, on dims that are monomials in three sizes: `a` and `b` of at least 0,
+and `p` of at least 1. numpy executes the plans at sizes of 0 to 3, and the results are compared. Two dims count as equal only if they are
+the same monomial, and as at least 1 only if this is certain. A scope with more facts gives answers that are true for the remaining values.
+Not modelled: opset versions, and other consumers.
 """
 
 import itertools
@@ -72,7 +72,7 @@ def shown(dims):
 
 
 def reshaped_by(codes, dims):
-    """The dims after a Reshape without allowzero: 0 copies the operand's dim, -1 is the rest. None where it fails."""
+    """The dims after a Reshape without allowzero: 0 copies the operand's dim, -1 is inferred. None if it fails."""
     target = []
     for axis, code in enumerate(codes):
         if code == 0 and axis >= len(dims):
@@ -127,7 +127,7 @@ def _(mutant):
                 continue
             for sizes in VALUES:
                 own, goal = shape(source, sizes), shape(target, sizes)
-                # Elements stay in order whatever the dims are.
+                # Elements keep their order for all dims.
                 if math.prod(own) == math.prod(goal):
                     yield (source, target, sizes), reshaped_by(codes, own) == goal
 
@@ -145,7 +145,7 @@ def transposes(mutant):
     for rank in range(1, 6):
         tensor = numbered(tuple(range(2, 2 + rank)))
         perms = list(itertools.permutations(range(rank)))
-        # Of rank 5 each pair with one of a few.
+        # For rank 5, each permutation is combined with a sample of the others.
         seconds = perms if rank < 5 else perms[::7]
         for p in perms:
             for q in seconds:
@@ -280,7 +280,7 @@ placed.mutants = ("the axis before", "not turned")
 
 
 def looked_up(source, places, before, behind):
-    """src/index_map/write/candidates.rs, gathered_shapes: the places along these axes as one, if that is all there is to it."""
+    """src/index_map/write/candidates.rs, gathered_shapes: merges the positions along these axes, if the map has no other part."""
     outer, along, inner = count(source[:before]), count(source[before:behind]), count(source[behind:])
     if places.size % (outer * inner):
         return None
@@ -295,7 +295,7 @@ def looked_up(source, places, before, behind):
 
 
 def digits(places, source):
-    """src/index_map/tables.rs, split_tables: sizes in the order of the result, and how far neighbours are apart in the source."""
+    """src/index_map/tables.rs, split_tables: sizes in the order of the result, and the distances of neighbours in the source."""
     if places.size != source or places[0] != 0:
         return None
     found, width = [], 1
@@ -325,7 +325,7 @@ def digits(places, source):
 
 
 def moved(shape):
-    """What two moves in a row make of a tensor: turns, regroupings, and places of an axis."""
+    """The effect of two consecutive moves on a tensor: permutations, reshapes, and positions of an axis."""
 
     def moves(tensor):
         for perm in itertools.permutations(range(tensor.ndim)):

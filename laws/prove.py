@@ -46,7 +46,7 @@ def work(task):
 
 
 def run(tasks, workers):
-    """Runs the tasks, prints a line for each, and counts what failed."""
+    """Runs the tasks, prints a line for each, and returns the number of failures."""
     counts = {}
     begun = time.monotonic()
     with multiprocessing.Pool(workers, initializer=load) as pool:

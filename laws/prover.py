@@ -1,4 +1,4 @@
-"""Lower bounds: src/dim/prove.rs. A bound is proved of p where it follows from what is proved of smaller questions."""
+"""Lower bounds: src/dim/prove.rs. A bound of p is proved from the bounds of smaller expressions."""
 
 from z3 import And, Implies
 

@@ -1,6 +1,6 @@
 """Divisions and remainders in canonical form: src/dim/quotient.rs, and the divisions of src/dim/arith.rs and src/dim/expr.rs.
 
-Polynomials are integers here: an atom or a monomial is any integer, and what a law says of a sum it says of its value.
+Polynomials are integers here: an atom or a monomial is any integer, and a law about a sum is a law about its value.
 """
 
 from z3 import And, If, Implies, Or
@@ -32,7 +32,7 @@ def _(s, x, y, b):
     at="src/dim/quotient.rs: floor_by_const",
 )
 def _(s, q, rest, r, g, b):
-    # y by Euclid.
+    # y by Euclidean division.
     s.give(g >= 1, b >= 1, 0 <= rest, rest < b)
     s.need(is_not_negative=r >= 0, is_below_the_step=r < g)
     y = b * q + rest

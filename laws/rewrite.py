@@ -1,5 +1,5 @@
-"""Arithmetic and sizes that rewrite rules rest on. Integers wrap alike on both sides of a law that holds for all of them,
-for wrapping keeps sums, differences and products; where a law needs more than those it says so.
+"""Arithmetic and sizes that rewrite rules rely on. If a law holds for all integers, both sides wrap equally, because wrapping preserves
+sums, differences and products. A law that needs other operations says so.
 """
 
 from z3 import And, If, Implies, Or
@@ -40,7 +40,7 @@ def _(s, d, e, result):
 )
 def _(s, start, step, n, other, by, m, p):
     s.give(n >= 1, m >= 1, 0 <= p, p < n + m)
-    # The indices of both, one after the other, as the new Gather reads them.
+    # The indices of both, concatenated, as the new Gather reads them.
     listed = If(p < n, start + step * p, other + by * (p - n))
     piece = If(p < n, 0, 1)
     local = p - If(piece == 0, 0, n)
@@ -64,8 +64,8 @@ def _(s, p, i, t, n, g):
 @law("rows-of-rows", "row b·S + q of x flattened to [B·S, K] is row (b, q) of x", at="src/rewrite/lift.rs: product_of_rows")
 def _(s, b, q, rows, k, width):
     s.give(0 <= q, q < rows, 0 <= b, 0 <= k, k < width)
-    # Place (b, q, k) of x and place (b·S + q, k) of the matrix in row-major order.
+    # Position (b, q, k) of x and position (b·S + q, k) of the matrix, in row-major order.
     s.claim((b * rows + q) * width + k == b * rows * width + q * width + k)
 
 
-# Digits and exponents of the floats: a wider one holds every number of a narrower one.
+# Digits and exponents of the floats: a wider type represents every number of a narrower one.

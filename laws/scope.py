@@ -1,4 +1,4 @@
-"""What is assumed of symbols: src/dim/scope.rs."""
+"""Facts about symbols: src/dim/scope.rs."""
 
 from law import law
 
@@ -43,7 +43,7 @@ def _(s, symbol, r, sign):
     at="src/dim/scope/known.rs: set_multiple",
 )
 def _(s, x, k, n, g, a, b, u, v):
-    # That a and b have no common divisor is u·a + v·b = 1 for some u and v.
+    # a and b have no common divisor: u·a + v·b = 1 for some u and v.
     s.need(first=x == g * a * k, second=x == g * b * n, no_common_divisor=u * a + v * b == 1)
     # x = (u·a + v·b)·x = g·a·b·(u·n + v·k).
     s.claim(x == g * a * b * (u * n + v * k))

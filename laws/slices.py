@@ -1,7 +1,7 @@
-"""Slices moved through what computes their data: src/rewrite/slices, src/rewrite/sizes.rs and src/rewrite/strided_slice.rs.
+"""Slices that move through the producer of their data: src/rewrite/slices, src/rewrite/sizes.rs and src/rewrite/strided_slice.rs.
 
-An axis is a function of its position: `concat`, `pad` and `expand` say which element of which operand stands at a position. A slice
-is its start, its step (a sign and a size) and how many elements it takes; element k stands at start + k steps.
+An axis is a function of its position: `concat`, `pad` and `expand` define the operand and the element at each position. A slice is its
+start, its step (a sign and a size) and its number of elements; element k is at start + k steps.
 """
 
 from z3 import And, BoolVal, If, Implies, Or
@@ -17,7 +17,7 @@ from slicing import BOUNDS, FLOORS, SIGNS, agree, counted, optional, taken
     forms=dict(sign=SIGNS),
 )
 def _(s, first, second, third, start, size, k, t, sign):
-    # Three pieces; those reached are the second alone. The slice of the piece starts at start - first and takes as many.
+    # Three pieces. The slice reaches only the second; it starts at start - first there, and has the same number of elements.
     s.give(first >= 0, second >= 0, third >= 0, t >= 1, 0 <= k, k < size)
     p = start + sign * k * t
     last = start + sign * (size - 1) * t
@@ -83,7 +83,7 @@ def _(s, d, p, q, start, size, k, t, sign):
     last = start + sign * (size - 1) * t
     s.need(first_is_of_the_data=And(0 <= start - p, start - p < d), last_is_of_the_data=And(0 <= last - p, last - p < d))
     at = start + sign * k * t
-    # Position i of the padded axis is position i - p of x where there is one, for a p of either sign.
+    # Position i of the padded axis is position i - p of x, if that exists, for p of either sign.
     s.claim(0 <= at - p, at - p < d, (start - p) + sign * k * t == at - p)
 
 
@@ -99,9 +99,9 @@ def _(s, d, before, after, front, back, k):
     pads = imax(before - front, 0), imax(after - back, 0)
     size = before + d + after - front - back
     s.give(0 <= k, k < size)
-    # The program asks for pads that are not negative, which the law does not need.
+    # The program requires non-negative pads, but the law does not.
     s.need(nothing_is_cut_twice=kept >= 0)
-    # What stands at a position: its place in x, or -1 for the constant.
+    # The element at a position: its index in x, or -1 for the constant.
     old = If(And(before <= front + k, front + k < before + d), front + k - before, -1)
     new = If(And(pads[0] <= k, k < pads[0] + kept), off_front + k - pads[0], -1)
     s.claim(pads[0] + imax(kept, 0) + pads[1] == size, old == new)
@@ -116,7 +116,7 @@ def _(s, d, before, after, front, back, k):
 def _(s, d, p, q, u, v, o, j, stride, dilation, taps):
     s.give(d >= 0, stride >= 1, dilation >= 1, taps >= 1)
     s.need(pads_are_not_negative=And(p >= 0, q >= 0, u >= 0, v >= 0))
-    # Where the tap reads: a place of x, or -1 for what is padded.
+    # The element that the tap reads: an index of x, or -1 for padding.
     in_padded = o * stride + j * dilation - u
     twice = If(And(0 <= in_padded, in_padded < d + p + q), If(And(p <= in_padded, in_padded < p + d), in_padded - p, -1), -1)
     at_once = o * stride + j * dilation - (u + p)
@@ -165,10 +165,10 @@ def _(s, d, i, t):
 def _(s, d, own, other, p, n):
     s.give(0 <= p, p < d, n >= 0)
     s.need(operand_has_the_axis=own == d, other_is_spread=other == 1)
-    # What a broadcasting operator reads at place p of an axis of d.
+    # The index that a broadcasting operator reads at position p of an axis of size d.
     place = lambda size: If(size == 1, 0, p)
     s.claim(place(own) == p, place(other) == 0)
-    # The result of n places: they broadcast to n again.
+    # A result of size n: the operands broadcast to n again.
     s.claim(If(other == 1, n, other) == n)
 
 

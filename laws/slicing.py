@@ -1,8 +1,8 @@
 """Ranges on one axis: src/slicing/resolve.rs.
 
-`taken` is `resolve_integers`; `symbolic` is `Symbolic::lay`, in which every answer of the scope may be missing. A step is its sign and
-its size, which is any integer of at least 1. Left out: 64-bit saturation (a bound of INT64_MAX or INT64_MIN is after or before every
-position, and no axis is that long), and what an INT_MAX end means (`Reading::end_of`), which is decided before either of the two.
+`taken` is `resolve_integers`; `symbolic` is `Symbolic::lay`, in which every answer of the scope may be missing. A step is its sign and its
+size, any integer of at least 1. Not modelled: 64-bit saturation (a bound of INT64_MAX or INT64_MIN is after or before every position, and
+no axis is that long), and the meaning of an INT_MAX end (`Reading::end_of`), which is decided before both.
 """
 
 from z3 import And, If, Implies, Or
@@ -16,12 +16,12 @@ FLOORS = ["before-first", "first"]
 
 
 def counted(bound, d):
-    """A bound as a position: the dim is added once to a negative one."""
+    """A bound as a position: the dim is added once to a negative bound."""
     return If(bound < 0, bound + d, bound)
 
 
 def taken(s, d, begin, end, sign, t, floor="first"):
-    """`resolve_integers`: the first element and how many there are; None is an open bound."""
+    """`resolve_integers`: the first element and the number of elements; None is an open bound."""
     forward = sign > 0
     lowest, highest = (0, d) if forward else (-1, d - 1)
     least_begin = 0 if not forward and floor == "first" else lowest
@@ -42,7 +42,7 @@ def position(s, d, bound):
     """`position`, with any of the answers missing."""
     positive, negative = s.said(bound >= 0), s.said(bound < 0)
     near_the_end = s.said(bound > d - 2)
-    # -1 where the bound is negative and else 0.
+    # -1 for a negative bound, 0 for another.
     minus_one = imax(-1, imin(0, bound))
     general = If(minus_one == -1, bound + d, bound)
     return If(positive, bound, If(negative, bound + d, If(near_the_end, bound, general)))
@@ -57,7 +57,7 @@ def count(s, tops, bottoms, t):
 
 
 def lay_forward(s, d, begin, end, t):
-    """A bound that the scope knows to be needless is put at the end of the axis, which says the same as leaving it out."""
+    """A bound that the scope knows to be redundant is placed at the end of the axis, which equals omitting it."""
     tops, bottoms, start = [d], [0], 0
     if end is not None:
         e = position(s, d, end)
@@ -71,7 +71,7 @@ def lay_forward(s, d, begin, end, t):
 
 
 def raised_distances(d, b, e):
-    """`count_raised` but for the bound by max(1, b - e)."""
+    """`count_raised` without the bound by max(1, b - e)."""
     m = imax(0, b)
     return [d, m + 1] if e is None else [d, m + 1, m - e, d - 1 - e]
 
@@ -99,7 +99,7 @@ def symbolic(s, d, begin, end, sign, t, floor):
 
 
 def agree(one, other):
-    """The same number of elements, and from the same one if there are any."""
+    """The same number of elements, and the same first element if there are any."""
     return And(one[1] == other[1], Implies(other[1] > 0, one[0] == other[0]))
 
 
@@ -224,7 +224,7 @@ def _(s, x, y, t):
     s.need(step_is_positive=t >= 1)
     quotients = [s.int("q") for _ in range(4)]
     for value, quotient in zip([x, y, imin(x, y), imax(x, y)], quotients):
-        # ⌈value / t⌉ for a t of either sign.
+        # ⌈value / t⌉ for t of either sign.
         upwards = And(t * quotient >= value, t * quotient < value + t)
         downwards = And(t * quotient <= value, t * quotient > value + t)
         s.give(t != 0, Implies(t > 0, upwards), Implies(t < 0, downwards))

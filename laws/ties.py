@@ -1,14 +1,14 @@
-"""The tie of the laws to the code: each law names a function that exists, each rule names laws that exist, and no law is without use."""
+"""The consistency of laws and code: each law names an existing function, each rule names existing laws, and every law is used."""
 
 import re
 import tomllib
 
-# Laws of these folders hold for whoever asks; other laws need a rule.
+# Laws of these folders serve all their callers; other laws need a rule.
 FOUNDATIONS = ("src/dim/", "src/slicing/", "src/index_map/", "src/passes/chains/", "src/ops/needs.rs", "src/ops/movement/moves.rs")
 
 
 def names_in_source(root):
-    """The names of the rules, and of the passes that change a model, as the source has them."""
+    """The names of the rules, and of the passes that change a model, from the source."""
     rules, passes = set(), set()
     for path in sorted((root / "src/rewrite").rglob("*.rs")):
         rules |= set(re.findall(r'\bname: "([a-z0-9-]+)"', path.read_text()))
@@ -20,7 +20,7 @@ def names_in_source(root):
 
 
 def places(laws, root):
-    """What is wrong with where the laws say they belong."""
+    """The errors in the places that laws name."""
     texts = {path: path.read_text() for path in sorted((root / "src").rglob("*.rs"))}
     for law in laws.values():
         file, _, function = law.at.partition(": ")
@@ -36,7 +36,7 @@ def places(laws, root):
 
 
 def check(laws, here, listed):
-    """Prints what is not tied, and how many rules rest on each law. Returns how the program exits."""
+    """Prints the inconsistencies, and the number of rules for each law. Returns the exit status."""
     root = here.parent
     table = tomllib.loads((here / "rules.toml").read_text())
     entries = table["rules"] | table["passes"]

@@ -1,16 +1,18 @@
-"""Attacks with pieces of real models: cuts them out, changes them, folds them, and compares in ONNX Runtime.
+"""Tests with pieces of real models: extracts them, changes them, folds them, and compares in ONNX Runtime.
 
     scripts/python.sh scripts/attack_pieces.py --binary target/release/onnx-slice-fold --count 20 [--index INDEX.json] MODEL_OR_FOLDER ...
 
-A piece is what some connected nodes of a model compute: what they read of the rest is an input, what the rest reads of them is an output. Each model is
-run once or twice, with every tensor told, so pieces get the values that occur there, and sizes that differ between the runs are open ones. Most are
-then glued to a piece of the same model, changed as `rule_variants.py` changes fixtures, or both; some are put into a branch, a loop or a function.
-Fixtures of rules (`<rule>__<case>.onnxtxt`) are glued to one another: what one rule leaves is what another looks at.
-Pieces are folded with and without `--exact`, some to a newer operator set, and compared as `attack_rules.py` does: the folded model loads, runs wherever
-the original ran, gives the same (with `--exact` bit for bit), and what it states of shapes is so. They reach what models made by hand do not:
-the spelling of exporters, rules that meet half of an idiom, and sizes that are computed from what is not there any more.
+A piece is a connected subgraph of a model: values that it reads from the rest are inputs, values that the rest reads are outputs. Each
+model is run once or twice with all tensors as outputs, so pieces get realistic values, and sizes that differ between the runs are dynamic.
+Most pieces are connected to another piece of the same model, changed as `rule_variants.py` changes fixtures, or both; some are moved into a
+branch, a loop or a function. Fixtures of rules (`<rule>__<case>.onnxtxt`) are connected to each other, because one rule's result may be
+another rule's pattern.
 
-A piece is known by its model, the seed and its number: `--only-piece N` does it again and prints it.
+Pieces are folded with and without `--exact`, some to a newer opset, and compared as in `attack_rules.py`: the folded model loads, runs
+wherever the original ran, gives the same results (with `--exact` bit for bit), and declares true shapes. They reach cases that handmade
+models do not: the forms of exporters, rules that match half of an idiom, and sizes that are computed from removed nodes.
+
+A piece is identified by its model, the seed and its number: `--only-piece N` repeats it and prints it.
 """
 
 import argparse
@@ -36,12 +38,12 @@ from compare_error import drawn
 from fuzz_models import exposed
 from rule_variants import CHANGES, EXTREME, LAST, Variant, copy_of, read_by, rename
 
-# Of the tensors of one run that are kept.
+# The most kept elements of the tensors of one run.
 MOST_KEPT = 1 << 16
 
 
 class Traced:
-    """A model and what its tensors are in one or two runs."""
+    """A model and its tensors in one or two runs."""
 
     def __init__(self, path, spec):
         self.is_text = path.endswith(".onnxtxt")
@@ -74,7 +76,7 @@ class Traced:
         return [other for other in before + after if self.nodes[other].op_type != "Constant"]
 
     def piece(self, rng):
-        """Some connected nodes as a model, and the values of its inputs in each run; None where an input has no value that is known."""
+        """A connected subgraph as a model, and the values of its inputs in each run; None if an input has no known value."""
         starts = [at for at, node in enumerate(self.nodes) if node.op_type not in ("Constant", "Identity")]
         if not starts:
             return None
@@ -125,7 +127,7 @@ class Traced:
         return model, values
 
     def dims(self, arrays, fixed, rng):
-        """How an input is declared: sizes that differ between the runs are open, and a few that do not."""
+        """The declared dims of an input: sizes that differ between the runs are dynamic, and so are a few others."""
         dims = []
         for sizes in zip(*(array.shape for array in arrays)):
             chance = rng.random()
@@ -139,13 +141,13 @@ class Traced:
 
 
 def names_of(model):
-    """The names of sizes that inputs have."""
+    """The names of sizes in the inputs' shapes."""
     dims = {d.dim_param for v in model.graph.input for d in v.type.tensor_type.shape.dim if d.dim_param}
     return sorted({name for dim in dims for name in re.findall(r"[A-Za-z_]\w*", dim)})
 
 
 def glued(a, b, rng):
-    """Two pieces as one: what one gives, turned or laid out anew if need be, is in place of an input of the other."""
+    """Connects two pieces: an output of one, transposed or reshaped if necessary, replaces an input of the other."""
     (first, known), (second, more) = a, b
     names = {name for node in second.graph.node for name in [*node.output, *read_by(node)] if name}
     names |= {value.name for value in [*second.graph.input, *second.graph.output]} | {tensor.name for tensor in second.graph.initializer}
@@ -167,7 +169,7 @@ def glued(a, b, rng):
                 pairs.append((name, value, result.shape, wanted.shape))
     if not pairs or max(version_of(first), version_of(second)) != min(version_of(first), version_of(second)):
         return None
-    # What fits as it is comes first, then what only is in another order.
+    # Exact matches come first, then matches in another order.
     closeness = {True: 3, False: 0}
     pairs.sort(key=lambda pair: closeness[pair[2] == pair[3]] + (sorted(pair[2]) == sorted(pair[3])), reverse=True)
     name, value, there, wanted = pairs[0] if rng.random() < 0.6 else rng.choice(pairs)
@@ -198,8 +200,9 @@ def version_of(model):
 
 
 def changed_piece(traced, others, rng):
-    """A piece that may be changed, glued to one of another fixture where it is of a fixture: (model, the same with nothing in a body, values of inputs,
-    whether it holds extreme numbers), or None."""
+    """A piece, possibly changed, and connected to one of another fixture if it is of a fixture: (model, the same without bodies, values of
+    inputs, whether it has extreme numbers), or None.
+    """
     made = traced.piece(rng)
     if made and rng.random() < (0.9 if others else 0.2):
         made = glued_to_another(traced, others, made, rng)
@@ -225,7 +228,7 @@ def changed_piece(traced, others, rng):
 
 
 def glued_to_another(traced, others, made, rng):
-    """A piece with another behind it, or None if none is found soon that fits."""
+    """A piece connected to another one, or None if no fitting one is found soon."""
     for _ in range(8 if others else 1):
         other = traced_at(rng.choice(others), None) if others else traced
         second = other and other.piece(rng)
@@ -238,7 +241,7 @@ def glued_to_another(traced, others, made, rng):
 
 
 def known_inputs(model, values, rng):
-    """Makes initializers of some or all inputs, with the values of the first run."""
+    """Replaces some or all inputs by initializers with the values of the first run."""
     chance = rng.choice([0.5, 1.0])
     held = {tensor.name for tensor in model.graph.initializer}
     for value in list(model.graph.input):
@@ -252,7 +255,7 @@ def known_inputs(model, values, rng):
 
 
 def known_trips(model, rng):
-    """Makes constants of how often the loops run that pieces were put into."""
+    """Makes the trip counts of the loops around pieces constant."""
     for value in [value for value in model.graph.input if value.name.startswith("trips")]:
         trips = np.array(rng.choice([0, 1, 2, 3, 17, 20]), np.int64)
         model.graph.initializer.append(onnx.numpy_helper.from_array(trips, value.name))
@@ -260,7 +263,7 @@ def known_trips(model, rng):
 
 
 def claim_sizes(model, rng):
-    """Says in the metadata of sizes what an earlier run of the program might have said, be it false; anybody can write it."""
+    """Writes facts about sizes into the metadata, as an earlier run of the program would, true or false; anybody can write metadata."""
     claims = [f"{name} {rng.choice(['>=', '<='])} {rng.choice([0, 1, 2, 4, 100])}" for name in names_of(model)]
     entry = model.metadata_props.add()
     entry.key, entry.value = "onnx-slice-fold.sizes", "; ".join(rng.sample(claims, min(len(claims), 3)))
@@ -278,7 +281,7 @@ def fitted(array, shape, dtype, rng):
 
 
 def feeds(model, sizes, values, turn, rng, extreme):
-    """Inputs at these sizes, of the values of a run where they fit; None where an input is no tensor."""
+    """Inputs at these sizes, with values of a run if they fit; None for an input that is no tensor."""
     held, given = {tensor.name for tensor in model.graph.initializer}, {}
     for value in model.graph.input:
         if value.name in held:
@@ -306,7 +309,7 @@ def feeds(model, sizes, values, turn, rng, extreme):
 
 
 TRACED = {}
-# Of all models that are kept traced.
+# The most kept elements of all traced models.
 MOST_KEPT_OF_ALL = 1 << 22
 
 
@@ -323,7 +326,7 @@ def traced_at(path, spec):
 
 
 def prepare(task):
-    """A piece: (Prepared, None), or (None, why it is set aside)."""
+    """Returns a piece as (Prepared, None), or (None, the reason why it is set aside)."""
     path, spec, others, seed = task
     traced = traced_at(path, spec)
     if traced is None:
@@ -380,7 +383,7 @@ def prepare(task):
 
 
 def attack_model(path, spec, texts, options):
-    """Attacks with pieces of one model: counts of outcomes, and what failed."""
+    """Tests pieces of one model: counts of outcomes, and the failures."""
     others = texts if path.suffix == ".onnxtxt" or options.together else []
     numbers = [options.only_piece] if options.only_piece is not None else range(options.count)
     tasks = [(str(path), spec, others, zlib.crc32(f"{path.stem}/{options.seed}/{number}".encode())) for number in numbers]

@@ -1,17 +1,19 @@
-"""Attacks each rewrite rule by itself: varies its fixtures, folds with that rule alone and with all, and compares in ONNX Runtime.
+"""Tests each rewrite rule alone: varies its fixtures, folds with this rule only and with all rules, and compares in ONNX Runtime.
 
     scripts/python.sh scripts/attack_rules.py --binary target/release/onnx-slice-fold --count 200 [--rule NAME ...] [--seed S]
 
-Fixtures are models in the ONNX text syntax, `<rule>__<case>.onnxtxt` anywhere below --fixtures. A variant changes up to four things: element types,
-sizes (0, 1, large; fixed or open), operator sets, ranks, axes (cut to one entry, counted from the end), entries of constants (extreme numbers, infinities,
-NaN and −0 among them), attributes, operands (one read twice, one of size 1), other readers of intermediate values, more outputs, captures by a body;
-one in five is put into a branch, a loop or a function. A variant counts if ONNX Runtime, which
-optimizes nothing, loads and runs it at one size at least. Then the folded model must load, run wherever the original ran, give outputs of the same types
-and shapes, and with `--exact` the same bits (a NaN is a NaN). Without `--exact` only variants without extreme numbers are compared, up to rounding.
-Runs in which ONNX Runtime strays by the predicates of `fuzz_models.misjudged`, or gives other results a second time, are set aside.
-Models are files for a moment each: with TMPDIR in memory (`/dev/shm`) some 170 variants take a second of a processor, on a disk a tenth of that.
+Fixtures are models in the ONNX text syntax, `<rule>__<case>.onnxtxt`, anywhere below --fixtures. A variant has up to four changes: of
+element types, sizes (0, 1, large; fixed or dynamic), opsets, ranks, axes (cut to one entry, negative), entries of constants (extreme
+numbers, infinities, NaN and −0), attributes, operands (one read twice, one of size 1), other consumers of intermediate values, more
+outputs, captures by a subgraph. One in five is moved into a branch, a loop or a function.
 
-A variant is known by its rule, case and number: `--rule R --case C --only-variant N` does it again and prints the model.
+A variant counts if ONNX Runtime, without optimizations, loads it and runs it at one size at least. Then the folded model must load, run
+wherever the original ran, give outputs of the same types and shapes, and with `--exact` the same bits (all NaNs are equal). Without
+`--exact` only variants without extreme numbers are compared, up to rounding. Runs are set aside if ONNX Runtime deviates by the predicates
+of `fuzz_models.misjudged`, or gives other results a second time. Models are short-lived files: with TMPDIR in memory (`/dev/shm`) about 170
+variants take a second of a processor, on a disk a tenth of that.
+
+A variant is identified by its rule, case and number: `--rule R --case C --only-variant N` repeats it and prints the model.
 """
 
 import argparse
@@ -46,14 +48,15 @@ from rule_variants import EXTREME, variant_of
 
 SIZES = [0, 1, 2, 3, 5, 8]
 SECONDS = 60
-# Of one run of a model.
+# The time limit of one run of a model.
 RUN_SECONDS = 2
-# Of all runs of an original: ONNX Runtime does not come back from some convolutions of nothing, and does not look whether it is to end.
+# The time limit of all runs of an original: ONNX Runtime never returns from some convolutions of empty operands, and ignores requests to
+# stop.
 BEGIN_SECONDS = 10
-# How many variants are folded by one process.
+# The number of variants that one process folds.
 TOGETHER = 40
 MOST_ELEMENTS = 1 << 20
-# Of the process that runs models, and of one that folds them.
+# The memory limit of a process that runs models, and of one that folds them.
 MOST_BYTES = 3 << 30
 
 
@@ -95,14 +98,15 @@ class Watch:
             self.options = None
 
 
-# One for each process: threads do not outlive a fork.
+# One for each process: threads do not survive a fork.
 WATCHES = {}
 
 
 def run(opened, given):
-    """What a session gives for these inputs.
+    """Returns the results of a session for these inputs.
 
-    Raises what ONNX Runtime raises, after RUN_SECONDS at the latest."""
+    Raises the error of ONNX Runtime, after RUN_SECONDS at the latest.
+    """
     if os.getpid() not in WATCHES:
         WATCHES[os.getpid()] = Watch()
     return WATCHES[os.getpid()].run(opened, given)
@@ -165,7 +169,7 @@ def contradicts(value, result):
 
 
 def same(a, b, exact):
-    """Why two results differ, or None."""
+    """The difference of two results, or None."""
     if isinstance(a, (list, dict)) or isinstance(b, (list, dict)) or a is None or b is None:
         if isinstance(a, list) and isinstance(b, list):
             return (
@@ -183,7 +187,7 @@ def same(a, b, exact):
         equal = (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
         return None if equal.all() else f"{brief(y[~equal])} for {brief(x[~equal])}, bit for bit"
     scale = np.max(np.abs(x), initial=0.0, where=np.isfinite(x))
-    # The last is what numbers of float16 below the normal ones are rounded by.
+    # The second is the rounding of subnormal float16 numbers.
     step, least = {2: (2.0**-8, 2.0**-22), 4: (2.0**-17, 0.0), 8: (2.0**-40, 0.0)}[a.dtype.itemsize]
     with np.errstate(all="ignore"):
         equal = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= step * (np.abs(x) + scale) + least)
@@ -191,8 +195,9 @@ def same(a, b, exact):
 
 
 def computes_halves(model):
-    """Whether anything is of float16. ONNX Runtime has few kernels of it for processors. What has none is computed in float32, and rounded only where a
-    node follows that has one; so which results are rounded depends on what stands between them, be it a node that only moves elements."""
+    """Whether any value is float16. ONNX Runtime has few CPU kernels for it. Nodes without one compute in float32, and the result is
+    rounded only at the next node with a kernel. So the set of rounded results depends on the nodes in between, even on movements.
+    """
     typed = [value.type.tensor_type.elem_type for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]]
     typed += [tensor.data_type for tensor in model.graph.initializer]
     typed += [attribute.i for node in all_nodes(model) if node.op_type == "Cast" for attribute in node.attribute if attribute.name == "to"]
@@ -219,7 +224,7 @@ def modes(rule, abilities):
 
 
 def strays(model, given):
-    """Why the results of the original are no measure, if ONNX Runtime strays in this run."""
+    """The reason why the results of the original are no measure, if ONNX Runtime deviates in this run."""
     for whole in [model, *lifted(model)]:
         values = {tensor.name: numpy_helper.to_array(tensor) for tensor in whole.graph.initializer} | given
         wide = exposed(whole)
@@ -236,7 +241,7 @@ def strays(model, given):
 
 
 def lifted(model):
-    """For each branch of an If of the main graph, the model up to there and the branch's nodes: it tells what the branch computes."""
+    """For each branch of an If of the main graph, the model up to the If with the branch's nodes: its results are those of the branch."""
     for at, node in enumerate(model.graph.node):
         for branch in (attribute.g for attribute in node.attribute if node.op_type == "If" and attribute.HasField("g")):
             whole = onnx.ModelProto()
@@ -253,7 +258,7 @@ def draws(model):
 
 
 def computes_constants(model):
-    """Whether a node computes floats from constants alone: the program does so in its own way, under --exact as well."""
+    """Whether a node computes floats from constants only: the program folds them with its own kernels, even under --exact."""
     given = {value.name for value in model.graph.input}
     known = {tensor.name for tensor in model.graph.initializer} - given
     return computes_from(model.graph.node, known) or any(computes_from(each.node, each.input) for each in model.functions)
@@ -263,7 +268,7 @@ def computes_from(nodes, known):
     """Whether a node, or one in a body, computes anything from what is known and constants alone."""
     known, computed = set(known), False
     for node in nodes:
-        # Of the second operand of CastLike only the type counts. Fixed sizes are constants as well.
+        # Only the type of the second operand of CastLike matters. Shapes with fixed sizes are constants as well.
         read = node.input[:1] if node.op_type == "CastLike" else node.input
         if node.op_type in ("Shape", "Size") or all(not name or name in known for name in read):
             known.update(node.output)
@@ -274,9 +279,10 @@ def computes_from(nodes, known):
 
 
 class Prepared:
-    """A variant whose original runs: what it gave, how it is to be folded, and where the folded models are, by the flags. `plain` is the model with
-    nothing moved into a body; with `asks_more` the shapes that folded models state are compared with the true ones as well, and models loaded with
-    optimizations."""
+    """A variant whose original runs: its results, the modes of folding, and the paths of the folded models, by the flags. `plain` is the
+    model with nothing moved into a body. With `asks_more` the declared shapes of folded models are also compared with the true ones, and
+    models are loaded with optimizations.
+    """
 
     def __init__(self, modes, model, plain, runs, asks_more=False):
         self.modes, self.model, self.plain, self.runs, self.asks_more = modes, model, plain, runs, asks_more
@@ -324,7 +330,7 @@ def prepare(task):
         if any(same(a, b, True) for a, b in zip(expected, again)):
             return None, "another result at each run"
         if any(contradicts(value, each) for value, each in zip(model.graph.output, expected)):
-            # Whether a runtime loads a model with such a declaration hangs on what it infers itself.
+            # Whether a runtime loads a model with such a declaration depends on its own inference.
             return None, "the original declares an output falsely"
         runs.append((sizes, given, expected, extreme or attempt == 4))
     return (Prepared(modes(rule, abilities), model, plain, runs), None) if runs else (None, "the original runs at no size")
@@ -347,7 +353,7 @@ def fold_all(binary, prepared, folder):
             pass
         for at, source in zip(members, sources):
             result = os.path.join(target, f"{at}.onnx")
-            # What there is no result of is asked for by itself, which tells why.
+            # A missing result is computed separately, to get the reason.
             try:
                 failure = None if os.path.exists(result) else fold(binary, source, result, flags)
             except subprocess.TimeoutExpired:
@@ -356,7 +362,7 @@ def fold_all(binary, prepared, folder):
 
 
 def attack(variant):
-    """Compares a variant with what it was folded to: (outcome, message). Outcomes: passed, set aside, FAILED."""
+    """Compares a variant with its folded forms: (outcome, message). Outcomes: passed, set aside, FAILED."""
     model = variant.model
     outputs = [value.name for value in model.graph.output]
     compared = set()
@@ -399,7 +405,9 @@ def attack(variant):
 
 
 def fails_optimized(variant, data):
-    """What becomes of a folded model that ONNX Runtime optimizes, and does not become of the original: it is refused, or computes something else."""
+    """Describes how a folded model fails under ONNX Runtime's optimizations, if the original does not: it is refused, or computes other
+    results.
+    """
     try:
         folded = session(data, LEVELS.ORT_ENABLE_ALL)
     except Exception as error:  # noqa: BLE001
@@ -408,7 +416,7 @@ def fails_optimized(variant, data):
         except Exception:  # noqa: BLE001
             return None
         return f"the folded model does not load: {str(error)[:300]}"
-    # Where a dequantized matrix is next to its product, ONNX Runtime rounds the other operand to 8 bits (MatMulNBits).
+    # If a dequantized matrix is next to its product, ONNX Runtime rounds the other operand to 8 bits (MatMulNBits).
     if takes(variant.model, "DequantizeLinear"):
         return None
     for sizes, given, expected, wild in variant.runs:
@@ -436,7 +444,9 @@ def fails_optimized(variant, data):
 
 
 def opened_wide(data, model):
-    """A session that tells every tensor of a folded model, and what that states and the original does not; (None, {}) if there is none."""
+    """A session that returns every tensor of a folded model, and the declarations that the original does not have; (None, {}) if there is
+    none.
+    """
     folded = onnx.load_from_string(data)
     declared = stated(model)
     try:
@@ -446,7 +456,7 @@ def opened_wide(data, model):
 
 
 def false_statement(wide, shapes, model, sizes, given):
-    """What is stated of the shapes in a run that is not so and does not follow from what the file claims, or None."""
+    """A declared shape that is false in a run and does not follow from the declarations of the file, or None."""
     try:
         truth = dict(zip([value.name for value in wide.get_outputs()], run(wide, given)))
     except Exception:  # noqa: BLE001
@@ -472,10 +482,10 @@ def hands_on(body):
 
 
 def excuse(variant, data, sizes, given, at, a, b, exact):
-    """Why two results may differ, if they may."""
+    """The reason why two results may differ, if there is one."""
     model = variant.model
     empty = isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size == b.size == 0
-    # Which dim of an empty tensor is 0 is left open where two sizes are (ops/movement/reshape.rs).
+    # If two sizes are 0, the position of the 0 in the shape of an empty tensor is undefined (ops/movement/reshape.rs).
     if empty and list(sizes.values()).count(0) > 1:
         return "Reshape and two sizes of 0"
     why = strays(variant.plain, given) or strays(model, given)
@@ -494,7 +504,7 @@ def excuse(variant, data, sizes, given, at, a, b, exact):
     if not why and exact and computes_constants(model) and (not same(a, b, False) or as_near(variant, given, at, a, b)):
         why = "a constant is computed in the program's own way"
     if not why and exact and computes_halves(model) and (computes_constants(model) or not same(a, b, False) or as_near(variant, given, at, a, b)):
-        # A constant that is rounded otherwise may be a size further on.
+        # A constant with another rounding may differ by one size later.
         why = "float16 is rounded between some nodes only"
     return why
 
@@ -506,18 +516,20 @@ def holds_result(data, at):
 
 
 def gates_alike(model, a, b):
-    """Whether results differ by no more than a number near 1 is rounded by, where a gate, which is one, is subtracted from 1. ONNX Runtime
-    computes no GRU of doubles to tell which is nearer."""
+    """Whether results differ by at most the rounding of a number near 1, if a gate of 1 is subtracted from 1. ONNX Runtime computes no GRU
+    in double, so neither can be preferred.
+    """
     if not takes(model, "GRU") or a.dtype.kind != "f" or a.shape != b.shape:
         return False
     return bool(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0.0) <= np.finfo(a.dtype).eps)
 
 
 def folds_alike(model, given, at, b):
-    """Whether result `at` has the same bits where ONNX Runtime folds what the original computes of constants: of an operand that is constant it
-    computes some products in another order."""
+    """Whether result `at` has the same bits if ONNX Runtime folds the constant subgraphs of the original: it computes some products in
+    another order for constant operands.
+    """
     try:
-        # A Gemm in the place of a product and a sum has other bits again.
+        # A Gemm in place of a product and a sum has other bits again.
         folded = session(model.SerializeToString(), LEVELS.ORT_ENABLE_BASIC, ["MatMulAddFusion"])
         return not same(run(folded, given)[at], b, True)
     except Exception:  # noqa: BLE001
@@ -525,7 +537,7 @@ def folds_alike(model, given, at, b):
 
 
 def in_doubles(wide, read):
-    """What computes a model of doubles: ONNX Runtime, or, where that has no kernel for them, the standard's reference."""
+    """Computes a model in double: with ONNX Runtime or, if that lacks a kernel, with the standard's reference."""
     try:
         opened = session(wide.SerializeToString())
         run(opened, read)
@@ -536,8 +548,9 @@ def in_doubles(wide, read):
 
 
 def as_near(variant, given, at, a, b):
-    """Whether result `at` is at most twice as far from what doubles give as the original's is, or as far as inputs that differ in their last
-    two bits move it, and a rounding of the largest value."""
+    """Whether the error of result `at`, relative to double, is at most twice that of the original, or at most the effect of a change in the
+    last two bits of the inputs plus a rounding of the largest value.
+    """
     if not isinstance(a, np.ndarray) or a.dtype.kind != "f" or a.dtype.itemsize > 4 or a.shape != b.shape:
         return False
     try:
@@ -547,7 +560,7 @@ def as_near(variant, given, at, a, b):
         read = {name: array.astype(np.float64) if array.dtype.kind == "f" else array for name, array in read.items()}
         compute = in_doubles(wide, read)
         values = compute(read)
-        # What cancels has the error of what it was computed from.
+        # Terms that cancel keep the error of their operands.
         most = max(np.max(np.abs(each), initial=0.0) for each in values if isinstance(each, np.ndarray) and each.dtype.kind == "f")
         truth = values[at]
         rng, step, moved = np.random.default_rng(1), float(np.finfo(a.dtype).eps), 0.0
@@ -564,7 +577,7 @@ def as_near(variant, given, at, a, b):
 
 
 def worker(tasks, prepare, binary, folder, pipe):
-    """Does tasks, some at a time, and says of each that it begins: a runtime that breaks down ends the process."""
+    """Runs tasks, several at a time, and reports the begin of each: a runtime that crashes ends the process."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for start in range(0, len(tasks), TOGETHER):
@@ -589,7 +602,7 @@ def worker(tasks, prepare, binary, folder, pipe):
 
 
 def attack_all(tasks, prepare, binary, folder):
-    """The outcome of each task, of which `prepare` makes a variant; a process that breaks down costs one task."""
+    """Returns the outcome of each task, of which `prepare` makes a variant; a process that crashes costs one task."""
     rest, outcomes = list(enumerate(tasks)), {}
     while rest:
         ours, theirs = multiprocessing.Pipe(duplex=False)
@@ -664,7 +677,7 @@ def main():
         try:
             onnx.parser.parse_model(text)
         except Exception:  # noqa: BLE001
-            # The standard's own parser does not read everything of its syntax.
+            # The standard's own parser does not support its whole syntax.
             continue
         if (not options.rule or rule in options.rule) and (options.case is None or case == options.case):
             rules[rule].append((case, text))

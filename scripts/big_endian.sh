@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whether a machine that stores the highest byte first writes the same files: scripts/big_endian.sh [FOLDER ...]
+# Checks that a big-endian machine writes the same files: scripts/big_endian.sh [FOLDER ...]
 #
 # Builds the program for s390x and for this machine, folds every model of the folders (`models` if none is named) with both, by default
 # and with --exact, and compares the bytes. Needs a linker for s390x and its emulator: gcc-s390x-linux-gnu and qemu-user on Debian.

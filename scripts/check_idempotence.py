@@ -1,9 +1,9 @@
-"""Folds models twice and tells where the second run changes anything: a run should leave nothing to do.
+"""Folds models twice and reports what the second run changes: one run should reach a fixed point.
 
     check_idempotence.py --binary target/release/onnx-slice-fold [--options OPTIONS] MODEL_OR_FOLDER ...
 
-Prints for each model that changes what does: `nodes` with the operators that come or go, `constants`, `types` (what is stated beside values),
-or `bytes` for anything else. Ends with a count of each; the status is 1 if nodes or constants changed anywhere.
+Prints the kind of change for each changed model: `nodes` with the operators that are added or removed, `constants`, `types` (declared
+types), or `bytes` for anything else. Ends with a count of each; the status is 1 if nodes or constants changed anywhere.
 """
 import argparse
 import collections
@@ -25,7 +25,7 @@ def graphs(graph):
 
 
 def operators(model):
-    """How many nodes of each operator there are, in bodies and functions as well."""
+    """The number of nodes of each operator, including bodies and functions."""
     nodes = [node for graph in graphs(model.graph) for node in graph.node]
     nodes += [node for function in model.functions for node in function.node]
     return collections.Counter(f"{node.domain}.{node.op_type}".lstrip(".") for node in nodes)
@@ -46,7 +46,7 @@ def without_types(model):
 
 
 def change(first, second):
-    """What differs: kind and detail; None if nothing does."""
+    """The kind and detail of the difference; None if there is none."""
     if first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True):
         return None
     before, after = operators(first), operators(second)

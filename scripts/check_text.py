@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Checks that `show --full` is text which onnx.parser reads as the model it was made from.
+"""Checks that onnx.parser reads the text of `show --full` as the printed model.
 
     scripts/check_text.py --binary target/release/onnx-slice-fold MODELS...
 
-Both sides go through the program once, so that what is compared is the text and not the inference: the model as it is written with
-`--stop-after 0`, and the text of `show --full --stop-after 0`, read by onnx.parser. Compared are operator sets, the heading, inputs,
-outputs, value_info, initializers bit for bit, nodes with attributes, functions. The syntax has no words for documentation of nodes and
-values, metadata of nodes, quantization annotations, training information, sparse tensors and the type of an attribute of a function; these are left out on
-both sides and counted.
+Both sides pass through the program once, so that the comparison covers the text and not the inference: the model written with
+`--stop-after 0`, and the text of `show --full --stop-after 0`, read by onnx.parser. Compared are opsets, the heading, inputs, outputs,
+value_info, initializers bit for bit, nodes with attributes, functions. The syntax cannot express documentation of nodes and values,
+metadata of nodes, quantization annotations, training information, sparse tensors and the type of an attribute of a function; these are
+removed on both sides and counted.
 """
 import argparse
 import pathlib

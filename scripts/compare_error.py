@@ -1,12 +1,15 @@
-"""Compares how far models and their folded forms are from what double precision gives.
+"""Compares the errors of models and their folded forms relative to double precision.
 
     compare_error.py --binary target/release/onnx-slice-fold [--factor 2] [--draws 4] [--index INDEX.json] MODEL_OR_FOLDER ...
 
-Each model is folded, and original and result run in ONNX Runtime on the same inputs. The measure is the original with every floating-point tensor as
-double, in ONNX Runtime or, where that lacks a kernel, in onnx's reference evaluator. Prints each model whose folded form has a larger error than `factor`
-times the original's, which is taken to be half a unit in the last place of the largest result at least, and a count at the end. Errors are means
-over several draws of the inputs: that of one draw, the largest of a few thousand roundings, varies by a factor of three in original and result alike.
-Inputs are normal floats and small integers; the index, if there is one, tells sizes and kinds (`models[].spec`), else each symbol is 4.
+Each model is folded, and original and result run in ONNX Runtime on the same inputs. The reference is the original with every
+floating-point tensor as double, in ONNX Runtime or, if that lacks a kernel, in onnx's reference evaluator. Prints each model whose folded
+form has a larger error than `factor` times the original's, which counts as half a unit in the last place of the largest result at least. A
+count follows at the end.
+
+Errors are means over several draws of the inputs: the error of one draw, the largest of a few thousand roundings, varies by a factor of
+three in both. Inputs are normal floats and small integers; the index, if given, lists sizes and kinds (`models[].spec`), and without it
+each symbol is 4.
 """
 import argparse
 import collections
@@ -44,7 +47,7 @@ def widened(model):
         del proto.value_info[:]
         for node in proto.node:
             if node.op_type == "ConstantOfShape" and not node.attribute:
-                # What it fills with where nothing is said is a float.
+                # Without an attribute, the fill value is a float.
                 node.attribute.append(helper.make_attribute("value", numpy_helper.from_array(np.zeros(1, np.float32), "value")))
             for attribute in node.attribute:
                 if attribute.type == AttributeProto.TENSOR:
@@ -71,7 +74,7 @@ def session(model):
 
 
 def drawn(model, spec, seed):
-    """Inputs: sizes and kinds as the index tells, else 4 and what the type asks for."""
+    """Inputs with the sizes and kinds of the index; by default 4 and the declared type."""
     rng = np.random.default_rng(seed)
     given = {entry["name"]: entry for entry in (spec or {}).get("inputs", [])}
     sizes = dict((spec or {}).get("dims", [{}])[0])
@@ -97,7 +100,7 @@ def drawn(model, spec, seed):
 
 
 def error(exact, found):
-    """The largest difference over all results; None if forms differ or something is not finite."""
+    """The largest difference over all results; None if shapes differ or a value is not finite."""
     most = 0.0
     for a, b in zip(exact, found):
         a, b = np.asarray(a), np.asarray(b)

@@ -3,11 +3,11 @@
     cargo build --release --manifest-path benches/slicing/Cargo.toml
     scripts/python.sh scripts/compare_numpy_copy.py --binary benches/slicing/target/release/slicing-benches
 
-A tensor of three axes (256 MiB) is sliced with step 1 (from its second element on), 2 and -1 on its outer, middle or inner axis, the
-others being taken whole, and then with every combination on all three; the result is made contiguous: by `numpy.ascontiguousarray` and
-by `slicing::slice`, each into memory of its own. Both take turns, and the fastest of some repeats counts. numpy copies on one thread;
-the program is timed on one and on all. The ratio is numpy's time over the program's: above 1 the program is faster. What is
-contiguous already is a view on both sides, and so is not divided.
+A tensor of rank 3 (256 MiB) is sliced with step 1 (from its second element on), 2 and -1 on its outer, middle or inner axis, with the other
+axes whole, and then with every combination on all three. `numpy.ascontiguousarray` and `slicing::slice` make the result contiguous, each in
+separate memory. Both alternate, and the fastest of several repeats counts. numpy copies on one thread; the program is timed on one thread
+and on all. The ratio is numpy's time over the program's: above 1 the program is faster. A contiguous result is a view on both sides, so it
+has no ratio.
 """
 import argparse
 import itertools

@@ -4,11 +4,11 @@
 
 Models are `.onnx` files, or `.onnxtxt` files in the standard's text syntax, which its own parser reads.
 
-Each symbolic dimension takes every size of --sizes in turn (0 only where the original runs on it). A folded model must be
-valid, must have the inputs and outputs of the original, and must give the same results; every shape it states must be the
-shape the tensor has. Integers, booleans and strings are compared exactly, floats with a small tolerance. With --bits floats are compared bit for
-bit, in sessions as users create them, with the runtime's own optimizations: that is what `--flags=--exact` promises. A model whose original passes
-`check_model(full_check=True)` must pass it folded.
+Each symbolic dimension takes every size of --sizes in turn (0 only if the original runs with it). A folded model must be valid, must have
+the inputs and outputs of the original, and must give the same results; every declared shape must be the shape of the tensor. Integers,
+booleans and strings are compared exactly, floats with a small tolerance. With --bits floats are compared bit for bit, in sessions with the
+default optimizations, because `--flags=--exact` promises that. A model whose original passes `check_model(full_check=True)` must pass it
+after folding.
 """
 import argparse
 import os
@@ -33,7 +33,7 @@ DTYPES = {
 
 
 SUFFIXES = {".onnx", ".onnxtxt"}
-# What a process says of each size that came out well, lest ONNX Runtime end it at a later one.
+# The message of a process for each size that passed, because ONNX Runtime may end the process at a later one.
 EQUAL = "equal"
 SKIPPED = "the original runs at none of the sizes"
 
@@ -95,7 +95,7 @@ def feeds(model, sizes, rng):
 
 
 def evaluate(text, sizes):
-    """What a dimension expression is at these sizes; None if it names something else or is no expression."""
+    """The value of a dimension expression at these sizes; None for a label or another text."""
     names = {f"s{i}_": sizes[name] for i, name in enumerate(sizes)}
     for i, name in enumerate(sizes):
         text = re.sub(rf"(?<![\w.]){re.escape(name)}(?![\w.])", f"s{i}_", text)
@@ -121,7 +121,7 @@ def check_shapes(path, sizes, values):
     for value in model.graph.output:
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
-    # ONNX Runtime leaves the axes of an empty tensor as they are instead of reducing them.
+    # For an empty tensor, ONNX Runtime keeps the axes instead of reducing them.
     reduced = {name for node in model.graph.node if node.op_type.startswith(("Reduce", "Arg")) for name in node.output}
     for node in model.graph.node:
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name in stated and name not in outputs)
@@ -158,7 +158,7 @@ def same(a, b, bits=False):
 
 
 def compare(binary, path, folder, sizes, flags, bits):
-    """None, or what is wrong with the folded model."""
+    """Returns None, or the error of the folded model."""
     if path.suffix == ".onnxtxt":
         source = pathlib.Path(folder, f"{path.stem}.source.onnx")
         onnx.save(onnx.parser.parse_model(path.read_text()), source)
@@ -173,7 +173,7 @@ def compare(binary, path, folder, sizes, flags, bits):
     if interface(model) != interface(folded):
         return "inputs or outputs differ"
     try:
-        # Outputs need no type before; they have one afterwards.
+        # The original outputs may lack types; the inferred ones have them.
         onnx.checker.check_model(onnx.shape_inference.infer_shapes_path(str(path), typed) or typed, full_check=True)
         valid = True
     except Exception:  # noqa: BLE001
@@ -182,7 +182,7 @@ def compare(binary, path, folder, sizes, flags, bits):
         onnx.checker.check_model(target, full_check=True)
     names, runs = symbols(model), 0
     for size in sizes if names else [0]:
-        # All different, unless the model asks for equal or even ones.
+        # All sizes are different, unless the model requires equal or even ones.
         for step in (1, 0) if size > 1 else (0,):
             chosen = {name: size + step * i for i, name in enumerate(names)}
             values = feeds(model, chosen, np.random.default_rng(size))
@@ -194,7 +194,7 @@ def compare(binary, path, folder, sizes, flags, bits):
                 before = None
         if before is None:
             continue
-        # Operands that do not fit make ONNX Runtime read what is not there; such a run says nothing.
+        # For operands that do not fit, ONNX Runtime reads out of bounds; such a run is no measure.
         if not all(same(a, b, bits) for a, b in zip(before, original.run(None, values))):
             continue
         runs += 1
@@ -229,7 +229,7 @@ def main():
         return 0
     passed = failed = 0
     for path in paths:
-        # A process for each: a size that ONNX Runtime cannot take may end it.
+        # A process for each model, because a size that ONNX Runtime does not support may end the process.
         words = [sys.executable, __file__, "--binary", args.binary, "--sizes", args.sizes, f"--flags={args.flags}", *(["--bits"] if args.bits else []), "--one", str(path)]
         done = subprocess.run(words, capture_output=True, text=True)
         wrong = done.stdout or None

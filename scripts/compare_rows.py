@@ -1,10 +1,11 @@
-"""Compares what is stated of rows of a Loop that runs no iteration with what ONNX Runtime makes of them.
+"""Compares the declared shapes of rows of a Loop without iterations with the results of ONNX Runtime.
 
     scripts/python.sh scripts/compare_rows.py target/release/onnx-slice-fold [--seed N] [--count N] [--operator NAME ...]
 
-Without an iteration ONNX Runtime gives rows the sizes that it has inferred of the body when it loaded the model, and 0 for those it has not. What it
-infers by is the trait `shape_inference` of an operator. Every case is one random node whose result is a row: its operands are constants or inputs, some
-sizes of which are open. Every number in the stated shape must be what the original gives, and the folded model must give the same shape.
+Without an iteration ONNX Runtime gives rows the sizes that it inferred for the body at load time, and 0 for unknown ones. The operator
+trait `shape_inference` describes this inference. Every case is one random node whose result is a row: its operands are constants or inputs,
+some of whose sizes are dynamic. Every number in the declared shape must equal the original's result, and the folded model must give the
+same shape.
 """
 import argparse
 import collections
@@ -26,7 +27,7 @@ KINDS = "biuf"
 
 
 def build(rng, case):
-    """The model, what goes into it, and which sizes are open; `None` where operands are no tensors that may come from outside."""
+    """The model, its inputs, and its dynamic sizes; `None` if operands are no tensors that may be inputs."""
     inputs, initializers, names, fed, opened = [helper.make_tensor_value_info("trips", 7, [])], [], [], {}, []
     share = rng.choice([0.0, 0.2, 0.5])
     for place, operand in enumerate(case.operands):
@@ -38,7 +39,7 @@ def build(rng, case):
         name = f"x{place}"
         names.append(name)
         may_come = operand.dtype in PLAIN and operand.dtype.kind in KINDS
-        # What is not the first operand is often a parameter, whose content decides on sizes.
+        # Operands after the first are often parameters, whose content determines sizes.
         if not may_come or rng.random() < (0.2 if place == 0 else 0.7):
             initializers.append(constant(name, operand))
             continue
@@ -63,7 +64,7 @@ def build(rng, case):
 
 
 def serve(pipe):
-    """Runs models in ONNX Runtime, in a process of its own: it may die."""
+    """Runs models in ONNX Runtime, in a separate process that may crash."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)
@@ -92,7 +93,7 @@ class Runtime:
         self.process = None
 
     def shape(self, *asked):
-        """The shape of the rows, or why there is none."""
+        """The shape of the rows, or the reason why there is none."""
         if self.process is None or not self.process.is_alive():
             self.pipe, other = multiprocessing.Pipe()
             self.process = multiprocessing.Process(target=serve, args=(other,), daemon=True)

@@ -1,11 +1,11 @@
-"""Times original and folded models in ONNX Runtime sessions, one after the other in short turns.
+"""Times original and folded models in ONNX Runtime sessions, in short alternating turns.
 
     scripts/python.sh scripts/compare_sessions.py --binary target/release/onnx-slice-fold [--flags FLAGS] [MODEL ...]
 
-Without models it times two encoders as the TorchScript exporter writes BERT, with open batch and sequence: six layers of width 384 and four of
-width 768. Sessions are those that users create: all optimizations, on one thread. Prints the median milliseconds of both, the median of the
-ratios of neighbouring turns by wall-clock time and by processor time, and the fusions of sums with normalizations. The exit status is 1 if a
-ratio by processor time is above --most.
+Without models it times two encoders as the TorchScript exporter writes BERT, with dynamic batch and sequence: six layers of width 384 and
+four of width 768. Sessions have the defaults of users: all optimizations, on one thread. Prints the median milliseconds of both, the median
+of the ratios of adjacent turns by wall-clock time and by processor time, and the fusions of sums with normalizations. The exit status is 1
+if a ratio by processor time is above --most.
 """
 import argparse
 import collections
@@ -27,7 +27,7 @@ RNG = np.random.default_rng(1)
 
 
 class Export:
-    """A graph in the spelling of the TorchScript exporter."""
+    """A graph in the form of the TorchScript exporter."""
 
     def __init__(self):
         self.nodes, self.weights = [], []
@@ -54,7 +54,7 @@ class Export:
         return self.add("Unsqueeze", self.add("Gather", self.add("Shape", tensor), self.number(axis, np.int64), axis=0), self.ints(0))
 
     def view(self, tensor, *tail):
-        """Keeps batch and sequence, and lays the rest out in these sizes."""
+        """Keeps batch and sequence, and reshapes the rest to these sizes."""
         sizes = self.add("Concat", self.size(tensor, 0), self.size(tensor, 1), *[self.ints(size) for size in tail], axis=0)
         return self.add("Reshape", tensor, sizes)
 

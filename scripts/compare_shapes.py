@@ -1,20 +1,20 @@
-"""Counts how many tensors of folded models have a complete shape, beside the best other tool's share for each model.
+"""Counts the tensors of folded models with a complete shape, compared with the best other tool's share for each model.
 
     scripts/python.sh scripts/compare_shapes.py --binary target/release/onnx-slice-fold [--baseline RESULTS.json] MODEL_OR_FOLDER ...
 
-Every tensor that a node computes counts, those in bodies too. Its shape is `exact` if each dim is an integer or an expression in
-symbols that the graph's inputs declare, `fresh` if some dim is a name of another kind, `rank` if some dim is not named at all, `none`
-if nothing is stated. The baseline holds `{"rows": [{"model", "tool", "shapes": {"exact", ..}, "shape_check": {"wrong"}}]}` of other tools:
-a model where ours is the smaller share is printed with the tensors concerned; a tool that is known to state false shapes for the model is
-marked, because what it claims beyond ours may be what is false.
+Every node result counts, also in subgraphs. Its shape is `exact` if each dim is an integer or an expression in symbols that the graph's
+inputs declare, `fresh` if some dim is another name, `rank` if some dim has no name, `none` if no shape is declared. The baseline holds
+`{"rows": [{"model", "tool", "shapes": {"exact", ..}, "shape_check": {"wrong"}}]}` of other tools. A model where ours is the smaller share
+is printed with the tensors concerned. A tool that declares false shapes for the model is marked, because its additional shapes may be the
+false ones.
 
-Which sizes data decide is read from the graph: they descend from a result as long as its operands' values make it (NonZero, Unique, Compress,
-NonMaxSuppression, ..) or from an operand that says how large a result is (of Reshape, Slice, Range, TopK, Loop, ..) and is computed from
-more than sizes and constants; an initializer that is an input as well is data. A model in which a tensor of such a size is inexact is
-data-dependent.
+Data-dependent sizes are found in the graph. They derive from a result whose length depends on operand values (NonZero, Unique, Compress,
+NonMaxSuppression, ..). Or they derive from an operand that determines the size of a result (of Reshape, Slice, Range, TopK, Loop, ..) and
+is computed from more than sizes and constants. An initializer that is also an input is data. A model in which a tensor of such a size is
+inexact is data-dependent.
 
-Folding takes away what has the simplest shapes, so the share of what is left falls. Beside it stands the share of the original's
-tensors of which the shape is known: those that a tool removed count as known, for every tool alike.
+Folding removes the tensors with the simplest shapes, so the share of the remaining ones falls. The table therefore also has the share of
+the original's tensors with a known shape: tensors that a tool removed count as known, equally for every tool.
 """
 import argparse
 import collections
@@ -28,9 +28,9 @@ import onnx
 
 from compare_onnxruntime import evaluate
 
-# As long as their operands' values make them.
+# Operators whose results have a length that depends on the operands' values.
 COUNTING = {"NonZero", "Unique", "Compress", "NonMaxSuppression", "StringSplit", "TfIdfVectorizer", "RegexFullMatch"}
-# Which operands say how large the result is.
+# The operands that determine the size of the result.
 SIZING = {
     "Reshape": [1], "Expand": [1], "Tile": [1], "ConstantOfShape": [0], "Range": [0, 1, 2], "Slice": [1, 2, 3, 4], "Pad": [1, 3],
     "Resize": [1, 2, 3], "Upsample": [1], "TopK": [1], "OneHot": [1], "Split": [1], "SplitToSequence": [1], "SequenceAt": [1], "SequenceErase": [1],
@@ -71,9 +71,9 @@ def kind_of(dims, sizes):
 
 
 class Walk:
-    """What every tensor's shape is counted as, and whether data decide it.
+    """Classifies the shape of every tensor, and whether it depends on data.
 
-    Of every value stand here two answers: whether its values descend from data, and whether its shape does.
+    Each value has two answers: whether its values derive from data, and whether its shape does.
     """
 
     def __init__(self, sizes):
@@ -125,7 +125,7 @@ class Walk:
                 after = self.graph(graph, {**known, **{v.name: g for v, g in zip(graph.input, given)}}, record and last)
                 results = [after.get(value.name, (True, False)) for value in graph.output]
                 if name == "Loop":
-                    # A condition that data decide makes the number of iterations theirs.
+                    # A condition that depends on data makes the number of iterations depend on data.
                     shaped |= results[0][0] and results[0] != given[1] and any(node.op_type != "Identity" for node in graph.node if graph.output[0].name in node.output)
                     given[2:] = [(a[0] or b[0], a[1] or b[1]) for a, b in zip(given[2:], results[1:])] + given[2 + len(results) - 1:]
                 else:

@@ -1,11 +1,10 @@
-"""Compares the time the evaluator takes with that of ONNX Runtime on one thread, over constants of 64 MiB.
+"""Compares the evaluator's time with that of ONNX Runtime on one thread, over constants of 64 MiB.
 
     scripts/python.sh scripts/compare_speed.py [--filter REGEX] BENCH
 
-BENCH is the program that `cargo bench --bench evaluate --no-run` names. Every node is timed three times by each, and the shortest
-counts. ONNX Runtime works without its arena: a fold computes a node once, in memory that is new. Operators should take no more than
-one and a half times as long as there, rarer ones twice or four times. Beside the time there is the time of all cores,
-which says more on a machine that is busy with other things.
+BENCH is the program that `cargo bench --bench evaluate --no-run` names. Every node is timed three times in each, and the minimum counts.
+ONNX Runtime runs without its arena, because folding computes a node once, in new memory. Operators should take at most 1.5 times as long as
+there, rarer ones twice or four times. The time of all cores is printed as well, which is more reliable on a busy machine.
 """
 import argparse
 import os
@@ -118,7 +117,7 @@ def ours(bench, model):
             raise RuntimeError(done.stderr.strip().splitlines()[0])
         shortest = float(done.stdout)
         used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    # On a busy machine the difference of what is small may be less than nothing.
+    # On a busy machine the difference of two small times may be negative.
     return shortest, max(used[1] - used[0], 0) * 1e3 / RUNS
 
 

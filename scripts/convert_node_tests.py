@@ -1,13 +1,13 @@
-"""Converts the standard's own tests to another operator set and evaluates them: the results must be those that the tests expect.
+"""Converts the standard's own tests to another opset and evaluates them: the results must be those that the tests expect.
 
     scripts/python.sh scripts/convert_node_tests.py --binary target/release/onnx-slice-fold [--opset 24] [--down 17,13,11] [--only SUBSTRING]
 
-Each test of `onnx.backend.test` that is written in an older operator set (in a newer one with `--down`, for each set that is named) is converted and run in ONNX Runtime (in the standard's reference
-implementation where that cannot). It is converted a second time with its inputs as initializers, so that this program's own evaluator
-computes what it can.
+Each test of `onnx.backend.test` in an older opset (with `--down` in a newer one, for each listed opset) is converted and run in ONNX
+Runtime, or in the standard's reference implementation if that cannot. A second conversion has the inputs as initializers, so that this
+program's own evaluator computes as much as possible.
 
-Beside it stands how many of the same models `onnx.version_converter` converts into something that is valid and gives what is expected.
-What is refused is listed with the reason; a wrong result makes the exit code 1.
+The output also has the number of these models that `onnx.version_converter` converts to a valid model with the expected results. Refusals
+are listed with the reason; a wrong result makes the exit status 1.
 """
 import argparse
 import collections
@@ -86,7 +86,7 @@ def close(expected, given, tolerance):
         return expected.astype(str).tolist() == given.astype(str).tolist()
     if expected.dtype.kind in "biu":
         return bool((expected == given).all())
-    # What a type of few digits rounds to depends on the order of the operations.
+    # The rounding of types with few digits depends on the order of the operations.
     coarse = {"float16": 5e-3, "bfloat16": 3e-2}.get(expected.dtype.name, 0)
     tolerance = [max(part, coarse) for part in tolerance]
     to = np.complex128 if expected.dtype.kind == "c" else np.float64
@@ -96,10 +96,10 @@ def close(expected, given, tolerance):
 def run(model, inputs):
     """The results, and who computed them."""
     names = [value.name for value in model.graph.input]
-    # ONNX Runtime takes arrays and no numbers.
+    # ONNX Runtime accepts arrays, but no scalars.
     feed = {name: np.asarray(value) if isinstance(value, np.generic) else value for name, value in zip(names, inputs)}
     try:
-        # ONNX Runtime refuses files of a newer format than its own, whatever is in them.
+        # ONNX Runtime refuses files of a newer format version, whatever their content is.
         model.ir_version = min(model.ir_version, 13)
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         wanted = {value.name for value in session.get_inputs()}
@@ -149,7 +149,7 @@ def folded_equal(model, outputs, tolerance):
 
 
 def down(arguments, folder, test, version, counts, wrong):
-    """Converts one test to the older operator sets that are asked for. What cannot be run before is not judged."""
+    """Converts one test to the requested older opsets. A test that cannot run before the conversion is not judged."""
     name, model, sets, tolerance = test
     before = None
     for target in arguments.down:
@@ -197,7 +197,7 @@ def main():
                 continue
             before, _ = judge(model, sets, tolerance)
             if before != "equal":
-                # Neither runtime gives the expected result before: nothing to compare with.
+                # Neither runtime gives the expected result before the conversion, so there is nothing to compare with.
                 counts["not judged"] += 1
                 continue
             converted, reason = convert(arguments.binary, model, arguments.opset, folder)

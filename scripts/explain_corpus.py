@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks what `explain` says over a folder of models.
+"""Checks the output of `explain` on a folder of models.
 
     scripts/explain_corpus.py --binary target/release/onnx-slice-fold MODELS...
 
-For each model: which of the Slice, Shape, Gather, Expand, Where and Range nodes that stay, and of the tensors with sizes that the inputs' sizes do
-not tell, have a named cause; whether each suggested flag, when given, leaves as many nodes and tensors as was said; and how long explaining takes
-on all cores beside folding. A cause is named if its chain or reason leads to an input, a size of one, or an operator. Exits with 1 if a flag does not do
-what was said.
+For each model, it counts the remaining Slice, Shape, Gather, Expand, Where and Range nodes with a named cause, and the tensors with sizes
+that the inputs' sizes do not determine. It checks that each suggested flag has the announced effect, and measures the time of explaining on
+all cores relative to folding. A cause is named if its chain or reason leads to an input, an input size, or an operator. Exits with 1 if a
+flag does not have the announced effect.
 """
 import argparse
 import collections

@@ -1,11 +1,11 @@
-"""Folds random nodes of constants and compares the values with those ONNX Runtime computes.
+"""Folds random nodes of constants and compares the values with ONNX Runtime's.
 
     scripts/python.sh scripts/fuzz_evaluation.py target/release/onnx-slice-fold [--seed N] [--count N] [--family NAME ...]
 
-Every case is one node whose operands are initializers; many of them make one model, so that thousands of cases take one run
-of the program and one session. Integers, booleans and strings must be equal, floats within the units in the last place that
-the case states. Where ONNX Runtime has no kernel, or dies, onnx.reference answers; where neither does, the case is counted
-as skipped. A node that the program leaves alone is counted as kept: it declines where runtimes disagree.
+Every case is one node with initializers as operands. Many cases make one model, so that thousands take one run of the program and one
+session. Integers, booleans and strings must be equal, floats within the units in the last place of the case. If ONNX Runtime has no kernel,
+or crashes, onnx.reference is used; without either result, the case counts as skipped. A node that the program does not fold counts as kept:
+it declines where runtimes disagree.
 """
 import argparse
 import collections
@@ -25,7 +25,7 @@ from onnx import helper, numpy_helper
 from evaluation import FAMILIES
 from evaluation.cases import Case, tensor_type
 
-# What numpy has no type for goes through Cast to float before it leaves ONNX Runtime.
+# Types without a numpy equivalent are cast to float before they leave ONNX Runtime.
 PLAIN = {np.dtype(name) for name in ("float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool").split()}
 BATCH = 100
 
@@ -187,7 +187,7 @@ def difference(case, ours, theirs):
             x, y = a.astype(np.float64), b.astype(np.float64)
             with np.errstate(all="ignore"):
                 size = np.maximum(np.abs(x), np.abs(y))
-                # Sums lose in relation to their terms, which may cancel.
+                # The error of a sum is relative to its terms, which may cancel.
                 finite = size[np.isfinite(size)]
                 floor = case.absolute * (finite.max() if case.relative_to_all and finite.size else 1.0)
                 near = np.abs(x - y) <= case.ulps * epsilon * size + floor * epsilon

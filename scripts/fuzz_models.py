@@ -1,12 +1,11 @@
-"""Folds random models and compares them with the originals in ONNX Runtime: no false statement, no other result, no crash.
+"""Folds random models and compares them with the originals in ONNX Runtime: no false declaration, no other result, no crash.
 
     scripts/python.sh scripts/fuzz_models.py --binary target/release/onnx-slice-fold --seed 1 --count 1000 --jobs 2
 
-For each graph, at several sizes of its symbols (0 and 1 among them) at which the original runs: every dim that the folded model
-states must be the true one; the folded model must run and give the same results; the program must succeed. A graph that
-fails is made smaller and printed in the ONNX text syntax. `--seed S --count 1` repeats it; `--records FILE` keeps what became of each
-graph, and goes on where it was stopped. Runs in which ONNX Runtime is known to stray are set aside by the predicates of `misjudged`
-and `misread`, and counted by reason.
+Each graph is run at several sizes of its symbols (including 0 and 1) at which the original runs. Every declared dim of the folded model
+must be the true one; the folded model must run and give the same results; the program must succeed. A failing graph is shrunk and printed
+in the ONNX text syntax. `--seed S --count 1` repeats it; `--records FILE` stores the outcome of each graph, and resumes an interrupted run.
+Runs in which ONNX Runtime is known to deviate are set aside by the predicates of `misjudged` and `misread`, and counted by reason.
 """
 import argparse
 import collections
@@ -37,7 +36,7 @@ BYTES_PER_PROCESS = 6 << 30
 
 
 FUNCTIONS = {"floor", "ceil", "min", "max", "Mod"}
-# Nearest to 0 first: most sizes are small.
+# Nearest to 0 first, because most sizes are small.
 SOLUTIONS = sorted([*range(-80, 81), *range(81, 5000, 1)], key=abs)
 
 
@@ -63,7 +62,7 @@ def exposed(model):
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.ClearField("shape")
     there = {value.name for value in wide.graph.output}
-    # What makes an optional is no result that can be looked at.
+    # The result of a node that makes an optional cannot be inspected.
     names = dict.fromkeys(name for node in wide.graph.node if node.op_type != "Optional" for name in node.output if name and name not in there)
     wide.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     return wide
@@ -79,10 +78,11 @@ def stated_inside(graph):
 
 
 def probed(model):
-    """The model with the shapes of what its bodies compute as results of the nodes that have the bodies, and what is stated of each.
+    """The model with the shapes of its subgraphs' values as additional results of the nodes with the subgraphs, and the declared shape of
+    each.
 
-    A probe is `[.., rank]`: a row for each time the body ran, of -1 where another branch did. Bodies of a Loop or a Scan inside another
-    are left out, because their probes would not be as long every time.
+    A probe is `[.., rank]`: a row for each run of the subgraph, and -1 if another branch ran. Bodies of a Loop or a Scan inside another one
+    are skipped, because their probes would vary in length.
     """
     wide = onnx.ModelProto()
     wide.CopyFrom(model)
@@ -102,7 +102,7 @@ def probed(model):
                     for other, _ in inside:
                         result = name
                         if other is not body:
-                            # The branch that is not taken says nothing.
+                            # The branch that is not taken gives a dummy.
                             result = f"{name} not"
                             dummy = numpy_helper.from_array(np.full(rank, -1, np.int64))
                             other.node.append(onnx.helper.make_node("Constant", [], [result], value=dummy))
@@ -131,13 +131,13 @@ def probed(model):
 
 
 def disagreement_inside(statements, results, sizes):
-    """What a statement about a body says that is not so. A name nobody declared stands for another size each time the body runs."""
+    """Describes a false declaration inside a subgraph. An undeclared name may have another size in each run of the subgraph."""
     for result, rows in results.items():
         if not result.startswith(PROBE):
             continue
         name, dims = statements[result.split(" out")[0]]
         for row in np.asarray(rows).reshape(-1, np.asarray(rows).shape[-1]) if np.asarray(rows).size else []:
-            # Nor does what ONNX Runtime joins of empty tensors.
+            # The same for empty tensors that ONNX Runtime concatenates.
             if (row == -1).all() or 0 in row:
                 continue
             if len(row) != len(dims):
@@ -186,7 +186,7 @@ def disagreement(shapes, truth, sizes):
                 others = set(re.findall(r"[A-Za-z_][\w.]*", dim)) - set(known) - FUNCTIONS
                 if len(others) == 1:
                     unsolved.setdefault(others.pop(), set()).add((dim, size))
-    # A name that never stands alone stands for some number all the same.
+    # A name that only occurs in expressions still represents one number.
     for name, equations in unsolved.items():
         holds = lambda value: all(evaluate(text, {**known, name: value}) in (size, None) for text, size in equations)  # noqa: B023, E731
         if not any(holds(value) for value in [*SOLUTIONS, *sorted(size for _, size in equations)]):
@@ -259,9 +259,9 @@ def allowed(sizes, fixed):
 
 
 def check(case, seed, binary, folder):
-    """How many sizes could be compared, and why how many others were set aside.
+    """The number of compared sizes, and the reasons for which others were set aside.
 
-    Raises Wrong if the program is.
+    Raises Wrong if the program is wrong.
     """
     source, target = os.path.join(folder, "model.onnx"), os.path.join(folder, "folded.onnx")
     with open(source, "wb") as file:
@@ -298,7 +298,7 @@ def check(case, seed, binary, folder):
             again = original.run(None, feeds)
         except Exception:  # noqa: BLE001
             continue
-        # What reads memory that is not its own gives something else each time.
+        # A run that reads foreign memory gives another result each time.
         if not all(same(a, b) for a, b in zip(before, again)):
             aside["not the same twice"] += 1
             continue
@@ -325,7 +325,8 @@ def check(case, seed, binary, folder):
         except Exception as error:  # noqa: BLE001
             if not statements:
                 raise Wrong("does not run", f"at {sizes} {flags}: {short(error)}") from None
-            # Probes are of the rank that is stated, be it by the file itself; without them only what is outside of bodies is seen.
+            # The probes have the declared rank, which may be the file's own declaration; without them only values outside of subgraphs are
+            # compared.
             folded, statements = session(exposed(folded_model)), {}
             aside["probes do not fit what the file claims in bodies"] += 1
             try:
@@ -334,7 +335,7 @@ def check(case, seed, binary, folder):
                 raise Wrong("does not run", f"at {sizes} {flags}: {short(error)}") from None
         truth = dict(zip([o.name for o in folded.get_outputs()], after))
         wrong = disagreement(shapes, truth, sizes) or disagreement_inside(statements, truth, sizes)
-        # What the file claims is written where nothing is proved, with what follows.
+        # Declarations of the file are kept where nothing is proved, with their consequences.
         if wrong and disagreement(declared, {**given, **truth}, sizes):
             aside["the file's own claims are false"] += 1
         elif wrong:
@@ -349,7 +350,7 @@ def check(case, seed, binary, folder):
 
 
 def opened(model):
-    """A session that tells every tensor, those in bodies if it can be had, and what is stated of the latter."""
+    """A session that returns every tensor, if possible also those in subgraphs, and the declarations of the latter."""
     plain = session(exposed(model))
     wide, statements = probed(model)
     if not statements:
@@ -360,7 +361,7 @@ def opened(model):
         return plain, {}
 
 
-# Operators whose results are exact in no two programs.
+# Operators whose results differ by rounding between any two programs.
 ROUNDED = {"BlackmanWindow", "HannWindow", "HammingWindow", "GridSample", "Resize", "Upsample", "Exp", "Log", "Sin", "Cos", "Tan", "Tanh", "Sigmoid",
            "Softmax", "LogSoftmax", "Erf", "Gelu", "Sqrt", "Pow", "MelWeightMatrix", "DFT", "STFT", "LayerNormalization", "RotaryEmbedding", "AffineGrid", "Attention", "MeanVarianceNormalization",
            "InstanceNormalization", "GroupNormalization", "BatchNormalization", "LRN", "LpNormalization", "ReduceLogSumExp", "ReduceL2", "ReduceMean"}
@@ -393,10 +394,10 @@ def hangs_on_rounding(model, feeds, given, name):
     return False
 
 
-# Where ONNX Runtime strays. A run is set aside, and counted, only where one of these holds of it.
+# Known deviations of ONNX Runtime. A run is set aside, and counted, only if one of these applies.
 
 def misread(whole, folded, values, message):
-    """Why ONNX Runtime refuses to load a model that is right, if it is known to; `values` are those of a run of the original."""
+    """The reason why ONNX Runtime refuses a valid model, if it is known to; `values` are those of a run of the original."""
     if "ShapeInferenceError" not in message:
         return None
     for node in all_nodes(whole):
@@ -472,7 +473,7 @@ def misjudged(model, values):
         if name == "ConcatFromSequence" and isinstance(first, list) and first and not joins(first, None if attributes.get("new_axis") else attributes.get("axis", 0)):
             return "ConcatFromSequence leaves empty tensors out that do not fit"
         if name == "Loop":
-            # Without an iteration what is scanned has no rank, be it of a loop in the body.
+            # Without an iteration, scanned results have no rank, even those of a Loop in the body.
             results = [values.get(output) for output in node.output]
             states = len(node.input) - 2
             nested = any(inner.op_type == "Loop" for body in node.attribute if body.HasField("g") for inner in body.g.node)
@@ -488,12 +489,12 @@ def misjudged(model, values):
         if name in ("MatMul", "MatMulInteger", "FusedMatMul") and len(arrays) > 1 and not broadcasts([array.shape[:-2] for array in arrays[:2]]):
             return "MatMul takes batch dims that do not broadcast where one is 0"
         if name in ("MatMul", "MatMulInteger", "FusedMatMul") and (first.shape[-1:] == (0,) or any(0 in array.shape[:-2] for array in arrays[:2])):
-            # Of two batch dims the larger counts where one is 0, and sums of nothing are whatever was in memory.
+            # If one of two batch dims is 0, the larger one counts, and empty sums are uninitialized memory.
             return "MatMul of something empty"
         if name in BROADCASTING and not broadcasts([array.shape for array in arrays]):
             return "operands that do not broadcast are taken where one is empty"
         if (name.startswith("Reduce") or name in ("ArgMax", "ArgMin")) and first.size == 0:
-            # Axes counted from the end are not counted so where the operand is empty, and any number is an axis.
+            # Negative axes are not normalized for an empty operand, and any number is accepted as an axis.
             axes = attributes.get("axes", second if name.startswith("Reduce") else [attributes.get("axis", 0)])
             if axes is None or any(not 0 <= axis < first.ndim for axis in axes):
                 return "axes of an empty reduction that count from the end do not"
@@ -512,7 +513,7 @@ def misjudged(model, values):
         if name == "Scan" and any(isinstance(values.get(each), np.ndarray) and values[each].size == 0 for each in node.output):
             return "what a Scan makes of nothing has the rank its body declares"
         if name in ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool") and first.ndim > 2:
-            # A window larger than what it slides over counts as one where the stride is large enough.
+            # A window that is larger than its axis counts as one window if the stride is large enough.
             spatial = first.ndim - 2
             if first.shape[1] == 0:
                 return "a convolution of no channels"
@@ -524,14 +525,14 @@ def misjudged(model, values):
             if any(size + a + b < (k - 1) * d + 1 for size, k, d, a, b in sizes):
                 return "a window larger than what it slides over"
         if name == "Reshape" and second is not None and 0 in second:
-            # Which of the sizes of an empty tensor is 0; see the head of ops/movement/reshape.rs.
+            # The position of the 0 in the shape of an empty tensor; see the head of ops/movement/reshape.rs.
             if first.size == 0 or attributes.get("allowzero") and -1 in second:
                 return "Reshape and 0"
         if name in ("LSTM", "GRU", "RNN") and first.size == 0:
-            # The last state of nothing is whatever was in memory.
+            # The last state of an empty sequence is uninitialized memory.
             return "the last state of nothing"
         if name == "Slice" and len(operands) > 4:
-            # Whether the largest integer is an open end where the step is negative.
+            # Whether the largest integer is an open end for a negative step.
             ends, steps = operands[2], operands[4]
             if ends is None or steps is None or any(end >= 2**31 - 1 and step < 0 for end, step in zip(ends, steps)):
                 return "the largest integer as an end of a negative step"
@@ -575,7 +576,7 @@ def short(error):
     return str(error).splitlines()[0][-300:]
 
 
-# Making a failing graph smaller
+# Shrinking a failing graph
 
 def pruned(model):
     """Without nodes, initializers and functions that nothing reads."""
@@ -628,7 +629,7 @@ def smaller(case):
     truth.update({tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer})
     outputs = {value.name for value in graph.output}
     for index, node in reversed(list(enumerate(graph.node))):
-        # A node's operand, or a constant, in its place.
+        # Replaces a node by its operand, or by a constant.
         for name in [*[name for name in node.input if name], None]:
             model = onnx.ModelProto()
             model.CopyFrom(case.model)
@@ -688,11 +689,11 @@ def shrink(case, seed, binary, folder, kind, seconds=25):
     return case
 
 
-# Running many
+# Running many graphs
 
 def one(seed, binary, folder):
     """What became of one seed, as a record."""
-    # A node may keep ONNX Runtime busy for ever.
+    # A node may keep ONNX Runtime busy forever.
     signal.alarm(SECONDS_TO_GROW)
     case = random_case(seed)
     signal.alarm(SECONDS_TO_CHECK)

@@ -1,12 +1,12 @@
-"""Folds random graphs of every element type and compares bit for bit in ONNX Runtime, with the numbers at which arithmetic breaks.
+"""Folds random graphs of every element type and compares bit for bit in ONNX Runtime, with numbers at the limits of arithmetic.
 
     scripts/python.sh scripts/fuzz_numbers.py --binary target/release/onnx-slice-fold --seed 1 --count 1000
 
-Where `fuzz_models.py` has realistic graphs and small whole numbers, this has short chains in all integer and float types on
-NaN, infinities, −0, subnormals, and integers at the ends of their range; operands read twice, constants that are neutral or nearly so,
-sizes of 0, inputs with defaults, outputs that are inputs, constants or written twice over, names that begin alike, captures and loops
-that do not run. A folded model must load and run where the original does, state true shapes, and give the same bits under `--exact`; without
-it, results up to rounding on ordinary numbers. A graph that fails is made smaller and printed; `--seed S --count 1` repeats it.
+`fuzz_models.py` has realistic graphs and small integers. This script has short chains in all integer and float types on NaN, infinities,
+−0, subnormals, and integers at the ends of their range. It also has operands that are read twice, neutral constants and almost neutral
+ones, sizes of 0, inputs with defaults, outputs that are inputs, constants or duplicates, names with a common prefix, captures, and loops
+that do not run. A folded model must load and run where the original does, declare true shapes, and give the same bits under `--exact`;
+without it, results up to rounding on ordinary numbers. A failing graph is shrunk and printed; `--seed S --count 1` repeats it.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from fuzz_models import disagreement, exposed, misjudged, stated
 from random_numbers import Chain, feeds_for
 
 SECONDS = 60
-# Told what is run next, for the case that the runtime ends the process.
+# Reports the next run, because the runtime may end the process.
 STAGE = {"say": lambda what: None}
 
 
@@ -84,7 +84,7 @@ def complaint(model, tries, binary, folder, flags, exact):
                 difference = same(a, b, exact)
                 if difference and exact and not same(a, b, False) and (computes_constants(model) or computes_halves(model)):
                     difference = None
-                # What is computed of float16 has no more digits in another type, and between constants it is rounded after each node.
+                # Results computed from float16 have no more digits in another type, and between constants each node rounds them.
                 if difference and not exact and computes_halves(model) and (computes_constants(model) or not same(halves(a), halves(b), False)):
                     difference = None
                 if difference:
@@ -141,7 +141,7 @@ def smaller(model, fails):
             if fails(other):
                 model, changed = other, True
                 continue
-            # What a node gives may serve as an input that is given.
+            # The result of a node may become an input of the model.
             node = model.graph.node[at]
             if len(node.input) and node.output[0] and node.input[0]:
                 other = onnx.ModelProto()
@@ -221,7 +221,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         seed = options.seed
         while seed < last:
-            # A runtime that breaks down ends the process, and costs one graph.
+            # A runtime that crashes ends the process, and costs one graph.
             ours, theirs = multiprocessing.Pipe(duplex=False)
             process = multiprocessing.get_context("fork").Process(target=worker, args=(seed, last, binary, folder, theirs))
             process.start()

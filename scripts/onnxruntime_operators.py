@@ -15,7 +15,7 @@ import sys
 import onnxruntime.capi.onnxruntime_pybind11_state as onnxruntime
 
 TARGET = pathlib.Path(__file__).resolve().parent.parent / "src/ops/microsoft/schemas.txt"
-# The number that a variadic result counts as.
+# The count of a variadic result.
 MANY = 8
 
 

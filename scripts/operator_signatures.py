@@ -15,7 +15,7 @@ from onnx import defs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src/ops/engine/signatures.rs"
-# More than any node has: as many as one likes.
+# More than any node has: no limit.
 MANY = 1 << 30
 HEAD = """\
 //! The numbers of operands and results and the attributes of each operator version, from the standard's definitions.

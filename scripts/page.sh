@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the web page into web/page/dist and tests it in Chromium.
 #
-# Needs npm, and the module that web/npm/build.sh makes, which this script calls if there is none. CHROMIUM names a browser other than
-# /usr/bin/chromium, ONNX_SLICE_FOLD the native program whose results are compared, MODELS a folder of models to fold.
-# Where npm, its registry or Chromium is missing, the page is not tested, and the script says so.
+# Needs npm, and the module of web/npm/build.sh, which this script builds if it is missing. CHROMIUM names a browser other than
+# /usr/bin/chromium, ONNX_SLICE_FOLD the native program to compare with, MODELS a folder of models to fold. Without npm, its registry or
+# Chromium, the page is not tested, and the script prints a note.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 page="$root/web/page"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs Python with what the scripts need: PYTHON if that is set, else an environment of its own under target/, made at first use.
+# Runs Python with the packages that the scripts need: PYTHON if that is set, otherwise a separate environment under target/, created at
+# first use.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 packages="onnx==1.23.2 onnxruntime==1.31.1 numpy z3-solver==5.4.0.0"
@@ -8,7 +9,7 @@ if [ -n "${PYTHON:-}" ]; then
     exec "$PYTHON" "$@"
 fi
 environment="$root/target/python"
-# What is installed is written down last, so that an installation that broke off, or one of other packages, is made anew.
+# The list of installed packages is written last, so that an interrupted installation, or one of other packages, is repeated.
 if [ "$(cat "$environment/packages" 2>/dev/null)" != "$packages" ]; then
     rm -rf "$environment"
     mkdir -p "$root/target"

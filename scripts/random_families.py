@@ -1,4 +1,4 @@
-"""More of what `random_graphs.py` grows: families of operators that models have now and then, each a template."""
+"""Further templates for `random_graphs.py`: families of operators that are rare in models."""
 import numpy as np
 from onnx import TensorProto, helper
 

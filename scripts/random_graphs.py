@@ -1,8 +1,8 @@
-"""Random models whose every node runs: the generator of `fuzz_models.py`.
+"""Random models in which every node runs: the generator of `fuzz_models.py`.
 
-A graph grows node by node. Beside each value stands what it is when the symbols have their guide sizes; each new node is run
-alone in ONNX Runtime on those, and is dropped if it fails. Operands that are sizes (`Growth.size`) are built as exporters build
-them: gathered from shapes, added, divided, cast to float and back, or constant.
+A graph grows node by node. Each value is stored with its content for the guide sizes of the symbols. Each new node runs alone in ONNX
+Runtime on these contents, and is dropped if it fails. Operands that are sizes (`Growth.size`) are built as exporters build them: gathered
+from shapes, added, divided, cast to float and back, or constant.
 """
 import collections
 import random
@@ -72,7 +72,7 @@ class Input:
         shape = self.shape(sizes)
         if self.dtype == BOOL:
             return rng.integers(0, 2, shape).astype(bool)
-        # Small whole numbers: sums and products of them are exact in any float.
+        # Small integers: their sums and products are exact in every float type.
         low = max(0, self.low) if self.dtype == UINT8 else self.low
         return rng.integers(low, self.high, shape).astype(self.dtype)
 
@@ -241,7 +241,7 @@ class Growth:
             return self.add(*rng.choice([("Max", [self.size(number, depth), self.size(number - rng.randint(0, 4), depth)]),
                                          ("Min", [self.size(number, depth), self.size(number + rng.randint(0, 4), depth)])]))
         if way == 6:
-            # The float detour: floor(S * 0.5), as Resize scales make it.
+            # The conversion through floats: floor(S * 0.5), as the scales of a Resize compute it.
             to = rng.choice([TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.DOUBLE])
             scale = rng.choice([0.5, 0.25, 2.0, 1.0, 1 / 3])
             start = self.size(round(number / scale), depth)
@@ -421,7 +421,7 @@ def finish(growth, guide):
         if unranked and rng.random() < 0.5 and given.name not in growth.initializers:
             dims = None
         inputs.append(helper.make_tensor_value_info(given.name, element_type(given.dtype), dims))
-    # The names an author gave, true of whatever the size is.
+    # The author's names, true for every size.
     named = rng.random() < 0.15
     claims = [value_type(name, growth.values[name], [f"{name}_{axis}" for axis in range(growth.values[name].ndim)]) for name in computed
               if named and name not in {value.name for value in declared} and isinstance(growth.values[name], np.ndarray) and rng.random() < 0.5]
@@ -454,7 +454,7 @@ def outlined(growth, outputs, more):
     functions = [helper.make_function("local", "F", taken, given, moved, imports, attributes=list(attributes))]
     called = "F"
     if growth.rng.random() < 0.3:
-        # A function that does nothing but call the other.
+        # A function that only calls the other one.
         inner = helper.make_node("F", taken, given, domain="local")
         for name, attribute in attributes.items():
             inner.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=name, type=attribute.type))

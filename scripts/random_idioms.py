@@ -1,6 +1,6 @@
-"""What exporters and modules write to cut, move and place: several nodes each, whose sizes follow from others.
+"""The idioms by which exporters and modules slice, move and insert: several nodes each, whose sizes depend on each other.
 
-Grown by `random_graphs.py` like `random_nodes.py`.
+`random_graphs.py` grows them like those of `random_nodes.py`.
 """
 import numpy as np
 from onnx import TensorProto

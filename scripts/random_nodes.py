@@ -1,4 +1,4 @@
-"""What `random_graphs.py` grows: a template for each kind of node. A template may fail; its node is dropped then."""
+"""The templates of `random_graphs.py`, one for each kind of node. A template may fail; its node is then dropped."""
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -373,7 +373,7 @@ def integers(g):
     v = g.values[x]
     operator = g.rng.choice(["Add", "Sub", "Mul", "Div", "Mod", "Max", "Min", "Pow"])
     if operator in ("Div", "Mod"):
-        # A divisor of 0 ends the process in ONNX Runtime.
+        # A divisor of 0 ends the process of ONNX Runtime.
         divisor = g.const(np.full(g.rng.choice([[], [1]]), g.rng.choice([1, 2, 3, 4, -2, -1]), v.dtype))
         if g.chance(0.4):
             one = g.const(np.array(1, v.dtype))
@@ -446,7 +446,7 @@ def arg(g):
                  select_last_index=1 if last else None)
 
 
-# Sizes that data decide
+# Sizes that depend on data
 
 @template(2)
 def non_zero(g):
@@ -487,7 +487,7 @@ def suppression(g):
     return g.add("NonMaxSuppression", [boxes, scores, g.scalar(2), g.const(np.array(0.5, FLOAT))])
 
 
-# Positions, and what is the same along an axis
+# Positions, and values that are constant along an axis
 
 def places(g, number):
     """`[0, 1, …]` of that many, in one of the ways it is written."""
@@ -1037,7 +1037,7 @@ def branch(g):
     for inner in branches:
         outputs = []
         for _ in range(count):
-            # Before If-11 the branches' results are of one shape.
+            # Before If-11 the results of both branches have one shape.
             same = lambda w: w.dtype == v.dtype and (  # noqa: E731
                 w.shape == v.shape or g.opset >= 11 and (w.ndim == v.ndim or inner.chance(0.1)))
             y = inner.pick(same)
@@ -1048,7 +1048,7 @@ def branch(g):
 
 @template(3)
 def loop(g):
-    # What no iteration scans is of no rank in ONNX Runtime; inside a body that goes unseen.
+    # In ONNX Runtime, values scanned in no iteration have no rank; inside a subgraph this goes unnoticed.
     trips = (g.const(np.array(g.rng.randint(1, 3))) if g.depth else g.scalar(g.rng.randint(0, 3))) if g.chance(0.85) else ""
     start = g.const(np.array(True)) if g.chance(0.7) or not trips or g.depth else g.rng.choice(["", condition(g)])
     states = [g.numeric() for _ in range(g.rng.choice([0, 1, 1, 2]))]
@@ -1095,7 +1095,7 @@ def scan(g):
     outputs = []
     for name in inside:
         w = inner.values[name]
-        # Inside a body ONNX Runtime does not see that a state changes its shape, which nothing allows.
+        # Inside a subgraph ONNX Runtime does not check that a state keeps its shape, which the standard requires.
         outputs.append(inner.add("Identity", [name if g.depth else inner.pick(lambda u: u.dtype == w.dtype and u.shape == w.shape)]))
     outputs.append(inner.add("Identity", [inner.numeric()]))
     graph = graph_of(inner, inner.name("b"), [value_type(name, inner.values[name]) for name in [*inside, row]], outputs, g.chance(0.7))

@@ -1,6 +1,6 @@
 """Random short graphs in every element type: the generator of `fuzz_numbers.py`.
 
-Each node is run alone in ONNX Runtime on what its operands are at the guide sizes, and is dropped if it fails.
+Each node runs alone in ONNX Runtime on its operands' contents for the guide sizes, and is dropped if it fails.
 """
 
 import numpy as np
@@ -67,7 +67,7 @@ class Chain:
 
     def name(self):
         number = len(self.values) + len(self.nodes)
-        # Names that begin alike, and names as programs make them.
+        # Names with a common prefix, and names as programs generate them.
         return "x" * (number + 1) if self.style < 0.1 else f"v_{number}" if self.style < 0.2 else f"v{number}"
 
     def input(self, dtype, dims, stem=""):
@@ -97,7 +97,7 @@ class Chain:
         found = [name for name, value in self.values.items() if accept(value)]
         if not found:
             raise Rejected
-        # Later ones more often, so that chains grow.
+        # Prefers later values, so that chains grow.
         return found[-1 - min(int(self.rng.expovariate(0.6)), len(found) - 1)]
 
     def floating(self, least=0):
@@ -483,7 +483,7 @@ def conv(g):
     spatial = value.ndim - 2
     channels, group = value.shape[1], 1
     if not channels:
-        # ONNX Runtime's Conv of floats never ends on no channels.
+        # ONNX Runtime's float Conv never ends for zero channels.
         raise Rejected
     if g.rng.random() < 0.4:
         a = g.node("Pad", [a, g.ints(*([0, 0] + [1] * spatial) * 2)], mode="constant") if g.opset > 10 else a

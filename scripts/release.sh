@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds what a release consists of for one platform, and tries each part of it as a user would.
+# Builds the parts of a release for one platform, and tests each part as a user would use it.
 #
 #     scripts/release.sh [TARGET]
 #
 # Writes to target/release-files/: the program with its manual page and completions as an archive, the Python wheel, and the SHA-256 of
-# each. TARGET is a target triple of rustc; without, that of this machine. What is built for another machine is not tried.
+# each. TARGET is a target triple of rustc; the default is that of this machine. Parts for another machine are not tested.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -22,12 +22,12 @@ case "$target" in *windows*) program="onnx-slice-fold.exe" ;; esac
 rm -rf "$files"
 mkdir -p "$files/$name/completions"
 
-# Paths of this machine stay out of the program, so that the same source gives the same bytes in any folder.
+# The program contains no paths of this machine, so that the same source gives the same bytes in any folder.
 RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$root=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" \
     cargo build --profile dist --locked --target "$target" --target-dir "$root/target/release-build" --config 'profile.dist.strip="symbols"'
 built="$root/target/release-build/$target/dist/$program"
 cp "$built" README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE "$files/$name/"
-# The licences of the crates in the program. A release needs them; a trial of this script on a machine without cargo-about does not.
+# The licences of the crates in the program. A release needs them; a test of this script on a machine without cargo-about does not.
 if cargo about --version >/dev/null 2>&1; then
     cargo about generate --locked about.hbs -o "$files/$name/THIRD-PARTY-NOTICES.txt"
 else
@@ -41,7 +41,7 @@ if [ "$target" = "$host" ]; then
     done
 fi
 archive="$name.tar.gz"
-# The same bytes whenever it is packed.
+# Packing is reproducible.
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$files" -cf - "$name" | gzip -n >"$files/$archive"
 rm -rf "${files:?}/$name"
 

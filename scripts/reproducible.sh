@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the program twice, from what is committed, in two directories, and compares the bytes: scripts/reproducible.sh [PROFILE]
-# With the same toolchain and the same lock file anybody gets the program whose digest is printed; paths are left out of it.
+# Builds the program twice, from the committed source, in two directories, and compares the bytes: scripts/reproducible.sh [PROFILE] The
+# program contains no paths, so the same toolchain and lock file give the printed digest on every machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

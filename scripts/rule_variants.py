@@ -47,7 +47,7 @@ class Variant:
             if value.type.tensor_type.elem_type == old:
                 value.type.tensor_type.elem_type = new
         for tensor in self.constants([old]):
-            # Sizes and indices stay what they are.
+            # Sizes and indices are not changed.
             if whole and tensor.data_type == TensorProto.INT64:
                 continue
             with np.errstate(all="ignore"):
@@ -229,7 +229,7 @@ class Variant:
             return False
         tensor = self.rng.choice(found)
         self.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
-        # A default that may be overridden, or nothing.
+        # A default that callers may override, or no default.
         if self.rng.random() < 0.5:
             self.graph.initializer.remove(tensor)
         return True
@@ -399,7 +399,7 @@ class Variant:
         return True
 
     def into_body(self):
-        """The last nodes, or all, go into the branches of an If or into the body of a Loop, and read what is outside."""
+        """Moves the last nodes, or all, into the branches of an If or into the body of a Loop, which capture outer values."""
         nodes = list(self.graph.node)
         if not nodes:
             return False
@@ -521,12 +521,12 @@ CHANGES = [
     (Variant.all_outputs, 1),
     (Variant.repeated, 1),
 ]
-# At most one of these, when all else is done.
+# At most one of these, as the last change.
 LAST = [Variant.into_body, Variant.into_body, Variant.into_function]
 
 
 def variant_of(text, seed):
-    """A changed fixture, whether it holds extreme numbers, and the same where nothing was moved into a body."""
+    """A changed fixture, whether it has extreme numbers, and the same without bodies."""
     rng = random.Random(seed)
     variant = Variant(onnx.parser.parse_model(text), rng)
     changes = rng.choice([0, 1, 1, 2, 2, 3, 4])

@@ -1,10 +1,11 @@
-"""Writes what the program is made of as a CycloneDX document: each package of the lock file that is part of it, with version, licence and digest.
+"""Writes the components of the program as a CycloneDX document: each package of the lock file that is part of it, with version, licence and
+digest.
 
     python3 scripts/sbom.py [--output sbom.cdx.json] [--target TRIPLE]
 
-It asks cargo, and needs nothing but Python's own library. The same lock file gives the same bytes: there is no time and no number drawn in it.
-What only tests and build scripts need is left out, as `cargo tree --edges normal` does; for what runs while the program is built, which
-decides what it is as well, there is `--build`.
+The script calls cargo, and needs only Python's standard library. The same lock file gives the same bytes: the document has no time and no
+random number. Packages that only tests and build scripts need are omitted, as in `cargo tree --edges normal`. `--build` lists the packages
+that run during the build, because these also determine the program.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that the Python package gives what the program gives, byte for byte, over a folder of models.
+"""Checks that the Python package gives the same bytes as the program on a folder of models.
 
     scripts/simplify_corpus.py --binary target/release/onnx-slice-fold MODELS...
 
-Runs in an environment that has the package installed. `simplify` of a path and of a ModelProto, and `fold` of bytes, are compared with what the
-program writes. Also tells how much longer taking a ModelProto and giving one back takes than bytes do, beside one serialization of the message, over all models
-and for the largest. Exits with 1 if a result differs.
+Runs in an environment with the package installed. `simplify` of a path and of a ModelProto, and `fold` of bytes, are compared with the
+program's output. Also prints the additional time of reading and returning a ModelProto instead of bytes, next to one serialization of the
+message, over all models and for the largest. Exits with 1 if a result differs.
 """
 import argparse
 import pathlib
@@ -43,7 +43,7 @@ def main():
             expected = written.read_bytes()
             data, proto = path.read_bytes(), onnx.load(path)
             of_path, of_proto = onnx_slice_fold.simplify(str(path))[0], onnx_slice_fold.simplify(proto)[0]
-            # A message does not keep the order of the file's fields, so messages are compared as protobuf writes them.
+            # A message does not keep the order of the file's fields, so messages are compared in protobuf's serialized form.
             message = onnx.load_from_string(expected).SerializeToString()
             results = {
                 "simplify of a path": of_path.SerializeToString() == message,
@@ -53,7 +53,7 @@ def main():
             different += [f"{path.stem}: {name}" for name, is_same in results.items() if not is_same]
             held = opened(data, None)
             held.fold({}, None)
-            # Folding takes so much longer that the difference of two runs would tell nothing.
+            # Folding takes so much longer that the difference of two runs would be noise.
             taking = least(lambda: opened(proto, None)) - least(lambda: opened(data, None))
             giving = least(lambda: to_proto(held)) - least(held.to_bytes)
             times.append((len(data), taking + giving, least(proto.SerializeToString), path.stem))

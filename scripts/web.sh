@@ -2,9 +2,10 @@
 # Builds the WebAssembly module of the npm package, and tests the package in Node: its functions, its results next to those of the native program, and
 # the packed package in an empty project, where it runs the README.
 #
-# ONNX_SLICE_FOLD names the native program, MODELS a folder with more models to compare, PROFILE the profile of the module: `dev` (the default) builds in
-# less time, `release` is what is published, whose size is checked. NODES are more Nodes to test with, next to the one on the PATH and the one in the lock
-# file of `web/tools`. Without the target, Node or npm, the package is not tested, and the script prints a note.
+# ONNX_SLICE_FOLD names the native program, MODELS a folder with more models to compare, PROFILE the profile of the module: `dev` (the
+# default) builds faster, `release` is the published one, whose size is checked. NODES are further versions of Node to test with, next to
+# the one on the PATH and the one in the lock file of `web/tools`. Without the target, Node or npm, the package is not tested, and the
+# script prints a note.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 package="$root/web/npm"

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Builds the Python wheel, installs it in a clean environment, and runs its tests, which run the blocks of its README and of docs/, and check
-# types with mypy and pyright where both can be installed.
+# Builds the Python wheel, installs it in a clean environment, and runs its tests. These run the code blocks of its README and of docs/, and
+# check types with mypy and pyright if both can be installed.
 #
-# Takes a package index. Where there is none, PYTHON names an interpreter that has maturin, pytest, onnx, onnx-ir, onnxruntime, numpy and
-# ml_dtypes; without either this one check is left to machines that have them, and says so. PROFILE names the profile to build with, if not
-# `dist`.
+# Uses a package index. Without one, PYTHON names an interpreter that has maturin, pytest, onnx, onnx-ir, onnxruntime, numpy and ml_dtypes.
+# Without either, the check is skipped and a note is printed. PROFILE names the build profile; the default is `dist`.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 built="$root/target/wheel"
@@ -39,7 +38,7 @@ else
 fi
 python="$environment/bin/python"
 
-# One target directory for all packages of the repository: what both need is compiled once.
+# One target directory for all packages of the repository, so that shared dependencies are compiled once.
 (cd "$root/python" && CARGO_TARGET_DIR="$root/target" "$python" -m maturin build --profile "$profile" --strip --locked --interpreter "$python" --out "$built")
 wheel=$(ls "$built"/onnx_slice_fold-*.whl)
 bytes=$(wc -c <"$wheel")
@@ -50,7 +49,7 @@ if [ "$bytes" -gt 10000000 ]; then
 fi
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$wheel"
 
-# What is tested is what is installed: the folder of the tests has no package of that name.
+# Tests the installed package: the folder of the tests has no package of that name.
 run_tests() {
     "$python" -m pytest -q -p no:cacheprovider --rootdir "$root/python/tests" -c /dev/null "$root/python/tests" "$@"
 }

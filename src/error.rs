@@ -1,4 +1,4 @@
-//! What can go wrong at the façade: one type, and the few kinds a caller tells apart.
+//! The error type of the public API, and its kinds.
 
 use std::fmt;
 use std::io;
@@ -15,8 +15,8 @@ use crate::passes::{AssumeError, ExtractError, OpsetError, RunError};
 
 /// A model could not be opened, folded or written.
 ///
-/// [`kind`](Error::kind) tells the cases apart; nothing needs to look at the text. As text, `{}` is what failed and
-/// `{:#}` also why, on one line; the causes are the [source](std::error::Error::source) chain, as `anyhow` and `eyre` print it.
+/// A caller decides by the [`kind`](Error::kind), not by the text. `{}` formats the failed action; `{:#}` adds the cause on the same line.
+/// The causes form the [source](std::error::Error::source) chain, which `anyhow` and `eyre` print.
 ///
 /// ```
 /// use onnx_slice_fold::{ErrorKind, OnnxModel};
@@ -34,7 +34,7 @@ pub struct Error(Box<Failure>);
 
 #[derive(Debug)]
 struct Failure {
-    /// What was being done, where the cause does not say.
+    /// The failed action, unless the cause names it.
     doing: Option<String>,
     cause: Cause,
 }
@@ -45,23 +45,23 @@ struct Failure {
 pub enum ErrorKind {
     /// The system cannot read or write a file, or it is no regular file.
     Io,
-    /// What was given is no well-formed ONNX model.
+    /// The input is not a well-formed ONNX model.
     Malformed,
-    /// The model is one this program cannot take as it was given, such as one whose data lie outside of the directories that were given.
+    /// The model is not supported in this form, for example because its data is outside of the given directories.
     Unsupported,
-    /// Something is larger, deeper or more than is allowed, such as the 2 GiB of a protobuf message.
+    /// A limit is exceeded, such as the 2 GiB of a protobuf message.
     Limit,
-    /// A file was changed by somebody while it was being used.
+    /// Another process changed a file while it was in use.
     Changed,
-    /// An [assumption](crate::Assumption) contradicts the model, another assumption, or what the graph needs.
+    /// An [assumption](crate::Assumption) contradicts the model, another assumption, or a requirement of the graph.
     Assumption,
-    /// The part of the model that was asked for does not exist, or is not whole.
+    /// The requested part of the model does not exist, or is incomplete.
     Extraction,
-    /// No run of the model can succeed, or what it declares is false, and [`strict`](crate::Options::strict) was asked for.
+    /// No run of the model can succeed, or a declaration is false, and [`strict`](crate::Options::strict) is set.
     Impossible,
-    /// A node is not evaluated: this program does not know how, runtimes disagree, or it cannot work on the values it got.
+    /// A node is not evaluated: its operator is unknown, runtimes disagree about it, or it does not accept the values.
     NotEvaluated,
-    /// The call itself is wrong: an option that is not understood, a rule that does not exist, a target that may not be written to.
+    /// The call is invalid: an option that cannot be parsed, an unknown rule, a target that must not be overwritten.
     Usage,
     /// A defect of this library. The model must not be used any further.
     Internal,
@@ -102,7 +102,7 @@ impl Error {
         Error(Box::new(Failure { doing, cause: cause.into() }))
     }
 
-    /// Which kind of error it is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match &self.0.cause {
             Cause::Source(error) => of_source(error),
@@ -120,7 +120,7 @@ impl Error {
         }
     }
 
-    /// What the system said, for an error of kind [`ErrorKind::Io`] that the system reported.
+    /// Returns the system's error kind, for an error of kind [`ErrorKind::Io`] that the system reported.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         let error = match &self.0.cause {
             Cause::Source(error) | Cause::Save(SaveError::Source(error)) => io_of_source(error),
@@ -222,7 +222,7 @@ fn of_run(error: &RunError) -> ErrorKind {
             ErrorKind::Usage
         }
         RunError::Assumption(_) => ErrorKind::Assumption,
-        // Nodes in an order that cannot be computed in.
+        // The order of the nodes is not topological.
         RunError::Refused(_) => ErrorKind::Malformed,
         RunError::Opset(OpsetError::NoSuch { .. }) => ErrorKind::Usage,
         RunError::Opset(_) => ErrorKind::Unsupported,

@@ -1,4 +1,4 @@
-//! Evaluation of a whole model on given inputs, for users who ask for it.
+//! Evaluation of a whole model on given inputs, at a user's request.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use crate::ops::{Budget, Decline, evaluate_graph};
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// What one result may take. A model is asked for its results on purpose, so this is much more than folding may spend; a file
-/// still cannot ask for all memory there is.
+/// The most bytes of one result, and of all. Evaluation is an explicit request, so the limits are much higher than those of folding. A file
+/// still cannot allocate all memory.
 const NODE_BYTES: usize = gibibytes(4);
 const TOTAL_BYTES: usize = gibibytes(16);
-/// Elementary operations of a node, and of all.
+/// The most elementary operations of one node, and of all.
 const NODE_WORK: u64 = 10_000_000_000_000;
 const TOTAL_WORK: u64 = 100_000_000_000_000;
 
-/// As many as can be addressed, where these are more.
+/// Returns the bytes, or the largest addressable number if that is less.
 const fn gibibytes(count: u64) -> usize {
     let bytes = count << 30;
     if bytes > isize::MAX as u64 { isize::MAX as usize } else { bytes as usize }
 }
 
-/// A model that was not evaluated.
+/// The reason for which a model was not evaluated.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EvaluateError {
     #[error("the model has no input named '{name}'; its inputs are {known}")]
@@ -49,8 +49,8 @@ pub(crate) fn evaluate(
     Ok(outputs.iter().map(|&value| model.value(value).name.to_string()).zip(results).collect())
 }
 
-/// Values by name as the inputs of the main graph in their order, with what the names in declared shapes turn out to be. Inputs that have a
-/// default may be left out.
+/// Returns values by name as the inputs of the main graph in order, and the sizes of the names in declared shapes. Inputs with a default
+/// may be omitted.
 pub(crate) fn bind(
     model: &Model,
     mut given: BTreeMap<String, Data>,
@@ -75,7 +75,7 @@ pub(crate) fn bind(
     Ok((inputs, sizes.into_iter().map(|(name, (size, _))| (name, size)).collect()))
 }
 
-/// Checks a tensor against what the model declares of the input, and sizes of one name against one another.
+/// Checks a tensor against the declaration of its input, and that equal names have equal sizes.
 fn check(
     model: &Model,
     value: ValueId,

@@ -1,8 +1,8 @@
-//! Infers the shapes of an ONNX model, folds what is decided, and writes the smaller model.
+//! Infers the shapes of an ONNX model, folds constant subgraphs, and writes the smaller model.
 //!
 //! # A tour
 //!
-//! An [`OnnxModel`] is opened from a file or made from bytes, folded, and written:
+//! An [`OnnxModel`] is opened from a file or decoded from bytes, folded, and written:
 //!
 //! ```
 //! use onnx_slice_fold::{OnnxModel, Options};
@@ -16,7 +16,7 @@
 //! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!
-//! The [`Report`] is data, and prints as a table. What stayed, and why, is in its [notes](Report::notes):
+//! The [`Report`] is data, and prints as a table. Its [notes](Report::notes) list the kept nodes with reasons:
 //!
 //! ```
 //! # use onnx_slice_fold::{OnnxModel, Options};
@@ -31,7 +31,7 @@
 //! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!
-//! [`Options`] say what may be done and what is known of the inputs. Sizes that are known decide more:
+//! [`Options`] control the rewrites and hold assumptions about the inputs. With more known sizes, more is folded:
 //!
 //! ```
 //! # use onnx_slice_fold::{OnnxModel, Options};
@@ -41,7 +41,7 @@
 //! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!
-//! Every call gives the same [`Error`], whose [kind](Error::kind) tells what can be done about it:
+//! Every call returns the same [`Error`] type. Its [kind](Error::kind) shows how a caller can react:
 //!
 //! ```
 //! # use onnx_slice_fold::{OnnxModel, Options};
@@ -54,31 +54,30 @@
 //! # Ok::<(), onnx_slice_fold::Error>(())
 //! ```
 //!
-//! An operator of your own is described by a [`CustomOperator`] and [registered](OnnxModel::register); everything behind its nodes is
-//! inferred and folded, then.
+//! A user's operator is described by a [`CustomOperator`] and [registered](OnnxModel::register). Inference and folding then continue after
+//! its nodes.
 //!
-//! Nothing here needs a file system: [`OnnxModel::from_bytes`] and [`OnnxModel::to_bytes`] go from memory to memory. An opened model
-//! may be sent to another thread between calls.
+//! No function here needs a file system: [`OnnxModel::from_bytes`] and [`OnnxModel::to_bytes`] read and write memory. An opened model may
+//! be sent to another thread between calls.
 //!
 //! # Features
 //!
-//! | feature | default | what it adds |
+//! | feature | default | effect |
 //! | --- | --- | --- |
-//! | `cli` | yes | the program `onnx-slice-fold`, with `clap`, `indicatif`, `anyhow`, `mimalloc` and others; turns `mmap` on |
+//! | `cli` | yes | the program `onnx-slice-fold`, with `clap`, `indicatif`, `anyhow`, `mimalloc` and others; enables `mmap` |
 //! | `algebra` | no | documents the modules `dim`, `slicing` and `index_map`: symbolic sizes, slices of seven dialects, and the algebra of data movement |
-//! | `mmap` | by `cli` | files of 1 MiB and more are mapped and not read. A file that is cut while it is mapped would kill the process: a handler for SIGBUS makes it an error, and is installed when the first file is mapped |
-//! | `images` | yes | ImageDecoder on PNG, WebP and JPEG 2000; without, such nodes are left as they are |
+//! | `mmap` | by `cli` | maps files of 1 MiB and more instead of reading them. A file that is truncated while it is mapped would kill the process: a handler for SIGBUS turns this into an error, and is installed with the first mapping |
+//! | `images` | yes | ImageDecoder on PNG, WebP and JPEG 2000; without it, such nodes are kept |
 //!
-//! A library says `default-features = false`, and `features = ["images"]` if it wants those. It then reads files whole, installs no
-//! handler and leaves the choice of an allocator to the program.
+//! A library that depends on this one sets `default-features = false`, and `features = ["images"]` if needed. Files are then read whole, no
+//! handler is installed, and the program chooses the allocator.
 //!
 //! # Inside
 //!
-//! What is documented here is what stays compatible. The folders of the source are modules that are hidden from this
-//! documentation and may change in any version; `RUSTDOCFLAGS="--cfg internals" cargo doc` shows them, and ARCHITECTURE.md says
-//! what is where.
+//! Only the items documented here are covered by the compatibility promise. The folders of the source are modules that this documentation
+//! hides, and that may change in any version. `RUSTDOCFLAGS="--cfg internals" cargo doc` shows them, and ARCHITECTURE.md describes them.
 #![deny(unsafe_code)]
-// What a file can choose must not end the process. Tests may.
+// A file must not be able to end the process. Tests may panic.
 #![cfg_attr(
     not(test),
     deny(
@@ -99,7 +98,7 @@
 // The same input gives the same bytes.
 #![deny(clippy::iter_over_hash_type)]
 
-// The command line is written against the façade by the crate's name, as any other program would be.
+// The command line uses the public API by the crate's name, like any other program.
 #[cfg(feature = "cli")]
 extern crate self as onnx_slice_fold;
 

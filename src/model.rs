@@ -1,4 +1,4 @@
-//! A model on its way through the program: opened, folded, saved.
+//! The public model type: opened, folded, saved.
 
 use std::fmt;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::tensor::{ByteSource, SharedSource};
 mod fold;
 mod save;
 
-/// An ONNX model: opened, to be folded and written.
+/// An ONNX model that can be folded and written.
 ///
-/// What is large stays where it is: the payloads of tensors are slices of the file, or of the bytes it was made from, until they
-/// are written. The model may be sent to another thread between calls.
+/// Tensor payloads are slices of the file, or of the given bytes, until they are written. The model may be sent to another thread between
+/// calls.
 ///
 /// ```
 /// use onnx_slice_fold::{OnnxModel, Options};
@@ -34,31 +34,29 @@ mod save;
 /// ```
 pub struct OnnxModel {
     model: Model,
-    /// The symbols that dimensions are expressions of. While the passes run they share it; between calls it is owned here alone,
-    /// which is what makes the whole `Send`.
+    /// The symbols of the dimensions. The passes share the scope while they run. Between calls only this field owns it, so that the model
+    /// is `Send`.
     scope: Scope,
     source: Option<Source>,
-    /// Bytes of the file, or of the bytes it was made from.
+    /// The number of bytes of the file, or of the given bytes.
     bytes: usize,
-    /// Bytes of its tensors that lie in other files.
+    /// The number of bytes of tensors in other files.
     external_bytes: u64,
-    /// Whether the passes were ended by an error, so that the model may be anything.
+    /// `true` if an error ended the passes, so that the model is in an undefined state.
     half_folded: bool,
 }
 
 impl OnnxModel {
-    /// Opens and decodes a model file. External data is looked for below the directory of `path`, and below the directory of the file that
-    /// `path` leads to if it is a symbolic link. Tensors whose data file is missing have no values, which
-    /// [`missing_data`](Self::missing_data) tells.
+    /// Opens and decodes a model file. External data is searched below the directory of `path` and, if `path` is a symbolic link, below the
+    /// directory of its target. Tensors whose data file is missing have no values; [`missing_data`](Self::missing_data) lists them.
     ///
     /// # Errors
-    /// If the file cannot be read, is no well-formed model, or asks for more than is allowed. The text names the place and the
-    /// reason.
+    /// The file cannot be read, is not a well-formed model, or exceeds a limit. The text names the place and the reason.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, &OpenOptions::new())
     }
 
-    /// The same with options: other directories for external data.
+    /// Opens a model with options, such as other directories for external data.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -67,8 +65,8 @@ impl OnnxModel {
         Self::decoded(onnx::open(path)?, options, &|| format!("cannot read {}", onnx::QuotedPath(path)))
     }
 
-    /// Decodes a model that is in memory: the bytes of a `ModelProto`. Bytes that are given away, such as a `Vec<u8>`, are not
-    /// copied. Tensors whose data lie in files have no values.
+    /// Decodes a model in memory: the bytes of a `ModelProto`. Owned bytes, such as a `Vec<u8>`, are not copied. Tensors with data in files
+    /// have no values.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -76,7 +74,7 @@ impl OnnxModel {
         Self::from_bytes_with(bytes, &OpenOptions::new())
     }
 
-    /// The same for a model with external data, which is looked for beneath `directory`.
+    /// Decodes a model in memory whose external data is below `directory`.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -84,7 +82,7 @@ impl OnnxModel {
         Self::from_bytes_with(bytes, &OpenOptions::new().external_data_root(directory.as_ref()))
     }
 
-    /// The same with options. The first directory for external data is taken as the model's own.
+    /// Decodes a model in memory with options. The first directory for external data counts as the model's own.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -92,8 +90,9 @@ impl OnnxModel {
         Self::decoded(Source::of_bytes(bytes.into()), options, &|| "cannot read the model".to_string())
     }
 
-    /// Decodes a model that is held outside of memory, such as in a Blob of a browser: `model` reads any part of it, and `find` returns the data
-    /// file at a location, `None` if it is missing, or the reason why it must not be read. Only the graph and small payloads are read; others are read where folding needs their values.
+    /// Decodes a model outside of memory, such as in a Blob of a browser. `model` reads any part of it. `find` returns the data file at a
+    /// location, `None` if it is missing, or the reason why it must not be read. Only the graph and small payloads are read at once; others
+    /// are read when folding needs their values.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -126,31 +125,31 @@ impl OnnxModel {
         OnnxModel { model, scope: Scope::new(), source: None, bytes: 0, external_bytes: 0, half_folded: false }
     }
 
-    /// The model as it is now.
+    /// Returns the model in its present state.
     #[doc(hidden)]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The symbols its dimensions are expressions of.
+    /// Returns the scope of the symbols in its dimensions.
     #[doc(hidden)]
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// The data files that the model refers to and that were not found when it was opened. Their tensors have type and shape and no
-    /// values: nodes that read them are kept, and the model is written with the same references.
+    /// Returns the data files that the model refers to and that were missing when it was opened. Their tensors have a type and a shape, but
+    /// no values. Nodes that read them are kept, and the model is written with the same references.
     pub fn missing_data(&self) -> Vec<MissingData> {
         self.source.iter().flat_map(|source| source.data.missing().cloned()).collect()
     }
 
-    /// Makes of the model the part of it between these values: `inputs` become its inputs and `outputs` its outputs, in the order given. All
-    /// outputs stay if none is given, and all inputs likewise. Values computed on the way that become inputs have the type that is
-    /// inferred for them under `options`. What these assume of inputs is not used here: it is for the part, when that is folded.
+    /// Reduces the model to the part between these values: `inputs` become its inputs and `outputs` its outputs, in the given order. An
+    /// empty list keeps all inputs or outputs. Computed values that become inputs have the type inferred under `options`. The assumptions
+    /// of `options` are not used here; they apply when the part is folded.
     ///
     /// # Errors
-    /// The model has no such value; what is given as an input is a constant, or of unknown type; an output needs an input that is not
-    /// given. The model is as it was then, unless the options are wrong.
+    /// The model has no such value; an input is a constant, or of unknown type; an output depends on an input that is not listed. The model
+    /// is then unchanged, unless the options are invalid.
     pub fn extract(&mut self, inputs: &[String], outputs: &[String], options: &Options) -> Result<(), Error> {
         if !inputs.is_empty() {
             let mut options = options.clone().fold(false);
@@ -161,21 +160,21 @@ impl OnnxModel {
         Ok(passes::extract(&mut self.model, inputs, outputs)?)
     }
 
-    /// Takes outputs away. The inputs stay, needed or not.
+    /// Removes outputs. All inputs are kept, even unused ones.
     ///
     /// # Errors
-    /// The model has no such output, or no other. It is as it was then.
+    /// The model has no such output, or no other one. It is then unchanged.
     pub fn remove_outputs(&mut self, names: &[String]) -> Result<(), Error> {
         self.whole()?;
         Ok(passes::remove_outputs(&mut self.model, names)?)
     }
 
-    /// The names of the values of the main graph, of which [`extract`](Self::extract) makes inputs and outputs.
+    /// Returns the names of the values of the main graph, from which [`extract`](Self::extract) can make inputs and outputs.
     pub fn value_names(&self) -> Vec<&str> {
         passes::values(&self.model).map(|value| self.model.value(value).name.as_str()).collect()
     }
 
-    /// The names of the inputs, and of the outputs.
+    /// Returns the names of the inputs and of the outputs.
     pub fn interface(&self) -> (Vec<String>, Vec<String>) {
         let interface = Interface::of(&self.model);
         let (inputs, outputs) = interface.names();
@@ -183,17 +182,17 @@ impl OnnxModel {
         (owned(inputs), owned(outputs))
     }
 
-    /// The names of the outputs.
+    /// Returns the names of the outputs.
     pub fn output_names(&self) -> Vec<&str> {
         let outputs = self.model.graph(self.model.main()).outputs();
         outputs.iter().map(|&value| self.model.value(value).name.as_str()).collect()
     }
 
-    /// Makes an operator known for this model: what its nodes make of types and, if it says so, of values. One that was registered
-    /// before under the same name is replaced.
+    /// Registers an operator for this model: its type inference and, optionally, its evaluation. Replaces an earlier one with the same
+    /// name.
     ///
     /// # Errors
-    /// The program knows an operator of this name, and takes nodes for that.
+    /// The program already defines an operator with this name.
     pub fn register(&mut self, operator: CustomOperator) -> Result<(), Error> {
         if operator.name().is_empty() || crate::ops::operator(operator.domain(), operator.name()).is_some() {
             return Err(Cause::Taken(format!("{operator:?}")).into());
@@ -203,21 +202,21 @@ impl OnnxModel {
     }
 
     /// # Errors
-    /// An earlier call left the model half folded.
+    /// An earlier call left the model in an undefined state.
     fn whole(&self) -> Result<(), Error> {
         if self.half_folded { Err(Cause::HalfFolded.into()) } else { Ok(()) }
     }
 }
 
 impl fmt::Debug for OnnxModel {
-    /// How large it is; [`text`](OnnxModel::text) shows what is in it.
+    /// Shows the size of the model; [`text`](OnnxModel::text) shows its content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let census = Census::of(&self.model);
         f.debug_struct("OnnxModel").field("nodes", &census.nodes()).field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
-/// Fails to compile if what users hold between calls cannot go to another thread.
+/// Fails to compile if a public type cannot be sent to another thread.
 const _: () = {
     const fn is_send<T: Send>() {}
     const fn is_send_and_sync<T: Send + Sync>() {}

@@ -1,34 +1,39 @@
-//! The size of the pages that the system gives this process, where it lets a process choose (Linux).
+//! The page size of the process's memory, on systems where a process can choose it (Linux).
 //!
-//! The system clears a page as a whole before it gives it. A huge page (2 MiB) takes a fraction of the time of the 512 small ones it stands for, if
-//! most of it is used, so what is best depends on how much memory a model takes, which is about a kilobyte for each node. Measured beside
-//! small pages, whole processes: a sixth more time for graphs of 500 nodes; 3 to 19 % less for 2,000 to 30,000 (three families of graphs); as much
-//! for 60,000; 4 to 20 % more for 200,000, on a virtual machine, which is given huge pages slowly.
+//! The system clears a page before it maps it. Clearing one huge page (2 MiB) is faster than clearing 512 small ones, if most of it is
+//! used. So the best choice depends on the memory that a model takes, about a kilobyte per node. Measured for whole processes, relative to
+//! small pages, on a virtual machine that maps huge pages slowly:
+//!
+//! | nodes | time with huge pages |
+//! | --- | --- |
+//! | 500 | +17 % |
+//! | 2,000 to 30,000 (three families of graphs) | −3 to −19 % |
+//! | 60,000 | equal |
+//! | 200,000 | +4 to +20 % |
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How many nodes a graph has that takes less time on huge pages.
+/// The numbers of nodes for which huge pages are faster.
 const ON_HUGE_PAGES: RangeInclusive<usize> = 1_500..=48_000;
 
-/// Whether the process is this program's own.
+/// `true` if this program owns the process.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
 
-/// Says that the process does nothing but run this program, which then chooses the pages. What was allocated before, which every model needs,
-/// stays on the page it has.
+/// Records that this program owns the process and may choose the page size. Earlier allocations, which every model needs, keep their pages.
 pub fn choose() {
     IS_OURS.store(true, Ordering::Relaxed);
     allow_huge(false);
 }
 
-/// Chooses the pages for what a graph of so many nodes will take, before any of it is allocated.
+/// Chooses the pages for a graph with this number of nodes, before its memory is allocated.
 pub(crate) fn suit(nodes: impl FnOnce() -> usize) {
     if IS_OURS.load(Ordering::Relaxed) {
         allow_huge(ON_HUGE_PAGES.contains(&nodes()));
     }
 }
 
-/// Where the system has no such choice only the time is another.
+/// On other systems this function has no effect, and only the time differs.
 fn allow_huge(is_allowed: bool) {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(!is_allowed);

@@ -1,16 +1,15 @@
 //! Chooses the shapes that a result states, and shrinks a file that must not be larger than the original.
 //!
-//! By default the result states every known shape except those by which ONNX Runtime chooses a slower kernel ([`Shapes::Auto`]). New nodes name
-//! their origin, and the metadata the options of the run, so a model in which little can be folded grows. [`Shapes::Lean`] omits entries until the
-//! file does not grow:
+//! By default the result states every known shape except those by which ONNX Runtime chooses a slower kernel ([`Shapes::Auto`]). New nodes
+//! record their origin, and the metadata records the options of the run, so a model with few folded nodes grows. [`Shapes::Lean`] omits
+//! entries until the file does not grow:
 //!
-//! 1. documentation and metadata of new nodes that compute no result of a former one, which another node says as well
-//! 2. shapes that the file did not have, in the order of [`Worth`]; of those that are worth as much the longest entries first, so that few
-//!    are missing
+//! 1. documentation and metadata of new nodes that compute no result of a former one; another node has the same
+//! 2. shapes that the file did not have, in the order of [`Worth`]; among equal ones the longest first, so that few are omitted
 //! 3. the stamp
 //!
-//! Types of the main graph's inputs and outputs are kept, and all entries of the original. If only shapes are inferred, or if the weights lie in
-//! other files, the size of the file does not count.
+//! Types of the main graph's inputs and outputs are kept, and all entries of the original. If the run only infers shapes, or if the weights
+//! are in other files, the size of the file does not matter.
 
 use std::cmp::Reverse;
 
@@ -24,9 +23,9 @@ use crate::passes::{Fused, Options, Shapes, fused_by_shapes};
 use crate::sort;
 use crate::tensor::DType;
 
-/// What a model says before it is folded.
+/// The declarations of a model before it is folded.
 pub(crate) struct Said {
-    /// The types that are declared of values.
+    /// The declared types of values.
     declared: FxHashMap<ValueId, DeclaredType>,
     /// The names of nodes.
     names: FxHashSet<String>,
@@ -41,8 +40,8 @@ impl Said {
         }
     }
 
-    /// Removes the declared shapes that the options exclude. `limit` is the size in bytes of the original, if it is known. Returns how many
-    /// known shapes the default leaves out, and why.
+    /// Removes the declared shapes that the options exclude. `limit` is the size in bytes of the original, if it is known. Returns the
+    /// number of known shapes that the default omits, and the reason.
     pub(crate) fn leave_out(
         self,
         model: &mut Model,
@@ -88,13 +87,14 @@ impl Said {
         None
     }
 
-    /// Returns `true` if the file states as much of a value as the model does now.
+    /// Returns `true` if the file declares as much about a value as the model does now.
     fn says(&self, model: &Model, value: ValueId) -> bool {
         let said = self.declared.get(&value);
         model.is_output(value) || said.is_some_and(|said| Some(said) == model.value(value).declared.as_ref())
     }
 
-    /// Declares of values what the file declared, except what is proved false. Returns how many complete shapes fewer the model states.
+    /// Restores the declarations of the file for these values, except those proved false. Returns the number of complete shapes that the
+    /// model loses.
     fn restore(&self, model: &mut Model, values: Vec<ValueId>) -> usize {
         let mut fewer = 0;
         for value in values {
@@ -110,7 +110,7 @@ impl Said {
         fewer
     }
 
-    /// Leaves out what the model did not say, until it takes no more than `limit` bytes.
+    /// Omits new entries until the model has at most `limit` bytes.
     fn fit(&self, model: &mut Model, facts: &Facts, limit: usize) {
         let mut entries = self.texts(model);
         entries.extend(self.types(model, facts));
@@ -132,7 +132,7 @@ impl Said {
         }
     }
 
-    /// What new nodes say of where they come from, the longest first.
+    /// Returns the origins that new nodes record, the longest first.
     fn texts(&self, model: &Model) -> Vec<Entry> {
         let entry = |id: NodeId| {
             let node =
@@ -144,7 +144,7 @@ impl Said {
         entries
     }
 
-    /// The types that the model did not declare, in the order in which they can be missed.
+    /// Returns the types that the file did not declare, the least valuable first.
     fn types(&self, model: &Model, facts: &Facts) -> Vec<Entry> {
         let is_new = |value: &ValueId| !self.declared.contains_key(value) && !model.is_output(*value);
         let mut entries: Vec<(Worth, Entry)> =
@@ -170,16 +170,16 @@ fn is_part_of(said: &DeclaredType, written: &DeclaredType) -> bool {
     }
 }
 
-/// By how many bytes a model is larger than `limit`, if it is.
+/// Returns the number of bytes above `limit`, if there are any.
 fn excess(model: &Model, limit: usize) -> Option<usize> {
     let bytes = usize::try_from(onnx::length(model).ok()?).ok()?;
     bytes.checked_sub(limit).filter(|&more| more > 0)
 }
 
-/// Something that may be left out.
+/// An entry that may be omitted.
 struct Entry {
     what: What,
-    /// About what it takes in the file.
+    /// The approximate bytes in the file.
     bytes: usize,
 }
 
@@ -194,26 +194,26 @@ fn nodes(model: &Model) -> Vec<NodeId> {
     model.graphs().flat_map(|graph| model.graph(graph).nodes()).collect()
 }
 
-/// The results of nodes.
+/// Returns the results of all nodes.
 fn results(model: &Model) -> Vec<ValueId> {
     let nodes = nodes(model).into_iter().filter_map(|id| model.node(id));
     nodes.flat_map(|node| node.outputs().iter().flatten().copied()).collect()
 }
 
-/// What a written shape is worth to readers of the file, least first.
+/// The value of a stated shape to consumers of the file, the least valuable first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {
-    /// Every reader finds it: the operator works element by element, or all sizes are numbers or names.
+    /// Every consumer infers it: the operator is element-wise, or all sizes are numbers or names.
     Found,
-    /// Runtimes know no size that is an expression behind a convolution or the like.
+    /// Runtimes do not infer it, because a size is an expression after a convolution or a similar operator.
     Expression,
-    /// Nor that two operands of a node have one shape, which they ask before they fuse it.
+    /// Runtimes do not infer that two operands of a node have equal shapes, which they require for a fusion.
     Joined,
-    /// It rests on sizes that are computed.
+    /// It depends on computed sizes.
     Computed,
 }
 
-/// The type of a value as what may be left out, and what it is worth.
+/// Returns the type of a value as an entry, with its value to consumers.
 fn type_of(model: &Model, facts: &Facts, value: ValueId) -> Option<(Worth, Entry)> {
     let place = model.value(value);
     let node = model.node(place.producer()?)?;
@@ -229,7 +229,7 @@ fn worth(model: &Model, facts: &Facts, value: ValueId, node: &Node) -> Worth {
     let is_known = shape(value).is_some_and(|dims| dims.iter().all(is_plain));
     let is_pointwise = traits::traits_of(model, node).pointwise.is_some();
     let computes = |value: &ValueId| !model.value(*value).is_constant();
-    // A gate is computed from the value itself.
+    // A gate is computed from the gated value itself.
     let is_gate = |other: ValueId| {
         let producer = model.value(other).producer().and_then(|id| model.node(id));
         producer.is_some_and(|node| node.inputs().contains(&Some(value)))
@@ -245,7 +245,7 @@ fn worth(model: &Model, facts: &Facts, value: ValueId, node: &Node) -> Worth {
     }
 }
 
-/// What a dim takes in a file: a message, and in it a number or a name.
+/// Returns the bytes of a dim in a file: a message with a number or a name.
 fn bytes_of(dim: &DeclaredDim) -> usize {
     4 + match &dim.claim {
         DimClaim::Param(name) => name.len(),
@@ -254,7 +254,7 @@ fn bytes_of(dim: &DeclaredDim) -> usize {
     }
 }
 
-/// Whether the shapes of a node's results follow from those of its operands, and from constants: it reads no sizes that are computed.
+/// Returns `true` if the shapes of a node's results follow from the operands' shapes and from constants: the node reads no computed sizes.
 fn follows(model: &Model, facts: &Facts, node: &Node) -> bool {
     let is_pointwise = traits::traits_of(model, node).pointwise.is_some();
     let is_computed_size = |value: ValueId| {

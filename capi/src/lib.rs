@@ -1,4 +1,4 @@
-//! The C interface, as `include/onnx_slice_fold.h` has it. Nothing here unwinds into C: what panics is an internal error.
+//! The C interface of `include/onnx_slice_fold.h`. No panic unwinds into C: it becomes an internal error.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -7,7 +7,7 @@ use std::ptr;
 
 use onnx_slice_fold::{Construct, Error, ErrorKind, OnnxModel, OpenOptions, Options, Shapes};
 
-/// What became of a call; the numbers are the header's.
+/// The status of a call; the numbers are the header's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "the header's name")]
@@ -22,7 +22,7 @@ pub enum osf_status {
     Internal = 7,
 }
 
-/// Bytes that are ours until [`osf_buffer_free`].
+/// Bytes that the library owns until [`osf_buffer_free`].
 #[repr(C)]
 #[allow(non_camel_case_types, reason = "the header's name")]
 pub struct osf_buffer {
@@ -44,7 +44,7 @@ fn tell(text: &str) {
     LAST_ERROR.with(|last| *last.borrow_mut() = text);
 }
 
-/// Runs a call: its error, or what it panicked with, becomes a status and a text.
+/// Runs a call. An error or a panic becomes a status and a text.
 fn call(work: impl FnOnce() -> Result<(), (osf_status, String)>) -> osf_status {
     tell("");
     let (status, text) = match catch_unwind(AssertUnwindSafe(work)) {
@@ -102,7 +102,7 @@ unsafe fn text_of<'a>(text: *const c_char) -> Result<&'a str, (osf_status, Strin
 }
 
 /// # Safety
-/// The pointer is null or valid, and nobody else uses the options.
+/// The pointer is null or valid, and no other thread uses the options.
 unsafe fn changed(
     options: *mut osf_options,
     change: impl FnOnce(Options) -> Options,
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn osf_fold(
 }
 
 /// # Safety
-/// `buffer` is null, or holds what [`osf_fold`] put there, or is empty.
+/// `buffer` is null, or holds a result of [`osf_fold`], or is empty.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn osf_buffer_free(buffer: *mut osf_buffer) {
     // SAFETY: the caller's promise.

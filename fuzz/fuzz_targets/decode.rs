@@ -1,4 +1,4 @@
-//! Models as the wire has them: read, written, read again.
+//! Models in the wire format: read, written, read again.
 #![no_main]
 
 #[path = "../../tests/support/readers.rs"]

@@ -1,4 +1,4 @@
-//! Models in a folder with a data file: where they say that their data lie.
+//! Models in a folder with a data file: the locations of their data.
 #![no_main]
 
 #[path = "../../tests/support/readers.rs"]

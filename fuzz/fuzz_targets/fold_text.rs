@@ -1,4 +1,4 @@
-//! Models as text, folded and compared with themselves as they were.
+//! Models as text, folded and compared with the originals.
 #![no_main]
 
 #[path = "../../tests/support/readers.rs"]

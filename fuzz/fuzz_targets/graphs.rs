@@ -1,4 +1,4 @@
-//! Graphs of which each byte chooses something, folded and compared with themselves as they were.
+//! Graphs in which each byte chooses something, folded and compared with the originals.
 #![no_main]
 
 #[path = "../../tests/support/readers.rs"]

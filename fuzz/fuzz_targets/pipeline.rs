@@ -1,4 +1,4 @@
-//! Models as the wire has them, folded and compared with themselves as they were.
+//! Models in the wire format, folded and compared with the originals.
 #![no_main]
 
 #[path = "../../tests/support/readers.rs"]

@@ -1,4 +1,4 @@
-"""Tensors between numpy and the compiled half, which has each as its element type, its shape and its payload."""
+"""Converts tensors between numpy and the compiled half, which represents each by its element type, its shape and its payload."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._extras import is_a, require
 if TYPE_CHECKING:
     import numpy
 
-# Element types by their names in ONNX text syntax, where numpy calls them otherwise; those below a byte in a table of their own.
+# Element types with another name in numpy than in ONNX text syntax; those below a byte are in a separate table.
 _NUMPY = {"float": "float32", "double": "float64"}
 _ML_DTYPES = {
     "bfloat16": "bfloat16",
@@ -91,7 +91,7 @@ def _dtype(name: str) -> Any:
 
 
 def _packed(codes: numpy.ndarray[Any, Any], bits: int) -> bytes:
-    """Elements of less than a byte, the first in the lowest bits."""
+    """Packs elements of less than a byte, the first one in the lowest bits."""
     import numpy
 
     per_byte = 8 // bits

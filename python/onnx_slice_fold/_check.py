@@ -44,7 +44,7 @@ def agree(
 def _session(model: onnx.ModelProto, custom_lib: Optional[AnyPath], providers: Optional[Sequence[Any]]) -> Any:
     onnxruntime = require("onnxruntime", "a comparison in ONNX Runtime")
     options = onnxruntime.SessionOptions()
-    # As the models are: what a runtime optimizes differently in both is not what is compared.
+    # Optimizations are disabled, so that the models themselves are compared.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
     if custom_lib is not None:
@@ -97,7 +97,7 @@ def _filled(
     if dtype.kind == "b":
         return generator.integers(0, 2, shape).astype(dtype)
     if dtype.kind in "iu":
-        # Indices as well as amounts: small enough to be in range of most.
+        # Integers may be indices or amounts: small enough to be in range for most operators.
         return generator.integers(0, 2, shape).astype(dtype)
     return generator.random(shape).astype(dtype)
 

@@ -87,7 +87,7 @@ class Explanation(NamedTuple):
             for found in self.suggestions
         )
         table = (
-            "<table><thead><tr><th>what could be said</th><th>nodes left</th><th>tensors of open size</th><th>only if</th></tr></thead>"
+            "<table><thead><tr><th>suggestion</th><th>remaining nodes</th><th>tensors of unknown size</th><th>condition</th></tr></thead>"
             f"<tbody>{rows}</tbody></table>"
         )
         told = f"<details><summary>as text</summary><pre>{html.escape(self.text)}</pre></details>"

@@ -126,7 +126,7 @@ def _opened_ir(model: onnx_ir.Model, own: list[AnyPath], more: list[AnyPath]) ->
 
 
 def _directory_of(model: onnx_ir.Model) -> list[AnyPath]:
-    """The one directory that the model's external tensors are in, if they are."""
+    """Returns the directory that contains all external tensors of the model, if there is one."""
     import onnx_ir
 
     found: set[str] = set()
@@ -151,7 +151,7 @@ def check_output(output: Any) -> None:
 
 
 def _name_of(form: type[Any]) -> str:
-    """The name of a class under its package; neither onnx nor onnx_ir is imported for it."""
+    """Returns the name of a class under its package, without an import of onnx or onnx_ir."""
     return f"{form.__module__.partition('.')[0]}.{form.__qualname__}"
 
 
@@ -173,7 +173,7 @@ def given_back(model: Any, folded: _core.Model, output: Any) -> tuple[Any, int]:
 
 
 def _made(folded: _core.Model, form: Any) -> tuple[Any, int]:
-    """The model as an object of a class."""
+    """Returns the model as an object of a class."""
     name = _name_of(form)
     if name == "onnx.ModelProto":
         return to_proto(folded)
@@ -204,14 +204,14 @@ def type_of_path(path: AnyPath) -> Callable[[str], Any]:
 
 
 def beside(path: AnyPath) -> str:
-    """``model.folded.onnx`` for ``model.onnx``, as the program names it."""
+    """Returns ``model.folded.onnx`` for ``model.onnx``, the program's default path."""
     text: str = os.fspath(path)
     stem, extension = os.path.splitext(text)
     return f"{stem}.folded{extension}"
 
 
 def to_proto(folded: _core.Model) -> tuple[onnx.ModelProto, int]:
-    """The model as a message, payloads included."""
+    """Returns the model as a message, with its payloads."""
     require("onnx", "a result of type onnx.ModelProto")
     import onnx
 

@@ -141,13 +141,13 @@ def plain(options: Mapping[str, Any], arguments: Iterable[str] = ()) -> dict[str
 
 
 def kind_of(value: object) -> str:
-    """The type of a wrong argument for a message."""
+    """Returns the type of a wrong argument for a message."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def texts(name: str, value: Any, example: str) -> list[str]:
-    """A text or an iterable of texts as a list."""
+    """Returns a text or an iterable of texts as a list."""
     if isinstance(value, str):
         return [value]
     found: Optional[list[Any]] = None if is_a(value, bytes, Mapping) or not is_a(value, Iterable) else list(value)
@@ -158,7 +158,7 @@ def texts(name: str, value: Any, example: str) -> list[str]:
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
-    """A whole number, also one of numpy."""
+    """Returns a whole number, also for one of numpy."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -171,7 +171,7 @@ def whole(name: str, value: Any, least: int = 0) -> int:
 
 
 def directories(name: str, value: Any) -> list[AnyPath]:
-    """A path or an iterable of paths as a list."""
+    """Returns a path or an iterable of paths as a list."""
     if value is None:
         return []
     found: list[Any] = [value] if is_a(value, str, os.PathLike) or not is_a(value, Iterable) else list(value)
@@ -216,7 +216,7 @@ def _texts(name: str, value: Any) -> list[str]:
 
 
 def _mapping(name: str, value: Any, fix: Callable[[Any], str]) -> Mapping[Any, Any]:
-    """A mapping by names; `fix` writes a wrong argument as the mapping that was meant."""
+    """Returns a mapping by names; `fix` formats a wrong argument as the intended mapping."""
     if not is_a(value, Mapping):
         raise TypeError(f"{name} must be a dict by name, not {kind_of(value)}; write {name}={{{fix(value)}}}")
     for key in value:
@@ -227,7 +227,7 @@ def _mapping(name: str, value: Any, fix: Callable[[Any], str]) -> Mapping[Any, A
 
 
 def _listed(value: Any, separator: str) -> list[tuple[str, str]]:
-    """The pairs in texts such as ``s33=1`` or ``x:1,3``, or in tuples of a name and a value."""
+    """Returns the pairs in texts such as ``s33=1`` or ``x:1,3``, or in tuples of a name and a value."""
     items: list[Any] = [value] if isinstance(value, str) else list(value) if is_a(value, Iterable) else []
     texts = [item if isinstance(item, str) else separator.join(map(str, item)) if is_a(item, tuple) else "" for item in items]
     pairs = [text.rpartition(separator) for text in texts]

@@ -1,4 +1,4 @@
-"""Shapes of inputs put in place of those the model declares, static ones included, as onnxsim and OnnxSlim do it."""
+"""Replaces declared shapes of inputs, static ones included, as onnxsim and OnnxSlim do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 def overwritten(model: onnx.ModelProto, shapes: Mapping[str, Sequence[Any]]) -> onnx.ModelProto:
-    """A copy in which these inputs have these shapes, as far as they say another number than the model; otherwise the model itself.
+    """Returns a copy in which these inputs have these shapes; the model itself if every number equals the model's.
 
-    What the file declares of other values belongs to the old sizes then, and goes: folding states it anew.
+    The declared shapes of other values depend on the old sizes, so they are removed, and folding infers them again.
     """
     import onnx
 
@@ -40,7 +40,7 @@ def overwritten(model: onnx.ModelProto, shapes: Mapping[str, Sequence[Any]]) -> 
 
 
 def _differs(value: onnx.ValueInfoProto, shape: Sequence[Any]) -> bool:
-    """Whether the shape is of the declared rank and says another number where the model has one."""
+    """Returns ``True`` if the shape has the declared rank and another number than the model for some dim."""
     dims = value.type.tensor_type.shape.dim
     if not value.type.tensor_type.HasField("shape") or len(dims) != len(shape):
         return False

@@ -1,4 +1,4 @@
-"""``simplify`` with onnxsim's signature and meaning, so that its users change one import."""
+"""``simplify`` with onnxsim's signature and semantics, so that its users only change one import."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TENSOR_SIZE_THRESHOLD = "1.5GB"
 DEFAULT_EXTERNAL_DATA_THRESHOLD = "100MB"
-# How often a rewriter of the user's and folding take turns.
+# The most turns of a user's rewriter and folding.
 MOST_TURNS = 10
 _UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
@@ -178,7 +178,7 @@ def simplify(
         given = _prepared(given, unused_output, inline_functions)
     options: dict[str, Any] = {}
     if overwrite_input_shapes:
-        # Sizes that are not positive leave the model's.
+        # Sizes that are not positive keep the model's sizes.
         named = _named(given, overwrite_input_shapes)
         options["input_shapes"] = {
             name: [None if isinstance(size, int) and size <= 0 else size for size in shape] for name, shape in named.items()
@@ -244,7 +244,7 @@ def _prepared(
     unused_output: Optional[Sequence[str]],
     inline_functions: bool,
 ) -> onnx.ModelProto:
-    """A copy of the model with what onnxsim changes before it simplifies; the model itself if nothing is to be changed."""
+    """Returns a copy of the model with the changes that onnxsim makes before it simplifies; the model itself if there are none."""
     import onnx
 
     if inline_functions:
@@ -266,7 +266,7 @@ def _prepared(
 
 
 def _named(model: onnx.ModelProto, shapes: Optional[Shapes]) -> dict[Any, list[Any]]:
-    """Shapes by the names of inputs. A shape without a name is that of the only input."""
+    """Returns shapes by the names of inputs. A shape without a name belongs to the only input."""
     if not shapes:
         return {}
     if not isinstance(shapes, Mapping):
@@ -307,7 +307,7 @@ def _taking_turns(model: onnx.ModelProto, rewriter: Callable[..., Any], options:
         if model.SerializeToString(deterministic=True) == before:
             return model
         held = opened(model, None)
-        # Sizes that were given are in the model by now.
+        # The given sizes are part of the model by now.
         held.fold(plain({name: value for name, value in options.items() if name != "input_shapes"}), None)
         model, _ = to_proto(held)
     return model

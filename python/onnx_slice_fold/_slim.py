@@ -1,4 +1,4 @@
-"""``slim`` with OnnxSlim's signature and meaning."""
+"""``slim`` with OnnxSlim's signature and semantics."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _shapes(given: Any) -> dict[str, list[Any]]:
 
 
 def _cut(model: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
-    """A copy of the model with these outputs, which may be inner values."""
+    """Returns a copy of the model with these outputs, which may be inner values."""
     import onnx
 
     found = {value.name: value for value in (*model.graph.output, *model.graph.value_info)}

@@ -1,4 +1,4 @@
-//! Operators that Python describes: two callables, given what is known of a node as a dict, answer with lists.
+//! Operators that Python describes: two callables that receive the known facts about a node as a dict, and return lists.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,10 +9,10 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::exception;
 use crate::values;
 
-/// What a callable raised first; the library's own calls cannot be interrupted by it.
+/// The first exception of a callable; it cannot interrupt the library's calls.
 pub type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// An operator of which `infer` and `evaluate` tell what it makes of types and of values.
+/// Returns an operator whose functions call `infer` for types and `evaluate` for values.
 pub fn operator(
     domain: String,
     name: String,
@@ -52,7 +52,7 @@ fn described<'py>(py: Python<'py>, node: &CustomNode<'_>) -> PyResult<Bound<'py,
     Ok(found)
 }
 
-/// Element type, sizes, elements and value, as far as they are known.
+/// Returns element type, sizes, elements and value, as far as they are known.
 fn operand<'py>(py: Python<'py>, node: &CustomNode<'_>, at: usize) -> PyResult<Option<Bound<'py, PyDict>>> {
     if !node.has_operand(at) {
         return Ok(None);

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// The exception for an error: its text is the whole chain of causes.
+/// Returns the exception for an error; its text is the whole chain of causes.
 pub fn raised(error: Error) -> PyErr {
     let class = match error.kind() {
         ErrorKind::Io => match error.io_kind() {
@@ -21,13 +21,13 @@ pub fn raised(error: Error) -> PyErr {
         ErrorKind::Impossible => "ImpossibleError",
         ErrorKind::NotEvaluated => "NotEvaluatedError",
         ErrorKind::Usage => "UsageError",
-        // Kinds are added with the library, which is of one version with this.
+        // A new kind is added together with this package, because the library has the same version.
         _ => "InternalError",
     };
     Python::attach(|py| exception(py, class, &format!("{error:#}")))
 }
 
-/// An exception of the package by its name.
+/// Returns an exception of the package by name.
 pub fn exception(py: Python<'_>, class: &str, text: &str) -> PyErr {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = MODULE.get_or_try_init(py, || py.import("onnx_slice_fold._errors").map(Bound::unbind));

@@ -1,5 +1,5 @@
-//! The compiled half of the Python package: models, options and tensors between Python and the library's façade. What users call
-//! is in `onnx_slice_fold/*.py`; nothing here is for them.
+//! The compiled half of the Python package: converts models, options and tensors between Python and the library's public API. The interface
+//! for users is in `onnx_slice_fold/*.py`; this module is internal.
 
 mod custom;
 mod errors;
@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyDict};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A model. Threads take turns; the interpreter's lock is free while the library works.
+/// A model. Calls of several threads are serialized; the interpreter's lock is released while the library works.
 #[pyclass(name = "Model", module = "onnx_slice_fold._core", frozen)]
 struct Model(Mutex<OnnxModel>, custom::Raised);
 
@@ -29,12 +29,12 @@ impl Model {
         opened.map(|model| Model(Mutex::new(model), custom::Raised::default())).map_err(errors::raised)
     }
 
-    /// What a callable of an operator raised.
+    /// Takes the exception of an operator's callable.
     fn raised(&self) -> Option<PyErr> {
         self.1.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// After a panic in another thread the model refuses every call by itself.
+    /// After a panic in another thread, the model itself refuses every call.
     fn model(&self) -> MutexGuard<'_, OnnxModel> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,7 +48,7 @@ impl Model {
         Self::of(py.detach(|| OnnxModel::open_with(path, &options)))
     }
 
-    /// The bytes stay where Python has them, and live as long as the model. The first of `roots` is taken as the model's directory.
+    /// The bytes are not copied, and live as long as the model. The first of `roots` counts as the model's directory.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: PyBackedBytes, roots: Vec<PathBuf>) -> PyResult<Self> {
         let bytes = bytes::Bytes::from_owner(bytes);
@@ -56,7 +56,7 @@ impl Model {
         Self::of(py.detach(|| OnnxModel::from_bytes_with(bytes, &options)))
     }
 
-    /// A sentence for each data file that is missing.
+    /// Returns a sentence for each missing data file.
     fn missing_data(&self) -> Vec<String> {
         self.model().missing_data().iter().map(ToString::to_string).collect()
     }
@@ -68,7 +68,7 @@ impl Model {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let options = options::of(options)?;
-        // What the callback raised first; folding itself cannot be interrupted by it.
+        // The first exception of the callback; it cannot interrupt folding.
         let mut raised: Option<PyErr> = None;
         let report = py.detach(|| {
             let mut watch = |what: &'static str| {
@@ -88,7 +88,7 @@ impl Model {
         }
     }
 
-    /// Folds, and tells why what is left is left: as text, and as JSON of the schema in docs/report.md.
+    /// Folds, and returns the reasons for the remaining nodes: as text, and as JSON with the schema of docs/report.md.
     fn explain(
         &self,
         py: Python<'_>,
@@ -110,7 +110,7 @@ impl Model {
         Ok((text, explanation.json(&report, &model)))
     }
 
-    /// Makes an operator known. `infer` and `evaluate` are given a dict of what is known of a node.
+    /// Registers an operator. `infer` and `evaluate` receive a dict of the known facts about a node.
     fn register(
         &self,
         py: Python<'_>,
@@ -128,20 +128,20 @@ impl Model {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Large tensors go to a data file beside it if `external` says so, and in any case where the model would be too large.
+    /// Writes large tensors to a data file next to the model if `external` is set, or if the model would exceed the limit.
     fn save(&self, py: Python<'_>, path: PathBuf, external: bool) -> PyResult<u64> {
         let options = SaveOptions::new().save_as_external_data(external);
         let saved = py.detach(|| self.model().save_with(path, &options)).map_err(errors::raised)?;
         Ok(saved.model.bytes)
     }
 
-    /// In the syntax that onnx.parser reads; `full` with all data.
+    /// Prints in the syntax of onnx.parser; with `full`, all data is included.
     fn text(&self, py: Python<'_>, full: bool) -> String {
         py.detach(|| self.model().parser_text(full))
     }
 
     fn diff(&self, py: Python<'_>, other: &Model) -> PyResult<String> {
-        // Of a copy of the other: holding both would make threads wait for each other, and a model for itself.
+        // Compares with a copy of the other: two locks could make threads wait for each other, or a model for itself.
         py.detach(|| {
             let other =
                 OnnxModel::from_bytes(other.model().to_bytes().map_err(errors::raised)?).map_err(errors::raised)?;
@@ -167,13 +167,13 @@ impl Model {
     }
 }
 
-/// The command line program, on arguments of which the first is its name.
+/// Runs the command line program; the first argument is its name.
 #[pyfunction]
 fn run(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| onnx_slice_fold::cli::run(arguments))
 }
 
-/// The text that `rules` prints for all rules and passes, or for one.
+/// Returns the text that `rules` prints for all rules and passes, or for one.
 #[pyfunction]
 fn rules(py: Python<'_>, name: Option<&str>) -> PyResult<String> {
     match name {

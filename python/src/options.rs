@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::exception;
 
-/// The options that a dict names. A name that is none is an error: the Python half has a list of its own, and they must agree.
+/// Reads the options in a dict. An unknown name is an error: the Python half has its own list, and the two must agree.
 pub fn of(given: &Bound<'_, PyDict>) -> PyResult<Options> {
     let py = given.py();
     let mut options = Options::new();

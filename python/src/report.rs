@@ -1,4 +1,4 @@
-//! A report as a dict, from which the Python half makes its `Report`.
+//! Converts a report to a dict, from which the Python half makes its `Report`.
 
 use onnx_slice_fold::{Census, Report};
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
-//! Values between Python and the library. A tensor is a tuple of the element type's name in ONNX text syntax, its shape, and its
-//! payload as `bytes` in the layout of `raw_data` (a list of `bytes` for strings); sequences are lists, optionals a value or None,
-//! maps a tuple of keys and values. The Python half makes arrays of these.
+//! Converts values between Python and the library. A tensor is a tuple of the element type's name in ONNX text syntax, its shape, and its
+//! payload as `bytes` in the layout of `raw_data` (a list of `bytes` for strings). Sequences are lists, optionals a value or None, maps a
+//! tuple of keys and values. The Python half converts these to arrays.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::errors::exception;
 
-/// How deeply sequences may be nested.
+/// The deepest nesting of sequences.
 const MAX_DEPTH: usize = 32;
 
-/// The value of what the Python half hands over.
+/// Converts a value of the Python half.
 pub fn data(object: &Bound<'_, PyAny>) -> PyResult<Data> {
     nested(object, 0)
 }
@@ -33,7 +33,7 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Data> {
     tensor(object).map(Data::Tensor)
 }
 
-/// The tensor of what the Python half hands over.
+/// Converts a tensor of the Python half.
 pub fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let wrong = |text: String| exception(object.py(), "UsageError", &text);
     let (name, shape, payload): (String, Vec<usize>, Bound<'_, PyAny>) = object.extract()?;
@@ -48,7 +48,7 @@ pub fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     made.map_err(|error| wrong(error.to_string()))
 }
 
-/// What the Python half makes arrays of.
+/// Converts a value for the Python half.
 pub fn object<'py>(py: Python<'py>, data: &Data) -> PyResult<Bound<'py, PyAny>> {
     Ok(match data {
         Data::Tensor(tensor) => parts(py, tensor)?.into_any(),
@@ -64,7 +64,7 @@ fn list<'py>(py: Python<'py>, items: &[Data]) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, items)
 }
 
-/// The tuple that stands for a tensor.
+/// Returns the tuple that represents a tensor.
 pub fn parts<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
     let payload = match tensor.strings() {
         Some(strings) => PyList::new(py, strings.iter().map(|string| PyBytes::new(py, string)))?.into_any(),

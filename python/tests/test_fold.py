@@ -69,7 +69,7 @@ def test_bytes_are_those_of_the_program(each_model, tmp_path):
 
 
 def test_options_reach_the_library(chain):
-    # The stamp tells the options, which are not the same.
+    # The metadata contains the options, which differ.
     folded, _ = osf.fold(chain, dims={"batch": 2}, stamp=False)
     shaped, _ = osf.fold(chain.SerializeToString(), input_shapes={"x": [2, None, 6]}, stamp=False)
     assert onnx.load_from_string(shaped) == folded
@@ -101,7 +101,7 @@ def test_data_in_other_files(tmp_path, chain):
             same = Identity (x)
             y = Add (same, w)
         }""")
-    # Only raw data can go to a file.
+    # Only raw data can be written to a data file.
     weights = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(model.graph.initializer[0]), "w")
     model.graph.initializer[0].CopyFrom(weights)
     path = tmp_path / "model.onnx"

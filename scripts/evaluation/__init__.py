@@ -1,4 +1,4 @@
-"""Random cases by family: what each maker gives is one node of constants."""
+"""Random cases by family: each maker returns one node of constants."""
 from . import elementwise, layers, linear, movement, older, reductions, words
 
 FAMILIES = {

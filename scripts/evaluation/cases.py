@@ -1,4 +1,4 @@
-"""What a case is, and the numbers, shapes and types that cases are made of."""
+"""The type of a case, and the numbers, shapes and types of cases."""
 import dataclasses
 
 import ml_dtypes
@@ -29,11 +29,11 @@ class Case:
     ulps: float = 0
     absolute: float = 0
     relative_to_all: bool = False
-    # The operator computes in binary32, or has constants of it, whatever the type of its operands.
+    # The operator computes in binary32, or has constants of it, for operands of any type.
     single: bool = False
-    # Results of types that ONNX Runtime cannot hand over.
+    # Results of types that ONNX Runtime cannot return.
     wide: tuple = ()
-    # onnx.reference is known to be wrong here, or to be slow.
+    # onnx.reference is known to be wrong or slow here.
     only_runtime: bool = False
 
     def __post_init__(self):
@@ -75,7 +75,7 @@ def broadcastable(rng, dims):
 
 
 def values(rng, dtype, dims, special=0.1, scale=None):
-    """Random numbers of a type, among floats a share of those that are special, among integers of those at the ends."""
+    """Random numbers of a type. Some floats are special values, some integers are at the ends of their range."""
     dtype = np.dtype(dtype)
     dims = tuple(dims)
     if dtype.kind == "b":

@@ -9,7 +9,7 @@ UNARY, unary = family()
 BINARY, binary = family()
 CASTS, cast = family()
 
-# Operator, since_version used, units in the last place.
+# Operator, since_version, units in the last place.
 FUNCTIONS = [
     ("Acos", 7, 4), ("Acosh", 9, 4), ("Asin", 7, 4), ("Asinh", 9, 8), ("Atan", 7, 4), ("Atanh", 9, 8), ("Ceil", 13, 0), ("Cos", 7, 4),
     ("Cosh", 9, 4), ("Erf", 13, 8), ("Exp", 13, 4), ("Floor", 13, 0), ("HardSwish", 14, 4), ("Log", 13, 4), ("Mish", 18, 16),
@@ -23,7 +23,7 @@ def function(rng):
     operator, opset, ulps = pick(rng, FUNCTIONS)
     dtype = pick(rng, FLOATS)
     x = values(rng, dtype, shape(rng))
-    # The polynomials of ONNX Runtime are good to so much of 1, not of the result.
+    # The polynomials of ONNX Runtime have an absolute error, not a relative one.
     near = operator in ("Erf", "Sigmoid", "Tanh", "Mish", "Softplus", "Sin", "Cos", "Tan", "Asinh", "Atanh", "HardSwish")
     return Case(operator, [x], {}, max(opset, 13 if dtype == ml_dtypes.bfloat16 else 7), ulps=ulps, absolute=4 if near else 0, wide=wide(dtype), single=operator in ("HardSwish", "Erf"))
 

@@ -24,11 +24,11 @@ def layer(rng):
         count = {"RNN": 1, "GRU": 2, "LSTM": 3}[operator] * d
         chosen = [pick(rng, names) for _ in range(count)]
         attributes["activations"] = chosen
-        # One number for each function that takes one.
+        # One number for each function with a parameter.
         alpha = [0.5] * sum(name in ("LeakyRelu", "Elu", "Affine", "ScaledTanh", "HardSigmoid", "ThresholdedRelu") for name in chosen)
         beta = [0.25] * sum(name in ("Affine", "ScaledTanh", "HardSigmoid") for name in chosen)
         attributes |= {"activation_alpha": alpha or None, "activation_beta": beta or None}
-    # Functions without a bound let states grow until ONNX Runtime has infinities in between.
+    # With unbounded functions, states grow until ONNX Runtime has intermediate infinities.
     scale = 0.3 if "activations" in attributes else 1.0
     smooth = lambda rng, dtype, dims: cases.smooth(rng, dtype, dims, scale)  # noqa: E731
     operands = [smooth(rng, f, [time, batch, inputs]), smooth(rng, f, [d, gates * hidden, inputs]), smooth(rng, f, [d, gates * hidden, hidden]),
@@ -106,7 +106,7 @@ def resize(rng):
         attributes["axes"] = [a - rank if rng.random() < 0.3 else a for a in axes]
     if rng.random() < 0.5:
         scales = [float(pick(rng, [0.5, 0.6, 1.0, 1.5, 2.0, 2.5, 3.0])) if a in spatial else 1.0 for a in axes]
-        # With this mode the program follows the conformance tests, ONNX Runtime does not.
+        # In this mode the program follows the conformance tests, and ONNX Runtime does not.
         odd = attributes["coordinate_transformation_mode"] == "align_corners" and mode != "nearest" and any(dims[a] * s % 1 for a, s in zip(axes, scales))
         if odd or any(int(dims[a] * s) < 1 for a, s in zip(axes, scales)):
             return resize(rng)

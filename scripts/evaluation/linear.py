@@ -60,7 +60,7 @@ def whole(rng):
     kinds = [pick(rng, [np.int8, np.uint8]), pick(rng, [np.int8, np.uint8])]
     x, y = (values(rng, kind, dims) for kind, dims in zip(kinds, (a, b)))
     if kinds == [np.uint8, np.int8]:
-        # On processors without VNNI ONNX Runtime adds two such products in 16 bits, which only factors of 7 bits surely fit.
+        # On processors without VNNI, ONNX Runtime adds two such products in 16 bits, which are only safe for factors of 7 bits.
         y = y // np.int8(2)
     zeros = [maybe(rng, values(rng, kind, [])) for kind in kinds]
     if rng.random() < 0.5:

@@ -164,7 +164,7 @@ def indices(rng, size, dims):
 def gather(rng):
     dims = shape(rng, 1, 4, empty=0)
     at = axis(rng, len(dims))
-    # ONNX Runtime loses all but the first string of every row.
+    # ONNX Runtime loses all strings of a row except the first.
     dtypes = ANY if len(dims) == 1 else [dtype for dtype in ANY if dtype is not object]
     return Case("Gather", [any_values(rng, dims, dtypes), indices(rng, dims[at], shape(rng, 0, 3))], {"axis": maybe(rng, at) if at % len(dims) == 0 else at}, 13)
 
@@ -201,7 +201,7 @@ def scatter_elements(rng):
     x = values(rng, pick(rng, [np.float32, np.float64, np.int32, np.int64, np.uint8, np.int8] if how else ANY), dims, special=0 if how else 0.1)
     where = rng.integers(-dims[at], dims[at], own)
     if how is None and where.size:
-        # No place twice: which one stays is not said.
+        # No index occurs twice, because the result would be undefined.
         where = np.apply_along_axis(lambda line: rng.permutation(dims[at])[: line.size], at, where)
     return Case("ScatterElements", [x, where.astype(np.int64), values(rng, x.dtype, own, special=0)], {"axis": at, "reduction": how}, 18, ulps=2, absolute=2)
 
@@ -269,7 +269,7 @@ def range_(rng):
     dtype = pick(rng, [np.float32, np.float64, np.int16, np.int32, np.int64])
     delta = values(rng, dtype, [], special=0, scale=2.0)
     delta = np.where(np.abs(delta) < 0.1, 1, delta).astype(dtype)
-    # ONNX Runtime adds up, the standard multiplies.
+    # ONNX Runtime accumulates, the standard multiplies.
     return Case("Range", [values(rng, dtype, [], special=0, scale=9.0), values(rng, dtype, [], special=0, scale=9.0), delta], {}, 11, ulps=1, absolute=256, relative_to_all=True)
 
 

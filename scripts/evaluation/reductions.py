@@ -18,7 +18,7 @@ def reduce(rng):
     x = smooth(rng, dtype, dims, scale=2.0)
     if operator == "ReduceLogSum":
         x = np.abs(x) + np.asarray(0.5).astype(dtype)
-    # ONNX Runtime keeps the shape of what is empty when axes that are not are reduced.
+    # ONNX Runtime keeps the shape of an empty operand if it reduces non-empty axes.
     whole = 0 in dims
     axes = list(range(len(dims))) if whole else sorted({axis(rng, len(dims)) % len(dims) for _ in range(rng.integers(0, len(dims) + 1))}) if dims else []
     axes = [a - len(dims) if rng.random() < 0.3 and not whole else a for a in axes]
@@ -95,7 +95,7 @@ def rms(rng):
 def group(rng):
     groups = int(rng.integers(1, 4))
     dims = [int(rng.integers(1, 3)), groups * int(rng.integers(1, 3)), *rng.integers(2, 5, int(rng.integers(1, 3))).tolist()]
-    # ONNX Runtime subtracts squares that are nearly equal.
+    # ONNX Runtime subtracts squares that are almost equal.
     slack = {**SLACK, "absolute": 4096}
     return Case("GroupNormalization", [smooth(rng, np.float32, dims), *channels(rng, np.float32, dims[1], 2)], {"num_groups": groups, "epsilon": maybe(rng, 1e-2)}, 21, **slack)
 

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_takes_too_long_tells_what_it_knows() {
+    fn a_search_over_its_time_limit_returns_a_range() {
         let found = first(9, |limit| Ok::<_, ()>((limit >= 5, edit(limit))), || true).unwrap();
         let told = found.map(|culprit| culprit.to_string()).unwrap_or_default();
         assert!(told.starts_with("the output differs after edit 9 and not after edit 0"), "{told}");

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_is_refused() {
+    fn other_files_are_refused() {
         let header = |element: &str, order: &str, shape: &str| {
             array(&format!("{{'descr': '{element}', 'fortran_order': {order}, 'shape': {shape}, }}"), &[0; 8])
         };

@@ -304,7 +304,7 @@ mod tests {
     use super::matching;
 
     #[test]
-    fn patterns_stand_for_what_they_fit() {
+    fn patterns_expand_to_matching_names() {
         let names = ["conv_1", "conv_2", "x[0]", "y"];
         let found = |patterns: &[&str]| {
             let patterns: Vec<String> = patterns.iter().map(|text| text.to_string()).collect();

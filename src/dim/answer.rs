@@ -20,7 +20,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// The expressions that are at least 0 if the relation holds. Divisibility has none.
+    /// Returns the expressions that are at least 0 if the relation holds. Divisibility has none.
     pub fn slacks(&self) -> Vec<Dim> {
         let (up, down) = (self.right.minus(&self.left), self.left.minus(&self.right));
         let slacks = match self.relation {
@@ -33,7 +33,7 @@ impl Question {
     }
 }
 
-/// Whether something holds for every assignment within what is known, for none, or cannot be told.
+/// The truth of a statement under all assignments within the known facts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// True for every assignment.
@@ -45,17 +45,17 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Whether this is [`Answer::Yes`].
+    /// Returns `true` for [`Answer::Yes`].
     pub fn is_yes(self) -> bool {
         self == Answer::Yes
     }
 
-    /// Whether this is [`Answer::No`].
+    /// Returns `true` for [`Answer::No`].
     pub fn is_no(self) -> bool {
         self == Answer::No
     }
 
-    /// Yes if it is that, or else no if it is that.
+    /// Returns yes if `yes` is set, no if `no` returns `true`, and unknown for neither.
     pub(super) fn of(yes: bool, no: impl FnOnce() -> bool) -> Answer {
         if yes {
             Answer::Yes

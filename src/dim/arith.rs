@@ -1,7 +1,7 @@
-//! Total arithmetic: every operation has a result, canonical and as short as what is known allows.
+//! Total arithmetic: every operation has a result, in canonical form and as short as the known facts allow.
 //!
-//! Each operation exists twice: `try_…` answers `None` where the result cannot be stated (overflow, a divisor that may
-//! be zero, an expression over budget), and the public one puts a fresh integer in its place.
+//! Each operation exists twice. `try_…` returns `None` if it has no result (overflow, a divisor that may be zero, an expression over
+//! budget). The public variant returns a fresh integer then.
 
 use super::expr::{Dim, MAX_TERMS, Symbol};
 use super::monomial::{Atom, MAX_DEGREE, Monomial, Summand, combine};
@@ -32,12 +32,12 @@ impl Scope {
         self.or_fresh(self.try_mul(a, b))
     }
 
-    /// The sum of all terms, put in order once: the way to add many.
+    /// The sum of all terms. It is sorted once, so this is the fast way to add many.
     pub fn sum<'d>(&self, terms: impl IntoIterator<Item = &'d Dim>) -> Dim {
         self.or_fresh(self.try_sum(terms))
     }
 
-    /// The product of all factors; 1 for none. A factor 0 decides it whatever the others are.
+    /// The product of all factors; 1 for none. It is 0 if a factor is 0, even if another one has no value.
     pub fn product<'d>(&self, factors: impl IntoIterator<Item = &'d Dim>) -> Dim {
         let mut product = Some(Dim::constant(1));
         for factor in factors {
@@ -75,15 +75,15 @@ impl Scope {
         self.or_fresh(quotient.and_then(|quotient| self.try_sub(a, &self.try_mul(b, &quotient)?)))
     }
 
-    /// `a / b`, where it is proved that `b` is not zero and divides `a` for every assignment.
+    /// Returns `a / b` if it is proved that `b` is not zero and divides `a` for every assignment.
     pub fn exact_div(&self, a: &Dim, b: &Dim) -> Option<Dim> {
         let quotient = self.try_floor_div(a, b)?;
         let rest = self.try_sub(a, &self.try_mul(b, &quotient)?)?;
         (rest.is_const(0) || (self.at_least(&rest, 0) && self.at_least(&rest.scaled(-1)?, 0))).then_some(quotient)
     }
 
-    /// A `q` with `a = q·b` for every assignment: `a / b` wherever `b` is not zero, which need not be proved. Where `b` is zero, so
-    /// is `a`, and any `q` will do. [`exact_div`](Scope::exact_div) says more.
+    /// Returns a `q` with `a = q·b` for every assignment: `a / b` if `b` is not zero, which need not be proved. If `b` is zero, so is `a`,
+    /// and any `q` satisfies the equation. [`exact_div`](Scope::exact_div) is stronger.
     pub fn quotient(&self, a: &Dim, b: &Dim) -> Option<Dim> {
         self.known_quotient(a, b, || self.finds_quotient(a, b))
     }
@@ -118,8 +118,8 @@ impl Scope {
         self.or_fresh(self.try_abs(a))
     }
 
-    /// `a` in the form that arithmetic gives now, which is that of `a + 0`. An expression that is older than an equality may name a symbol
-    /// that later results are written without.
+    /// Returns `a` in the form of present results, which is that of `a + 0`. An expression that is older than an equality may contain a
+    /// symbol that newer results do not contain.
     pub fn current(&self, a: &Dim) -> Dim {
         if a.as_const().is_some() {
             return a.clone();
@@ -168,7 +168,7 @@ impl Scope {
                 decided.push(term);
                 continue;
             };
-            // Nested maxima may expand without bound. The product as it is says the same.
+            // Nested maxima may expand without bound. The unexpanded product has the same value.
             match difference.times_term(&rest).filter(|_| decided.len().saturating_add(open.len()) < MAX_TERMS as usize)
             {
                 Some(replaced) => open.extend_from_slice(&replaced.terms()),
@@ -178,7 +178,7 @@ impl Scope {
         Dim::from_terms(decided)
     }
 
-    /// The other factors of a term and `d`, where [`decide_maxima`](Scope::decide_maxima) applies to its factor `max(0, d)`.
+    /// Returns the other factors of a term and `d`, if [`decide_maxima`](Scope::decide_maxima) applies to its factor `max(0, d)`.
     fn decided_maximum(&self, term: &Summand) -> Option<(Summand, Dim)> {
         let factors = term.monomial.factors();
         factors.iter().find_map(|maximum| {
@@ -198,8 +198,8 @@ impl Scope {
         })
     }
 
-    /// `p·f` for an `f = c·z + d` with a `z = max(0, 1 − q)` that is 1 where `q` is 0 and else 0: of `p·z` only the value counts that `p` has
-    /// where `q` is 0. `None` if `f` is no such thing.
+    /// Returns `p·f` for `f = c·z + d`, where `z = max(0, 1 − q)` is 1 for `q = 0` and 0 otherwise. In `p·z` only the value of `p` at
+    /// `q = 0` matters. `None` if `f` has another form.
     fn times_switch(&self, p: &Dim, f: &Dim) -> Option<Dim> {
         // z is written 1 − q + max(0, q − 1).
         let terms = f.terms();
@@ -243,7 +243,7 @@ impl Scope {
             terms.extend_from_slice(&self.resolve(dim).terms());
             if terms.len() > room {
                 combine(&mut terms)?;
-                // Terms may yet cancel, but not without end.
+                // Terms may still cancel, but the buffer is bounded.
                 if terms.len() > 16 * MAX_TERMS as usize {
                     return None;
                 }
@@ -280,7 +280,7 @@ impl Scope {
         if self.at_least(&negated, 0) {
             return self.try_neg(&self.try_floor_div(&negated, b)?);
         }
-        // What is nearer to 0 than the divisor is truncated to 0.
+        // A number nearer to 0 than the divisor is truncated to 0.
         let most = self.try_sub(b, &Dim::constant(1))?;
         if self.at_least(&self.try_add(&most, a)?, 0) && self.at_least(&self.try_sub(&most, a)?, 0) {
             return Some(zero);
@@ -317,7 +317,7 @@ impl Scope {
         self.try_max(a, &self.try_neg(a)?)
     }
 
-    /// `a` with every symbol that `replace` knows replaced, and simplified anew.
+    /// Returns `a` in canonical form, with every symbol replaced for which `replace` has a value.
     pub fn substitute(&self, a: &Dim, replace: &dyn Fn(Symbol) -> Option<Dim>) -> Dim {
         self.or_fresh(self.try_substitute(a, replace))
     }
@@ -329,7 +329,7 @@ impl Scope {
         })
     }
 
-    /// `a` with every atom that `replace` knows replaced, outermost first, and simplified anew.
+    /// Returns `a` in canonical form, with every atom replaced for which `replace` has a value, outermost first.
     fn try_replace(&self, a: &Dim, replace: &dyn Fn(&Atom) -> Option<Dim>) -> Option<Dim> {
         let mut sum = Vec::new();
         for term in a.terms().iter() {
@@ -409,7 +409,7 @@ impl Scope {
         Dim::from_terms(expanded.collect::<Option<_>>()?)
     }
 
-    /// `(⌊S/m⌋, s)` with `atom = s·⌊S/m⌋` for a multiple of `m`, or for its quotient by a divisor of `m`.
+    /// Returns `(⌊S/m⌋, s)` with `atom = s·⌊S/m⌋` for a multiple `S` of `m`, or for its quotient by a divisor of `m`.
     fn expand_atom(&self, atom: &Atom) -> Option<(Atom, i64)> {
         let (symbol, divisor) = match atom {
             Atom::Symbol(symbol) => (*symbol, 1),
@@ -426,7 +426,7 @@ impl Scope {
         Some((floor, multiple.checked_div(divisor)?))
     }
 
-    /// `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`, where that changes anything.
+    /// Applies `c·n·⌊S/m⌋ = (c div m)·n·S + (c mod m)·n·⌊S/m⌋`; `None` if that changes nothing.
     fn split_multiple(&self, term: &Summand) -> Option<(Option<Summand>, Option<Summand>)> {
         let (floor, symbol, divisor) = term.monomial.factors().iter().find_map(|factor| {
             let (symbol, divisor) = self.exact_floor(&factor.atom)?;

@@ -1,4 +1,4 @@
-//! The questions. An answer is definite only if it holds for every assignment.
+//! Questions about dims. An answer is definite only if it holds for every assignment.
 
 use std::cell::OnceCell;
 
@@ -10,7 +10,7 @@ use super::monomial::Summand;
 use super::refute::Signs;
 use super::scope::Scope;
 
-/// An answer as it is given to whoever asked.
+/// Returns an answer to the caller.
 #[cfg(not(feature = "seeded-faults"))]
 fn told(answer: Answer) -> Answer {
     answer
@@ -19,7 +19,7 @@ fn told(answer: Answer) -> Answer {
 #[cfg(feature = "seeded-faults")]
 use belief::told;
 
-/// Answers that are not proved, for faults put in on purpose: see `ir::faults`.
+/// Unproved answers, for faults that tests inject: see `ir::faults`.
 #[cfg(feature = "seeded-faults")]
 pub mod belief {
     use std::cell::Cell;
@@ -31,7 +31,7 @@ pub mod belief {
         static BELIEVED: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Does something while, if `believes`, every question whose answer is unknown is answered with yes. Also tells how many there were.
+    /// Runs `act`. If `believes` is set, every unknown answer becomes a yes meanwhile. Also returns the number of such questions.
     pub fn believing<R>(believes: bool, act: impl FnOnce() -> R) -> (R, usize) {
         BELIEVES.set(believes);
         BELIEVED.set(0);
@@ -50,7 +50,7 @@ pub mod belief {
 }
 
 impl Scope {
-    /// Whether `a ≤ b`.
+    /// Compares `a ≤ b`.
     pub fn le(&self, a: &Dim, b: &Dim) -> Answer {
         self.answer(Relation::AtMost, a, b, self.at_most(a, b))
     }
@@ -64,7 +64,7 @@ impl Scope {
 
     fn finds_at_most(&self, a: &Dim, b: &Dim) -> Answer {
         let Some(slack) = self.try_sub(b, a) else { return Answer::Unknown };
-        // Most questions that need a search are about what is neither.
+        // For most questions that need a search, the answer is unknown.
         let signs = self.signs_of(&slack, |signs| signs.negative && (signs.zero || signs.positive));
         if self.is_proved(&slack, 0, |_| signs().negative) {
             return Answer::Yes;
@@ -73,7 +73,7 @@ impl Scope {
         if self.is_proved(&excess, 1, |_| signs().zero || signs().positive) { Answer::No } else { Answer::Unknown }
     }
 
-    /// Whether `a < b`.
+    /// Compares `a < b`.
     pub fn lt(&self, a: &Dim, b: &Dim) -> Answer {
         let answer = match self.at_most(b, a) {
             Answer::Yes => Answer::No,
@@ -83,29 +83,29 @@ impl Scope {
         self.answer(Relation::Less, a, b, answer)
     }
 
-    /// Whether `a ≥ b`.
+    /// Compares `a ≥ b`.
     pub fn ge(&self, a: &Dim, b: &Dim) -> Answer {
         self.le(b, a)
     }
 
-    /// Whether `a > b`.
+    /// Compares `a > b`.
     pub fn gt(&self, a: &Dim, b: &Dim) -> Answer {
         self.lt(b, a)
     }
 
-    /// Whether `a = b`.
+    /// Compares `a = b`.
     pub fn eq(&self, a: &Dim, b: &Dim) -> Answer {
         if a == b {
             return Answer::Yes;
         }
         let find = || self.try_sub(a, b).map_or(Answer::Unknown, |difference| self.is_zero(&difference));
-        // The difference of two numbers is there sooner than what was said of it.
+        // Subtracting two constants is faster than a lookup in the cache.
         let are_numbers = a.as_const().is_some() && b.as_const().is_some();
         let answer = if are_numbers { find() } else { self.whether_equal(a, b, find) };
         self.answer(Relation::Equal, a, b, answer)
     }
 
-    /// Whether `a` divides `b`: whether `b = k·a` for some integer `k`. Everything divides 0, and 0 nothing else.
+    /// Answers whether `a` divides `b`: `b = k·a` for some integer `k`. Every number divides 0, and 0 divides no other number.
     pub fn divides(&self, a: &Dim, b: &Dim) -> Answer {
         let (a, b) = (self.resolve(a), self.resolve(b));
         if a.is_const(0) {
@@ -123,7 +123,7 @@ impl Scope {
         self.answer(Relation::Divides, &a, &b, answer)
     }
 
-    /// Gives an answer to the caller, and notes the question if it is open and doubts are noted.
+    /// Returns an answer to the caller. Records the question if the answer is unknown and doubts are recorded.
     fn answer(&self, relation: Relation, a: &Dim, b: &Dim, answer: Answer) -> Answer {
         if answer == Answer::Unknown && self.doubts.borrow().is_some() {
             self.open.replace(Some(Question { left: a.clone(), relation, right: b.clone() }));
@@ -131,19 +131,19 @@ impl Scope {
         told(answer)
     }
 
-    /// The tightest bounds that can be proved, both included; `None` where there is none, or none in `i64`.
+    /// Returns the tightest proved bounds, both included; `None` for an absent bound and for one outside of `i64`.
     pub fn bounds(&self, a: &Dim) -> (Option<i64>, Option<i64>) {
         (self.lower_bound(a), self.upper_bound(a))
     }
 
-    /// The first of the [`bounds`](Scope::bounds).
+    /// Returns the lower one of the [`bounds`](Scope::bounds).
     pub fn lower_bound(&self, a: &Dim) -> Option<i64> {
-        // A bound beyond i64 on the near side is no news; on the far side the last i64 is still a bound.
+        // A lower bound below `i64` is no information. For one above it, the last `i64` is still a bound.
         let low = self.proved_low(&self.resolve(a)).filter(|low| *low >= i64::MIN.into());
         low.map(|low| i64::try_from(low).unwrap_or(i64::MAX))
     }
 
-    /// The second of the [`bounds`](Scope::bounds).
+    /// Returns the upper one of the [`bounds`](Scope::bounds).
     pub fn upper_bound(&self, a: &Dim) -> Option<i64> {
         let high = self.proved_high(&self.resolve(a)).filter(|high| *high <= i64::MAX.into());
         high.map(|high| i64::try_from(high).unwrap_or(i64::MIN))
@@ -172,28 +172,28 @@ impl Scope {
         if is_zero { Answer::Yes } else { Answer::Unknown }
     }
 
-    /// The signs of `a`, found when first asked for.
+    /// Returns a function that computes the signs of `a` at the first call.
     fn signs_of<'s>(&'s self, a: &'s Dim, enough: impl Fn(Signs) -> bool + 's) -> impl Fn() -> Signs + 's {
         let found = OnceCell::new();
         move || *found.get_or_init(|| self.signs(a, &enough))
     }
 }
 
-/// The questions that were not answered.
+/// The unanswered questions.
 impl Scope {
-    /// From now on the questions that the prover cannot answer are noted.
+    /// Records the questions that the prover cannot answer from now on.
     pub fn note_doubts(&self) {
         self.doubts.replace(Some(Doubts::default()));
     }
 
-    /// Notes that `a ≥ goal` is not proved, if that is noted.
+    /// Records that `a ≥ goal` is not proved, if doubts are recorded.
     pub(super) fn doubt(&self, a: &Dim, goal: i64) {
         if let Some(doubts) = self.doubts.borrow_mut().as_mut() {
             doubts.note(a, goal);
         }
     }
 
-    /// The expressions that could not be proved to be at least 0 since doubts are noted, those first that were asked about most often.
+    /// Returns the expressions that could not be proved to be at least 0 since recording began, the most frequent ones first.
     pub fn doubts(&self) -> Vec<(Dim, usize)> {
         let mut found = self.doubts.borrow().as_ref().map_or_else(Vec::new, Doubts::all);
         found.sort_by(|(a, times), (b, others)| {
@@ -202,12 +202,12 @@ impl Scope {
         found
     }
 
-    /// The last question that the prover could not answer since [`note_doubts`](Scope::note_doubts).
+    /// Returns the last question that the prover could not answer since [`note_doubts`](Scope::note_doubts).
     pub fn open_question(&self) -> Option<Question> {
         self.open.borrow().clone()
     }
 
-    /// A question as text: `s <= 7`.
+    /// Formats a question: `s <= 7`.
     pub fn question(&self, question: &Question) -> String {
         let (left, right) = (self.format_plainly(&question.left), self.format_plainly(&question.right));
         match question.relation {
@@ -218,12 +218,12 @@ impl Scope {
         }
     }
 
-    /// That `slack` is at least 0, with what it takes away on the other side: `a + b <= c`.
+    /// Formats `slack ≥ 0`, with negative terms on the other side: `a + b <= c`.
     pub fn inequality(&self, slack: &Dim) -> String {
         self.inequality_of(slack, &|side| self.format(side))
     }
 
-    /// The same with sides as they are: their shortest form is not looked for.
+    /// Formats the inequality without the search for the shortest form of both sides.
     pub fn plain_inequality(&self, slack: &Dim) -> String {
         self.inequality_of(slack, &|side| self.format_plainly(side))
     }
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_proved_is_noted_and_nothing_else() {
+    fn only_unproved_questions_are_recorded() {
         let scope = Scope::new();
         let size = Dim::symbol(scope.named("s"));
         let seven = Dim::constant(7);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inequality_takes_nothing_away() {
+    fn inequalities_have_no_negative_terms() {
         let scope = Scope::new();
         let told = |text: &str| scope.inequality(&scope.parse(text).unwrap());
         assert_eq!(told("130 - a - 2*b"), "a + 2*b <= 130");

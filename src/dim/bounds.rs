@@ -2,7 +2,7 @@
 
 use super::integer::floor_quotient;
 
-/// All integers from `low` to `high`, both included; `None` is no bound on that side.
+/// All integers from `low` to `high`, both included; `None` is the absence of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Interval {
     pub(super) low: Option<i128>,
@@ -39,7 +39,7 @@ impl End {
         }
     }
 
-    /// Beyond the largest integer that can be held is at least that integer.
+    /// Returns the value as a lower bound. A number above the largest `i128` is at least that `i128`.
     fn as_low(self) -> Option<i128> {
         match self {
             End::Below => None,
@@ -76,7 +76,7 @@ impl Interval {
         self.high.is_some_and(|high| high <= 0)
     }
 
-    /// The only value there is room for.
+    /// Returns the only value, if the interval has just one.
     pub(super) fn single(self) -> Option<i128> {
         self.low.filter(|_| self.low == self.high)
     }
@@ -90,7 +90,7 @@ impl Interval {
         Interval { low, high }
     }
 
-    /// Moves both ends inwards to multiples of `factor` (positive).
+    /// Moves both ends inwards to multiples of `factor`, which is positive.
     pub(super) fn shrink_to_multiples(self, factor: i64) -> Interval {
         let factor = i128::from(factor.max(1));
         let down = |bound: i128| floor_quotient(bound, factor)?.checked_mul(factor);
@@ -98,7 +98,7 @@ impl Interval {
         Interval { low: self.low.and_then(up), high: self.high.and_then(down) }
     }
 
-    /// Where `coefficient · s + offset ≥ 0`.
+    /// Returns the integers `s` with `coefficient · s + offset ≥ 0`.
     pub(super) fn of_affine_root(coefficient: i64, offset: i64) -> Interval {
         let (coefficient, offset) = (i128::from(coefficient), i128::from(offset));
         // s ≥ ⌈−offset / c⌉ = −⌊offset / c⌋ for c > 0; s ≤ ⌊offset / −c⌋ for c < 0.
@@ -123,7 +123,7 @@ impl Interval {
     }
 
     pub(super) fn times(self, other: Interval) -> Interval {
-        // Sizes, nearly always: the corners are the ends.
+        // A fast path for sizes, the most frequent operands: the corners are the ends.
         if let (Some(low), Some(other_low), None, None) = (self.low, other.low, self.high, other.high)
             && low >= 0
             && other_low >= 0
@@ -159,11 +159,11 @@ impl Interval {
         Interval { low: Some(0), high }
     }
 
-    /// The floor of the quotient, where `denominator` is at least 1.
+    /// Returns the floor of the quotient; `denominator` is at least 1.
     pub(super) fn floor_over(self, denominator: Interval) -> Interval {
         let least = denominator.low.unwrap_or(1).max(1);
         let over = |bound: Option<i128>, by: i128| floor_quotient(bound?, by);
-        // A larger divisor brings the quotient towards 0 from above, and towards −1 from below.
+        // A larger divisor moves a quotient above 0 towards 0, and one below towards −1.
         let low = match self.low {
             Some(low) if low >= 0 => Some(denominator.high.map_or(0, |most| low / most.max(1))),
             low => over(low, least),

@@ -1,21 +1,21 @@
-//! Which questions the prover could not answer, for whoever can ask the user instead.
+//! The questions that the prover could not answer, so that `explain` can ask the user.
 
 use rustc_hash::FxHashMap;
 
 use super::expr::Dim;
 use super::monomial::Atom;
 
-/// Questions beyond this many are not noted.
+/// The most questions that are recorded.
 const MOST: usize = 4096;
-/// Nor are those about larger expressions: nobody could say more about them than the prover.
+/// The largest recorded expression: a user could not decide a larger one either.
 const LARGEST: u32 = 64;
 
-/// Expressions that could not be proved to be at least 0, and how often that was asked.
+/// Expressions that could not be proved to be at least 0, with the number of questions.
 #[derive(Debug, Default)]
 pub(super) struct Doubts(FxHashMap<Dim, usize>);
 
 impl Doubts {
-    /// Notes that `a ≥ goal` is not proved.
+    /// Records that `a ≥ goal` is not proved.
     pub(super) fn note(&mut self, a: &Dim, goal: i64) {
         if a.as_const().is_some() || a.size() > LARGEST {
             return;
@@ -28,13 +28,13 @@ impl Doubts {
         }
     }
 
-    /// All of them, in no order.
+    /// Returns all of them, unordered.
     pub(super) fn all(&self) -> Vec<(Dim, usize)> {
         self.0.iter().map(|(slack, times)| (slack.clone(), *times)).collect()
     }
 }
 
-/// What the members of maxima inside `a` differ by: which of them is the largest is a question.
+/// Returns the differences between members of the maxima inside `a`. Their signs decide which member is the largest.
 pub fn comparisons(a: &Dim) -> Vec<Dim> {
     const MEMBERS: usize = 6;
     let mut found = Vec::new();
@@ -53,7 +53,7 @@ pub fn comparisons(a: &Dim) -> Vec<Dim> {
     found
 }
 
-/// The numbers that expressions are divided by inside `a`, each with the expression that is divided.
+/// Returns the constant divisors inside `a`, each with its dividend.
 pub fn divisors(a: &Dim) -> Vec<(Dim, i64)> {
     let mut found = Vec::new();
     let mut open = vec![a.clone()];

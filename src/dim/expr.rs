@@ -1,10 +1,10 @@
 //! The canonical form: integer polynomials over atoms, and the arithmetic that needs no knowledge of the symbols.
 //!
-//! A polynomial is a list of terms `coefficient · monomial`, sorted by descending graded lexicographic order, every
-//! coefficient non-zero and every monomial at most once. Equal lists are equal polynomials, so `Eq`, `Ord` and `Hash`
-//! of a [`Dim`] look at the list and at nothing else. Everything here is checked: `None` says that a coefficient left
-//! `i64` or that the result would outgrow [`MAX_TERMS`], [`MAX_DEPTH`] or [`MAX_DEGREE`](super::monomial::MAX_DEGREE). Those three bound every
-//! expression, so recursion over nested atoms is bounded too, in depth and in total.
+//! A polynomial is a list of terms `coefficient · monomial` in descending graded lexicographic order, with non-zero coefficients and
+//! distinct monomials. Equal lists are equal polynomials, so `Eq`, `Ord` and `Hash` of a [`Dim`] compare only the list. All arithmetic is
+//! checked: `None` means that a coefficient overflows `i64`, or that the result would exceed [`MAX_TERMS`], [`MAX_DEPTH`] or
+//! [`MAX_DEGREE`](super::monomial::MAX_DEGREE). These three limits bound every expression, so recursion over nested atoms is bounded, too,
+//! in depth and in total.
 
 mod polynomial;
 
@@ -18,9 +18,9 @@ use rustc_hash::FxHasher;
 
 use super::monomial::{Atom, Monomial, Summand, combine};
 
-/// Terms in one expression, those inside its atoms included.
+/// The most terms in one expression, including those inside its atoms.
 pub(super) const MAX_TERMS: u32 = 4096;
-/// How deep atoms may nest.
+/// The deepest nesting of atoms.
 pub(super) const MAX_DEPTH: u32 = 64;
 
 /// A symbol of one [`Scope`](super::Scope), ordered by creation.
@@ -28,7 +28,7 @@ pub(super) const MAX_DEPTH: u32 = 64;
 pub struct Symbol(pub(super) u32);
 
 impl Symbol {
-    /// This symbol's bit in the masks that say which symbols an expression may contain.
+    /// Returns this symbol's bit in the masks of symbols that an expression may contain.
     pub(super) fn bit(self) -> u64 {
         1 << (self.0 % 64)
     }
@@ -36,9 +36,8 @@ impl Symbol {
 
 /// An integer expression in canonical form: an integer polynomial over symbols, floor divisions and maxima.
 ///
-/// A constant is stored in place; anything else is shared, so that a clone costs one reference count. Comparison and
-/// hashing are structural. Two dims that differ may still be equal for every value of their symbols: that is the
-/// question [`Scope::eq`](super::Scope::eq) answers.
+/// A constant is stored inline. Other expressions are shared, so that a clone costs one reference count. Comparison and hashing are
+/// structural. Two dims that differ may still be equal for every value of their symbols; [`Scope::eq`](super::Scope::eq) decides that.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dim(Repr);
 
@@ -67,7 +66,7 @@ impl Ord for Repr {
     }
 }
 
-/// The shared part of a dim. All but `terms` is derived from them.
+/// The shared part of a dim. All fields but `terms` are derived from `terms`.
 struct Poly {
     terms: Vec<Summand>,
     hash: u64,
@@ -90,7 +89,7 @@ impl Hash for Poly {
     }
 }
 
-/// The terms of a dim, a constant's included.
+/// The terms of a dim, also of a constant.
 pub(super) enum Terms<'d> {
     Constant(Option<Summand>),
     Shared(&'d [Summand]),
@@ -108,12 +107,12 @@ impl Deref for Terms<'_> {
 }
 
 impl Dim {
-    /// The constant `value`.
+    /// Returns the constant `value`.
     pub const fn constant(value: i64) -> Dim {
         Dim(Repr::Const(value))
     }
 
-    /// The expression that is `symbol` alone.
+    /// Returns the expression that consists of `symbol`.
     pub fn symbol(symbol: Symbol) -> Dim {
         let monomial = Monomial::atom(Atom::Symbol(symbol));
         let term = Summand { monomial, coefficient: 1 };
@@ -121,7 +120,7 @@ impl Dim {
         Dim(Repr::Poly(Arc::new(Poly { terms: vec![term], hash, mask, size: 1, depth: 0 })))
     }
 
-    /// The value of a constant expression.
+    /// Returns the value of a constant expression.
     pub fn as_const(&self) -> Option<i64> {
         match &self.0 {
             Repr::Const(value) => Some(*value),
@@ -129,12 +128,12 @@ impl Dim {
         }
     }
 
-    /// Whether this is the constant `value`.
+    /// Returns `true` for the constant `value`.
     pub fn is_const(&self, value: i64) -> bool {
         self.as_const() == Some(value)
     }
 
-    /// The symbol, when the expression is nothing else.
+    /// Returns the symbol, if the expression consists of one symbol.
     pub fn as_symbol(&self) -> Option<Symbol> {
         match self.as_atom() {
             Some(Atom::Symbol(symbol)) => Some(*symbol),
@@ -142,7 +141,7 @@ impl Dim {
         }
     }
 
-    /// Every symbol that occurs, inside floor divisions and maxima too.
+    /// Returns every symbol of the expression, including those inside floor divisions and maxima.
     pub fn symbols(&self) -> BTreeSet<Symbol> {
         let mut found = BTreeSet::new();
         self.visit_symbols(&mut |symbol| {
@@ -151,8 +150,8 @@ impl Dim {
         found
     }
 
-    /// Whether this is a sum of multiples of symbols, and a number, from which one is taken away at least: that it is not negative is a
-    /// bound of that one.
+    /// Returns `true` if this is a sum of a constant and multiples of symbols, with at least one negative multiple. Then `≥ 0` is an upper
+    /// bound of the subtracted symbol.
     pub fn is_difference(&self) -> bool {
         let is_number = |term: &Summand| term.monomial.is_one();
         let is_symbol = |term: &Summand| matches!(term.monomial.as_atom(), Some(Atom::Symbol(_)));
@@ -160,13 +159,13 @@ impl Dim {
             && self.terms().iter().any(|term| !is_number(term) && term.coefficient < 0)
     }
 
-    /// How many terms the expression has, those inside floor divisions and maxima included.
+    /// Returns the number of terms, including those inside floor divisions and maxima.
     pub fn term_count(&self) -> usize {
         self.size() as usize
     }
 
-    /// The value where each symbol has the value `binding` gives it. `None` when a symbol has none, a divisor is zero,
-    /// or a value leaves the range in which it can be computed exactly.
+    /// Returns the value for the symbols' values in `binding`. `None` if a symbol has no value, a divisor is zero, or a value exceeds the
+    /// range of exact computation.
     pub fn evaluate(&self, binding: &dyn Fn(Symbol) -> Option<i64>) -> Option<i64> {
         i64::try_from(self.evaluate_wide(binding)?).ok()
     }
@@ -178,7 +177,7 @@ impl Dim {
         })
     }
 
-    /// The value where each atom of a term has the value `value_of` gives it.
+    /// Returns the value for the atoms' values in `value_of`.
     pub(super) fn evaluate_over(&self, mut value_of: impl FnMut(&Atom) -> Option<i128>) -> Option<i128> {
         let poly = match &self.0 {
             Repr::Const(value) => return Some(i128::from(*value)),
@@ -197,7 +196,7 @@ impl Dim {
         Some(sum)
     }
 
-    /// Whether `is_it` holds for a symbol that occurs.
+    /// Returns `true` if `is_it` holds for a symbol of the expression.
     pub fn has_symbol(&self, mut is_it: impl FnMut(Symbol) -> bool) -> bool {
         if let Some(symbol) = self.as_symbol() {
             return is_it(symbol);
@@ -226,7 +225,7 @@ impl Dim {
         found
     }
 
-    /// Whether `symbol` occurs anywhere.
+    /// Returns `true` if the expression contains `symbol`.
     pub(super) fn mentions(&self, symbol: Symbol) -> bool {
         let mut found = false;
         if self.mask() & symbol.bit() != 0 {
@@ -259,7 +258,7 @@ impl Dim {
         }
     }
 
-    /// A bit per symbol (modulo 64): no common bit, no common symbol.
+    /// Returns one bit for each symbol (modulo 64): expressions without a common bit have no common symbol.
     pub(super) fn mask(&self) -> u64 {
         match &self.0 {
             Repr::Const(_) => 0,
@@ -275,7 +274,7 @@ impl Dim {
         }
     }
 
-    /// The constant term.
+    /// Returns the constant term.
     pub fn offset(&self) -> i64 {
         match &self.0 {
             Repr::Const(value) => *value,
@@ -286,18 +285,18 @@ impl Dim {
         }
     }
 
-    /// The greatest term; the constant itself for a constant.
+    /// Returns the greatest term; for a constant, the constant.
     pub(super) fn leading(&self) -> Summand {
         self.terms().first().cloned().unwrap_or(Summand { monomial: Monomial::One, coefficient: 0 })
     }
 
-    /// Sorts, adds up equal monomials and drops zeros.
+    /// Sorts the terms, merges equal monomials and removes zeros.
     pub(super) fn from_terms(mut terms: Vec<Summand>) -> Option<Dim> {
         combine(&mut terms)?;
         Dim::from_sorted(terms)
     }
 
-    /// `terms` are already in canonical order.
+    /// Builds a dim from terms in canonical order.
     pub(super) fn from_sorted(terms: Vec<Summand>) -> Option<Dim> {
         match terms.as_slice() {
             [] => return Some(Dim::constant(0)),
@@ -317,7 +316,7 @@ impl Dim {
     }
 }
 
-/// Hashes of terms are added up, so that a term can be exchanged.
+/// Returns the hash of a term. The hash of a dim is the sum over its terms, so that one term can be replaced.
 fn hash_of(term: &Summand) -> u64 {
     let mut hasher = FxHasher::default();
     term.hash(&mut hasher);

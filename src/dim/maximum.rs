@@ -1,26 +1,26 @@
 //! Maxima in canonical form; a minimum is the negated maximum of the negations.
 //!
-//! A maximum of two is written `m₀ + g·max(0, d)`, where `d` is their difference with its common factor `g` taken out and
-//! its leading coefficient positive. So `min(S, 10)`, `S − max(0, S − 10)` and `10 − max(0, 10 − S)` are one expression,
-//! and `max(a, b) + min(a, b)` is `a + b`. A maximum of more has what is common to all members taken out. Inside a
-//! maximum, a symbol `S` known to be a multiple of `m` is written `m·⌊S/m⌋`, so that the factor can be seen.
+//! A maximum of two members has the form `m₀ + g·max(0, d)`. Here `d` is the difference of the members without its common factor `g`, and
+//! has a positive leading coefficient. So `min(S, 10)`, `S − max(0, S − 10)` and `10 − max(0, 10 − S)` are one expression, and
+//! `max(a, b) + min(a, b)` is `a + b`. A maximum of more members is reduced by their common part. Inside a maximum, a symbol `S` known to
+//! be a multiple of `m` has the form `m·⌊S/m⌋`, which makes the factor explicit.
 
 use super::expr::Dim;
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Monomial, Summand};
 use super::scope::Scope;
 
-/// A maximum of more members than this is not stated.
+/// The most members of a maximum.
 const MAX_MEMBERS: usize = 16;
 
-/// Rounds of opening and shifting before a maximum is taken as it stands.
+/// The most rounds of flattening and shifting before a maximum is used as it is.
 const MAX_ROUNDS: u32 = 16;
 
 impl Scope {
-    /// The largest of `members`.
+    /// Returns the largest of `members`.
     ///
-    /// Every round keeps `offset + factor · max(members)` equal to the result; it is over when the members are a form
-    /// that no rule changes any more, so that reading a maximum back makes the same one.
+    /// Every round keeps `offset + factor · max(members)` equal to the result. The loop ends when no rule changes the members any more, so
+    /// that parsing a written maximum gives the same one.
     pub(super) fn largest(&self, members: Vec<Dim>) -> Option<Dim> {
         if let Some(known) = self.recall_maximum(&members) {
             return known;
@@ -59,7 +59,7 @@ impl Scope {
             let share = self.take_out_factor(&mut members)?;
             factor = factor.times(&share)?;
             members.sort();
-            // Without a symbolic factor more can be proved, and more be opened.
+            // Without a symbolic factor, more can be proved and flattened.
             let done = share.monomial.is_one() && open_nested(&members)?.is_none();
             if !share.monomial.is_one() {
                 members = self.without_dominated(members)?;
@@ -71,9 +71,8 @@ impl Scope {
         }
     }
 
-    /// `max(a, b) = base + max(0, difference)`. Of the two ways, the one whose difference can be opened without leaving
-    /// more members behind; else the one whose difference takes a maximum away rather than adding one; else the one
-    /// with a positive leading coefficient.
+    /// Applies `max(a, b) = base + max(0, difference)`. Of the two orientations, it prefers one whose difference can be flattened without
+    /// more members, then one whose difference subtracts a maximum, then one with a positive leading coefficient.
     fn oriented(&self, a: &Dim, b: &Dim) -> Option<(Dim, Dim)> {
         let difference = b.minus(a)?;
         let negated = difference.scaled(-1)?;
@@ -86,14 +85,14 @@ impl Scope {
         Some(if forwards { (a.clone(), difference) } else { (b.clone(), negated) })
     }
 
-    /// Whether `max(0, difference)` opens into a maximum of two or less: `max(0, max(0, x) − c) = max(0, x − c)`.
+    /// Returns `true` if `max(0, difference)` flattens into a maximum of at most two members: `max(0, max(0, x) − c) = max(0, x − c)`.
     fn opens_well(&self, difference: &Dim) -> Option<bool> {
         let opened = open_nested(&[Dim::constant(0), difference.clone()])?;
         let kept = opened.filter(|opened| opened.len() == 3).and_then(|opened| self.without_dominated(opened));
         Some(kept.is_some_and(|kept| kept.len() <= 2))
     }
 
-    /// Sorts, and drops every member that another one is proved to reach.
+    /// Sorts the members, and removes every member that is proved to be at most another one.
     fn without_dominated(&self, mut members: Vec<Dim>) -> Option<Vec<Dim>> {
         members.sort();
         members.dedup();
@@ -116,7 +115,7 @@ impl Scope {
         Some(members)
     }
 
-    /// `max(g·xᵢ) = g·max(xᵢ)` for `g ≥ 0`: a constant, and a monomial that is proved not to be negative.
+    /// Applies `max(g·xᵢ) = g·max(xᵢ)` for `g ≥ 0`: a constant times a monomial that is proved not to be negative.
     fn take_out_factor(&self, members: &mut Vec<Dim>) -> Option<Summand> {
         let content = members.iter().fold(0, |gcd, m| greatest_common_divisor(gcd, m.content()));
         let content = i64::try_from(content).ok().filter(|content| *content > 0).unwrap_or(1);
@@ -137,13 +136,13 @@ impl Scope {
     }
 }
 
-/// Whether the term is a maximum times a constant.
+/// Returns `true` for a maximum times a constant.
 fn is_maximum(term: &Summand) -> bool {
     matches!(term.monomial.as_atom(), Some(Atom::Max(_)))
 }
 
-/// `max(a, y + c·max(mᵢ)) = max(a, y + c·m₁, y + c·m₂, …)` for `c > 0`, where that is the only maximum added in its
-/// member. `None` where there is nothing to open.
+/// Applies `max(a, y + c·max(mᵢ)) = max(a, y + c·m₁, y + c·m₂, …)` for `c > 0`, if this is the only maximum added in its member. The inner
+/// `None` means that no member has a nested maximum.
 fn open_nested(members: &[Dim]) -> Option<Option<Vec<Dim>>> {
     let (mut flat, mut changed) = (Vec::with_capacity(members.len()), false);
     for member in members {
@@ -165,8 +164,8 @@ fn open_nested(members: &[Dim]) -> Option<Option<Vec<Dim>>> {
     Some(changed.then_some(flat))
 }
 
-/// What is taken out of every member, so that shifting all of them shifts the result: of every monomial, the constant
-/// one included, the coefficient that most members have; of several such the largest.
+/// Returns the common part that is subtracted from every member, which shifts the result by as much. For every monomial, including the
+/// constant one, it is the most frequent coefficient; on a tie, the largest.
 fn common_part(members: &[Dim]) -> Option<Dim> {
     let mut common: Vec<Summand> = Vec::new();
     for term in members.iter().flat_map(|member| member.terms().to_vec()) {

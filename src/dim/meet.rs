@@ -1,22 +1,21 @@
-//! The dim that dims of one axis broadcast to.
+//! The broadcast size of several dims of one axis.
 //!
-//! Of the dims that meet, all that are not 1 are equal. So the result is 0 if one of them is 0, and else the largest:
-//! `max(a, b, …)·min(1, a, b, …)`. Of formulas it is the formula of all that met in them: a 0 among those decides, and else all
-//! that are not 1 are equal. A scope therefore remembers what met in a formula, so that meeting again does not make it longer.
+//! In a valid broadcast, all dims that are not 1 are equal. So the result is 0 if one of them is 0, and otherwise the largest:
+//! `max(a, b, …)·min(1, a, b, …)`. The broadcast of such formulas is the formula of all their parts, by the same argument. A scope
+//! therefore remembers the parts of a formula, so that a further broadcast does not nest formulas.
 
 use std::sync::Arc;
 
 use super::expr::Dim;
 use super::scope::Scope;
 
-/// How many dims one formula may put together.
+/// The most dims in one formula.
 const MOST_PARTS: usize = 4;
-/// How many terms they may have in all.
+/// The most terms of these dims in total.
 const MOST_TERMS: usize = 40;
 
 impl Scope {
-    /// The dim that `a` and `b`, sizes of one axis, broadcast to in every run that succeeds. `None` where the formula would
-    /// grow too long.
+    /// Returns the broadcast size of `a` and `b` in every run that succeeds. `None` if the formula would be too long.
     pub fn meet(&self, a: &Dim, b: &Dim) -> Option<Dim> {
         let mut parts = self.parts_of(a);
         parts.extend(self.parts_of(b));
@@ -68,9 +67,9 @@ impl Scope {
         is_part && self.supposing(&above_zero.collect::<Vec<Dim>>(), || self.ge(part, &Dim::constant(2)).is_yes())
     }
 
-    /// Whether the size `large` is what it and the size `small` broadcast to, whenever they do. For a symbol it is if `small` is 1
-    /// where the symbol is: elsewhere the symbol is 0 and so is the result, or it is more than 1 and the result. So `min(64, S)` and
-    /// `S` give `S`, and so do `S + 3·max(0, 1 − S)` and `S`.
+    /// Returns `true` if the broadcast size of `large` and `small` is `large`, whenever the two broadcast. This holds for a symbol if
+    /// `small` is 1 whenever the symbol is 1. In the other cases the symbol is the result: it is 0, or it is more than 1. So `min(64, S)`
+    /// and `S` give `S`, and so do `S + 3·max(0, 1 − S)` and `S`.
     pub fn covers(&self, large: &Dim, small: &Dim) -> bool {
         if self.is_noted_covered(large, small) {
             return true;
@@ -83,7 +82,7 @@ impl Scope {
         })
     }
 
-    /// What met in a formula; anything else is its own part.
+    /// Returns the parts of a formula; any other dim is its only part.
     fn parts_of(&self, dim: &Dim) -> Vec<Dim> {
         self.recall_parts(dim).map_or_else(|| vec![dim.clone()], |parts| parts.to_vec())
     }

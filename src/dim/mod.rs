@@ -1,8 +1,8 @@
-//! Symbolic dimensions: exact integer expressions over the sizes that a model leaves open.
+//! Symbolic dimensions: exact integer expressions over the dynamic sizes of a model.
 //!
-//! A [`Dim`] is an integer polynomial in canonical form over atoms: symbols, floor divisions and maxima (a remainder is
-//! `a − b·⌊a/b⌋`, a minimum the negated maximum of the negations). Equality, order and hash are structural on that form and
-//! nothing else. A [`Scope`] holds the symbols and what is known of them, and does the arithmetic.
+//! A [`Dim`] is an integer polynomial in canonical form over atoms: symbols, floor divisions and maxima. (A remainder is `a − b·⌊a/b⌋`, a
+//! minimum the negated maximum of the negations.) Equality, order and hash are structural on that form. A [`Scope`] holds the symbols and
+//! the facts about them, and does the arithmetic.
 //!
 //! ```
 //! use onnx_slice_fold::dim::{Answer, Dim, Scope};
@@ -19,19 +19,17 @@
 //! assert_eq!(scope.sub(&size, &Dim::constant(1)), scope.parse("max(0, S - 1)").unwrap());
 //! ```
 //!
-//! What always holds:
-//! - A result equals its operation for every assignment of the symbols within what is known of them. Where it cannot be
-//!   stated (overflow, a divisor that may be zero, an expression over budget), it is a fresh symbol of which nothing is
-//!   known; nothing wraps and nothing panics.
-//! - [`Answer::Yes`] and [`Answer::No`] are proved for every such assignment. Numbers only refute.
-//! - Every expression is bounded in terms, nesting and degree, so everything here takes bounded time and stack.
-//! - What is known only grows. An expression made earlier stays correct, though the same operations may now make a
-//!   shorter one.
+//! Invariants:
+//! - A result equals its operation for every assignment of the symbols within the known facts. Where it cannot be expressed (overflow, a
+//!   divisor that may be zero, an expression over budget), it is a fresh symbol without facts. Nothing wraps and nothing panics.
+//! - [`Answer::Yes`] and [`Answer::No`] are proved for every such assignment. Sampled values only refute.
+//! - Every expression is bounded in terms, nesting and degree, so all functions here take bounded time and stack.
+//! - Facts are only added. An older expression remains correct, although the same operations may give a shorter one now.
 //!
-//! The rooms: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with
-//! `quotient` and `maximum` for the two that make atoms, `meet` what dims broadcast to, `bounds` and `prove` what can be
-//! proved, `size` which integers are sizes, `ask` the questions and `answer` what they are answered with, `doubts` those that
-//! were not answered, and `shorten`, `text` and `parse` the written form.
+//! The modules: `monomial` and `expr` are the canonical form, `scope` the symbol table, `arith` the operations with `quotient` and
+//! `maximum` for the two that make atoms. `meet` computes broadcast sizes, `bounds` and `prove` prove bounds, and `size` defines which
+//! integers are sizes. `ask` holds the questions, `answer` their answers, `doubts` the unanswered ones, and `shorten`, `text` and `parse`
+//! the written form.
 
 mod answer;
 mod arith;

@@ -1,4 +1,4 @@
-//! What a polynomial is made of: atoms, products of their powers, and terms.
+//! The parts of a polynomial: atoms, products of their powers, and terms.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -9,7 +9,7 @@ use rustc_hash::FxHasher;
 use super::expr::{Dim, Symbol};
 use super::integer::floor_quotient;
 
-/// The total degree of a monomial.
+/// The largest total degree of a monomial.
 pub(super) const MAX_DEGREE: u32 = 64;
 
 /// `coefficient · monomial`.
@@ -35,7 +35,7 @@ pub(super) struct Factor {
     pub(super) exponent: u32,
 }
 
-/// What a polynomial is written in.
+/// The smallest unit of a polynomial.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Atom {
     Symbol(Symbol),
@@ -44,7 +44,7 @@ pub(super) enum Atom {
     Max(Arc<Maximum>),
 }
 
-/// `⌊numerator / denominator⌋`, the denominator positive wherever the symbols are within what is known of them.
+/// `⌊numerator / denominator⌋`. The denominator is positive for all assignments within the known facts.
 pub(super) struct Floor {
     pub(super) numerator: Dim,
     pub(super) denominator: Dim,
@@ -57,7 +57,7 @@ pub(super) struct Maximum {
     extent: Extent,
 }
 
-/// What is derived from the expressions inside an atom, and asked for every time the atom becomes part of a sum.
+/// Data that is derived from the expressions inside an atom, and read whenever the atom becomes part of a sum.
 #[derive(Clone, Copy)]
 struct Extent {
     hash: u64,
@@ -173,13 +173,13 @@ impl Ord for Atom {
 }
 
 impl Atom {
-    /// `⌊numerator / denominator⌋`.
+    /// Returns `⌊numerator / denominator⌋`.
     pub(super) fn floor(numerator: Dim, denominator: Dim) -> Atom {
         let extent = Extent::of(&[&numerator, &denominator]);
         Atom::Floor(Arc::new(Floor { numerator, denominator, extent }))
     }
 
-    /// The largest of `members`, which are sorted.
+    /// Returns the maximum of sorted members.
     pub(super) fn max(members: Vec<Dim>) -> Atom {
         let extent = Extent::of(&members.iter().collect::<Vec<_>>());
         Atom::Max(Arc::new(Maximum { members, extent }))
@@ -209,7 +209,7 @@ impl Atom {
         }
     }
 
-    /// This atom's bit in traces.
+    /// Returns this atom's bit in traces.
     fn trace(&self) -> u64 {
         match self {
             Atom::Symbol(symbol) => symbol.bit(),
@@ -217,7 +217,7 @@ impl Atom {
         }
     }
 
-    /// The value of a floor or a maximum, where each expression inside has the value `value_of` gives it.
+    /// Returns the value of a floor or a maximum, for the values of its inner expressions in `value_of`.
     pub(super) fn evaluate(&self, mut value_of: impl FnMut(&Dim) -> Option<i128>) -> Option<i128> {
         match self {
             Atom::Symbol(_) => None,
@@ -228,7 +228,7 @@ impl Atom {
         }
     }
 
-    /// The expressions directly inside this atom.
+    /// Returns the expressions directly inside this atom.
     pub(super) fn inner(&self) -> impl Iterator<Item = &Dim> {
         let (pair, members): ([Option<&Dim>; 2], &[Dim]) = match self {
             Atom::Symbol(_) => ([None, None], &[]),
@@ -238,14 +238,14 @@ impl Atom {
         pair.into_iter().flatten().chain(members)
     }
 
-    /// This atom as an expression; `None` when it is nested too deep or is too large.
+    /// Returns this atom as an expression; `None` if it is nested too deep or is too large.
     pub(super) fn dim(self) -> Option<Dim> {
         Monomial::atom(self).dim()
     }
 }
 
-/// Graded lexicographic: by total degree, then by the exponents of the atoms, an earlier atom weighing more. The order
-/// is compatible with multiplication, which makes the remainder of a division unique.
+/// Graded lexicographic order: by total degree, then by the exponents of the atoms, the first atom first. The order is compatible with
+/// multiplication, so the remainder of a division is unique.
 impl Ord for Monomial {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
@@ -282,7 +282,7 @@ impl Monomial {
         Monomial::Power(Factor { atom, exponent: 1 })
     }
 
-    /// This monomial as an expression; `None` when it is nested too deep or is too large.
+    /// Returns this monomial as an expression; `None` if it is nested too deep or is too large.
     pub(super) fn dim(self) -> Option<Dim> {
         Dim::from_sorted(vec![Summand { monomial: self, coefficient: 1 }])
     }
@@ -295,7 +295,7 @@ impl Monomial {
         }
     }
 
-    /// `factors` are sorted and distinct.
+    /// Builds a monomial from sorted and distinct factors.
     pub(super) fn from_factors(mut factors: Vec<Factor>) -> Monomial {
         match factors.len() {
             0 | 1 => factors.pop().map_or(Monomial::One, Monomial::Power),
@@ -307,7 +307,7 @@ impl Monomial {
         matches!(self, Monomial::One)
     }
 
-    /// The atom of a monomial that is one atom to the first power.
+    /// Returns the atom, if the monomial is one atom to the first power.
     pub(super) fn as_atom(&self) -> Option<&Atom> {
         match self {
             Monomial::Power(factor) if factor.exponent == 1 => Some(&factor.atom),
@@ -315,7 +315,7 @@ impl Monomial {
         }
     }
 
-    /// A bit for each atom (modulo 64): a monomial that divides another has no bit that the other lacks.
+    /// Returns one bit for each atom (modulo 64): a monomial that divides another has no bit that the other lacks.
     pub(super) fn trace(&self) -> u64 {
         self.factors().iter().fold(0, |trace, factor| trace | factor.atom.trace())
     }
@@ -371,7 +371,7 @@ impl Monomial {
         Some(Monomial::from_factors(factors))
     }
 
-    /// `self / other`, when every exponent allows it.
+    /// Returns `self / other`, if every exponent allows it.
     pub(super) fn over(&self, other: &Monomial) -> Option<Monomial> {
         match (self, other) {
             (_, Monomial::One) => return Some(self.clone()),
@@ -402,7 +402,7 @@ impl Monomial {
         divisor.next().is_none().then(|| Monomial::from_factors(factors))
     }
 
-    /// The greatest monomial that divides both.
+    /// Returns the greatest monomial that divides both.
     pub(super) fn common(&self, other: &Monomial) -> Monomial {
         let shared = self.factors().iter().filter_map(|factor| {
             let exponent = factor.exponent.min(other.exponent_of(&factor.atom));
@@ -413,7 +413,7 @@ impl Monomial {
 }
 
 impl Summand {
-    /// This term and all terms inside its atoms.
+    /// Returns the number of terms: this one and all terms inside its atoms.
     pub(super) fn size(&self) -> u32 {
         self.reach().0
     }
@@ -426,7 +426,7 @@ impl Summand {
         self.reach().2
     }
 
-    /// Size, depth and mask.
+    /// Returns size, depth and mask.
     pub(super) fn reach(&self) -> (u32, u32, u64) {
         let factors = self.monomial.factors().iter();
         factors.fold((1u32, 0, 0), |(size, depth, mask), factor| match factor.atom.extent() {
@@ -445,7 +445,7 @@ impl Summand {
     }
 }
 
-/// Brings `terms` into canonical order. `None` when a coefficient overflows.
+/// Sorts `terms` into canonical order and merges equal monomials. `None` if a coefficient overflows.
 pub(super) fn combine(terms: &mut Vec<Summand>) -> Option<()> {
     terms.sort_by(|a, b| b.monomial.cmp(&a.monomial));
     let mut overflow = false;

@@ -1,5 +1,5 @@
-//! Reading expressions. The text may come from a file, so its length and nesting are bounded, and nothing is left in
-//! the scope of a text that could not be read.
+//! Parses expressions. The text may be part of a file, so its length and nesting are bounded, and a failed parse leaves nothing in the
+//! scope.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -10,10 +10,11 @@
 //! name    = word | '"' any text '"' | "'" any text "'"
 //! ```
 //!
-//! A word is a letter or `_` and then letters, digits and `_ . : $`, no two dots in a row. Any other name is quoted, with quotes inside doubled.
+//! A word is a letter or `_` followed by letters, digits and `_ . : $`, without two dots in a row. Any other name is quoted, with quotes
+//! inside doubled.
 //!
-//! The functions are `floor`, `ceil`, `ceiling`, `abs`, `min`, `max` and `mod`, the last three also capitalised. A
-//! quotient `a/b` is exact: it is read where it stands directly in `floor` or `ceil`, or where `b` divides `a`.
+//! The functions are `floor`, `ceil`, `ceiling`, `abs`, `min`, `max` and `mod`, the last three also capitalized. A quotient `a/b` is exact:
+//! it is valid as the direct argument of `floor` or `ceil`, or if `b` divides `a`.
 
 use std::borrow::Cow;
 
@@ -21,25 +22,25 @@ use super::expr::Dim;
 use super::monomial::MAX_DEGREE;
 use super::scope::Scope;
 
-/// Bytes in one expression.
+/// The most bytes in one expression.
 const MAX_TEXT: usize = 1 << 16;
-/// Parentheses inside one another. Each level of a written expression takes two.
+/// The deepest nesting of parentheses. Each level of a written expression takes two.
 const MAX_NESTING: u32 = 160;
 
 impl Scope {
-    /// Reads an expression; `None` when it is not one, or when its value cannot be stated (overflow, or a divisor that
-    /// may be zero). A name is the symbol that [`named`](Scope::named) answers. Nothing is made when it fails.
+    /// Parses an expression. `None` for a syntax error, or if the value cannot be expressed (overflow, or a divisor that may be zero). A
+    /// name is the symbol that [`named`](Scope::named) returns. A failed parse creates no symbols.
     pub fn parse(&self, text: &str) -> Option<Dim> {
         self.value_of(&Tree::read(text)?)
     }
 
-    /// The same for an expression all names of which are known.
+    /// Parses an expression in which every name is known.
     pub fn parse_over(&self, text: &str, is_known: &dyn Fn(&str) -> bool) -> Option<Dim> {
         let tree = Tree::read(text)?;
         tree.names().all(is_known).then(|| self.value_of(&tree)).flatten()
     }
 
-    /// The same for an expression that has names, all of which are known. A number alone has none.
+    /// Parses an expression with at least one name, in which every name is known. A number has no name.
     pub fn parse_known(&self, text: &str, is_known: &dyn Fn(&str) -> bool) -> Option<Dim> {
         let tree = Tree::read(text)?;
         let mut names = tree.names().peekable();
@@ -81,11 +82,11 @@ impl Function {
     }
 }
 
-/// An operation on nodes before it, so that evaluation is one walk from the front.
+/// An operation on earlier nodes, so that evaluation is one pass from the front.
 enum Node<'t> {
     Literal(i128),
     Name(Cow<'t, str>),
-    /// Operands, each with whether it is subtracted.
+    /// Operands, each with `true` if it is subtracted.
     Sum(Vec<(usize, bool)>),
     Product(usize, usize),
     Quotient(usize, usize),
@@ -94,7 +95,7 @@ enum Node<'t> {
     Call(Function, Vec<usize>),
 }
 
-/// What a node evaluates to: a quotient stays one until it is known what is asked of it.
+/// The value of a node. A quotient is kept as such until its parent is evaluated.
 enum Value {
     Whole(Dim),
     Quotient(Dim, Dim),
@@ -133,7 +134,7 @@ impl<'t> Tree<'t> {
         self.text = self.text.trim_start();
     }
 
-    /// Takes `token` if it comes next.
+    /// Consumes `token` if it is next.
     fn take(&mut self, token: &str) -> bool {
         self.skip_space();
         let rest = self.text.strip_prefix(token);
@@ -167,7 +168,7 @@ impl<'t> Tree<'t> {
     fn product(&mut self) -> Option<usize> {
         let mut left = self.unary()?;
         loop {
-            // `**` was taken by `power` where it may stand.
+            // `power` has consumed `**` where it is valid.
             let node: fn(usize, usize) -> Node<'t> = if self.take("//") {
                 Node::FloorDivision
             } else if self.take("/") {
@@ -249,11 +250,11 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// A name in quotes, with the quotes.
+    /// Parses a name in quotes.
     fn quoted(&mut self, quote: char) -> Option<Cow<'t, str>> {
         let mut name = Cow::Borrowed("");
         loop {
-            // A second quote right after the first is one that belongs to the name.
+            // Two quotes in a row are one quote of the name.
             self.text = self.text.strip_prefix(quote)?;
             name += self.take_while(|letter| letter != quote);
             self.text = self.text.strip_prefix(quote)?;
@@ -264,7 +265,7 @@ impl<'t> Tree<'t> {
         }
     }
 
-    /// What stands between parentheses, the closing one included.
+    /// Parses arguments up to the closing parenthesis.
     fn arguments(&mut self) -> Option<Vec<usize>> {
         if self.nesting >= MAX_NESTING {
             return None;
@@ -292,7 +293,7 @@ fn is_name_letter(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
 }
 
-/// Whether a letter may follow the first one of a word.
+/// Returns `true` if a letter may follow the first one of a word.
 fn is_word_letter(letter: char) -> bool {
     is_name_letter(letter) || ['.', ':', '$'].contains(&letter)
 }
@@ -305,12 +306,12 @@ pub fn is_word(text: &str) -> bool {
         && !text.contains("..")
 }
 
-/// A name as it is written in an expression: in quotes unless it is a word.
+/// Returns a name as it is written in an expression: in quotes unless it is a word.
 pub fn quoted(name: &str) -> Cow<'_, str> {
     if is_word(name) { name.into() } else { format!("\"{}\"", name.replace('"', "\"\"")).into() }
 }
 
-/// The value as an integer: a quotient has to be exact.
+/// Returns the value as an integer: a quotient must be exact.
 fn whole(scope: &Scope, value: &Value) -> Option<Dim> {
     match value {
         Value::Whole(value) => Some(value.clone()),

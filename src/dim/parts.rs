@@ -1,14 +1,14 @@
-//! How an expression can be computed: one operation, and the smaller expressions it works on.
+//! Decomposes an expression into one operation on smaller expressions.
 
 use super::expr::Dim;
 use super::integer::greatest_common_divisor;
 use super::monomial::{Atom, Monomial, Summand};
 use super::scope::Scope;
 
-/// What has more terms is not worth taking apart.
+/// The most terms of an expression that is decomposed.
 const MAX_TERMS: usize = 16;
 
-/// How many terms of a sum are looked at.
+/// The most terms of a sum that are tried.
 const MAX_PARTS: usize = 6;
 
 /// An operation on two integers.
@@ -31,7 +31,7 @@ pub enum Operation {
 }
 
 impl Scope {
-    /// The ways to compute an expression by one operation from simpler ones. Each gives `a` for every assignment of the symbols.
+    /// Returns the ways to compute an expression by one operation on simpler ones. Each equals `a` for every assignment of the symbols.
     pub fn parts(&self, a: &Dim) -> Vec<(Operation, Dim, Dim)> {
         let mut found = Vec::new();
         if a.as_const().is_none() && a.term_count() <= MAX_TERMS {
@@ -144,7 +144,7 @@ impl Scope {
         }
     }
 
-    /// `d·⌊(m + d − 1)/d⌋` is the next multiple of `d`: it is `m` and what `m` misses to it, which is `(d − 1)·m mod d`.
+    /// Decomposes `d·⌊(m + d − 1)/d⌋`, the next multiple of `d`, into `m` plus the distance to it, which is `(d − 1)·m mod d`.
     fn next_multiple(&self, a: &Dim, floor: (i64, &Dim, &Dim), found: &mut Vec<(Operation, Dim, Dim)>) {
         let (coefficient, numerator, denominator) = floor;
         let Some(divisor) = denominator.as_const().filter(|&divisor| divisor == coefficient) else { return };
@@ -158,7 +158,7 @@ impl Scope {
         }
     }
 
-    /// `⌊n/d⌋ − c·⌊n/(d·c)⌋` is `⌊n/d⌋ mod c`: a quotient of a quotient is one.
+    /// Decomposes `⌊n/d⌋ − c·⌊n/(d·c)⌋` as `⌊n/d⌋ mod c`, because a quotient of a quotient is a quotient.
     fn rest_of_quotient(&self, a: &Dim, term: &Summand, denominator: &Dim, found: &mut Vec<(Operation, Dim, Dim)>) {
         let Some(divisor) = term.coefficient.checked_neg().filter(|&divisor| divisor > 1) else { return };
         let taken = Dim::from_sorted(vec![term.clone()]);
@@ -166,7 +166,7 @@ impl Scope {
         found.extend(number.map(|number| (Operation::Mod, number, Dim::constant(divisor))));
     }
 
-    /// A product, factor by factor.
+    /// Decomposes a product, factor by factor.
     fn factors(&self, a: &Dim, monomial: &Monomial, found: &mut Vec<(Operation, Dim, Dim)>) {
         if monomial.degree() < 2 {
             return;

@@ -8,7 +8,7 @@ use super::expr::{Dim, Symbol};
 use super::monomial::Atom;
 use super::scope::Scope;
 
-/// The most values of the symbol at which one expression is evaluated. Bounds of Slices in models are small, or beyond every axis.
+/// The most values of the symbol at which one expression is evaluated. Bounds of Slices in models are small, or larger than every axis.
 const MOST_VALUES: i128 = 64;
 
 /// An expression from a breakpoint on: `slope·s + offset` for `s ≥ from`.
@@ -22,7 +22,7 @@ struct Ray {
 impl Ray {
     const ZERO: Ray = Ray { from: i128::MIN, slope: 0, offset: 0 };
 
-    /// The sum with a multiple of another ray.
+    /// Returns the sum with a multiple of another ray.
     fn plus(self, other: Ray, factor: i128) -> Option<Ray> {
         Some(Ray {
             from: self.from.max(other.from),
@@ -31,7 +31,7 @@ impl Ray {
         })
     }
 
-    /// The maximum with another ray.
+    /// Returns the maximum with another ray.
     fn max(self, other: Ray) -> Option<Ray> {
         let crossing = match self.slope == other.slope {
             true => i128::MIN,
@@ -42,7 +42,7 @@ impl Ray {
     }
 }
 
-/// The last ray of an expression, or `None` for expressions with products, quotients or another symbol.
+/// Returns the last ray of an expression, or `None` for expressions with products, quotients or another symbol.
 fn last_ray(a: &Dim, symbol: Symbol) -> Option<Ray> {
     a.terms().iter().try_fold(Ray::ZERO, |sum, term| {
         let ray = match term.monomial.as_atom() {
@@ -72,7 +72,8 @@ impl Scope {
         (pieces.low..=pieces.last).try_fold(true, |all, value| Some(all && pieces.value(value)? >= 0))
     }
 
-    /// For a piecewise linear expression in one symbol `s`: an expression `s − m` that is at least 0 wherever the given one is at least 1.
+    /// Returns an expression `s − m` for a piecewise linear expression in one symbol `s`. It is at least 0 wherever the given one is at
+    /// least 1.
     pub fn present_from(&self, a: &Dim) -> Option<Dim> {
         let pieces = self.pieces(a)?;
         let first = (pieces.low..=pieces.last).find(|&value| pieces.value(value).is_none_or(|found| found >= 1));
@@ -84,7 +85,7 @@ impl Scope {
         self.try_sub(&Dim::symbol(pieces.symbol), &Dim::constant(i64::try_from(first).ok()?))
     }
 
-    /// For a piecewise linear expression in one symbol: the linear expression that it equals from its last breakpoint on.
+    /// Returns the linear expression that a piecewise linear expression in one symbol equals from its last breakpoint on.
     pub fn asymptote(&self, a: &Dim) -> Option<Dim> {
         let Pieces { symbol, ray, .. } = self.pieces(a)?;
         let number = |value: i128| i64::try_from(value).ok().map(Dim::constant);
@@ -124,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// A sum of clamped differences, as those of Slices of Slices.
+    /// Returns a sum of clamped differences, as in the length of Slices of Slices.
     fn expression(scope: &Scope, s: &Dim, clamps: &[(i64, i64, i64)]) -> Dim {
         clamps.iter().fold(Dim::constant(0), |sum, &(factor, shift, bound)| {
             let shifted = scope.add(&sum, &scope.add(s, &Dim::constant(shift)));

@@ -1,7 +1,7 @@
-//! Random expressions against integer arithmetic.
+//! Tests of random expressions against integer arithmetic.
 //!
-//! An expression is built twice: as a [`Dim`], operation by operation, and as a value at given bindings. Whatever the
-//! engine states of the dim is then compared with what is true of the value.
+//! Each expression is built twice: as a [`Dim`], operation by operation, and as a value for given bindings. The tests compare each result
+//! and answer about the dim with the value.
 
 use proptest::prelude::*;
 
@@ -30,8 +30,7 @@ enum Binary {
     Max,
 }
 
-/// How many symbols there are: two sizes, one within 1 ..= 6, any integer, a size that is a multiple of 4, and one within
-/// −3 ..= 5.
+/// The number of symbols: two sizes, one within 1 ..= 6, any integer, a size that is a multiple of 4, and one within −3 ..= 5.
 const SYMBOLS: usize = 6;
 
 fn tree() -> impl Strategy<Value = Tree> {
@@ -60,8 +59,8 @@ fn tree() -> impl Strategy<Value = Tree> {
     })
 }
 
-/// Assignments that keep to what is known of the symbols: small values mostly, the ends of every range among them.
-/// Drawn here rather than by strategies, which would take longer than everything that is tested.
+/// Assignments within the known facts of the symbols: mostly small values, and the ends of every range. They are generated here, because
+/// proptest strategies would take longer than the tested code.
 fn bindings(mut seed: u64, count: usize) -> Vec<[i64; SYMBOLS]> {
     let mut draw = |low: i64, high: i64| {
         // A linear congruential generator; its upper bits are good enough to pick test values.
@@ -96,7 +95,7 @@ impl World {
         ];
         scope.restrict(symbols[2], Some(1), Some(6));
         scope.set_multiple(symbols[4], 4);
-        // Named, so that what is written can be read.
+        // Named, so that written expressions can be parsed.
         scope.rename(symbols[3], "d");
         scope.rename(symbols[5], "f");
         World { scope, symbols }
@@ -131,7 +130,7 @@ impl World {
         dim.evaluate(&|symbol| Some(binding[self.symbols.iter().position(|own| *own == symbol)?]))
     }
 
-    /// Whether every symbol is one of ours, and none stands for a result that could not be stated.
+    /// Returns `true` if the dim contains our symbols only, and no fresh symbol of a failed operation.
     fn states(&self, dim: &Dim) -> bool {
         dim.symbols().iter().all(|symbol| self.symbols.contains(symbol))
     }
@@ -162,7 +161,7 @@ fn value(tree: &Tree, binding: &[i64; SYMBOLS]) -> Option<i128> {
     })
 }
 
-/// An answer against what is true at one binding.
+/// Returns `true` if an answer agrees with the truth at one binding.
 fn agrees(answer: Answer, truth: bool) -> bool {
     match answer {
         Answer::Yes => truth,
@@ -171,7 +170,7 @@ fn agrees(answer: Answer, truth: bool) -> bool {
     }
 }
 
-/// Everything the engine says of two expressions, at every binding.
+/// Checks every answer about two expressions at every binding.
 fn check(world: &World, trees: [&Tree; 2], bindings: &[[i64; SYMBOLS]]) -> Result<(), TestCaseError> {
     let scope = &world.scope;
     let [a, b] = trees.map(|tree| world.build(tree));
@@ -182,7 +181,7 @@ fn check(world: &World, trees: [&Tree; 2], bindings: &[[i64; SYMBOLS]]) -> Resul
         let known = [(&a, trees[0]), (&b, trees[1])].map(|(dim, tree)| {
             let truth = value(tree, binding);
             if world.states(dim) && truth.is_some() {
-                // A stated expression has a value wherever its symbols have one.
+                // An expression has a value wherever its symbols have one.
                 let held = truth.and_then(|truth| i64::try_from(truth).ok());
                 prop_assert_eq!(world.value(dim, binding), held, "{:?} at {:?}", dim, binding);
             }
@@ -206,7 +205,7 @@ fn check(world: &World, trees: [&Tree; 2], bindings: &[[i64; SYMBOLS]]) -> Resul
     Ok(())
 }
 
-/// What is written of an expression, both ways, reads back as an expression with the same values, of which the same is true.
+/// Checks that both written forms of an expression parse to an expression with the same values and answers.
 fn round_trip(world: &World, tree: &Tree) -> Result<(), TestCaseError> {
     let dim = world.build(tree);
     if !world.states(&dim) {
@@ -227,7 +226,7 @@ fn round_trip(world: &World, tree: &Tree) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// So many cases, or as many as `PROPTEST_CASES` asks for if they are more.
+/// Returns the configuration for `cases` cases, or for `PROPTEST_CASES` if that is more.
 fn config(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig { cases: cases.max(default.cases), failure_persistence: None, ..default }
@@ -237,7 +236,7 @@ proptest! {
     #![proptest_config(config(10_000))]
 
     #[test]
-    fn what_is_stated_is_true(a in tree(), b in tree(), seed in any::<u64>()) {
+    fn answers_and_results_are_true(a in tree(), b in tree(), seed in any::<u64>()) {
         check(&World::new(), [&a, &b], &bindings(seed, 24))?;
     }
 
@@ -245,7 +244,7 @@ proptest! {
     fn substitution_is_evaluation(a in tree(), b in tree(), seed in any::<u64>()) {
         let world = World::new();
         let (dim, inner) = (world.build(&a), world.build(&b));
-        // The unbounded symbol may become anything.
+        // The unbounded symbol may have any value.
         let replaced = world.scope.substitute(&dim, &|symbol| (symbol == world.symbols[3]).then(|| inner.clone()));
         for mut binding in bindings(seed, 16) {
             let before = value(&b, &binding).and_then(|inner| i64::try_from(inner).ok());
@@ -261,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back(a in tree()) {
+    fn written_expressions_parse_to_equal_ones(a in tree()) {
         round_trip(&World::new(), &a)?;
     }
 }
@@ -270,7 +269,7 @@ proptest! {
     #![proptest_config(config(3_000))]
 
     #[test]
-    fn what_is_stated_under_assumptions_is_true(
+    fn answers_under_assumptions_are_true(
         given in prop::collection::vec((tree(), tree(), any::<bool>()), 1..3),
         a in tree(),
         b in tree(),
@@ -288,7 +287,7 @@ proptest! {
         });
         let kept: Vec<_> = bindings(seed, 64).iter().filter(holds).copied().collect();
         check(&world, [&a, &b], &kept)?;
-        // What was stated before the assumptions stays true.
+        // Results from before the assumptions are still true.
         for binding in kept.iter().filter(|_| world.states(&early)) {
             if let Some(truth) = value(&a, binding) {
                 prop_assert_eq!(world.value(&early, binding), i64::try_from(truth).ok());
@@ -311,7 +310,7 @@ proptest! {
 
     /// Every bound, comparison and maximum of polynomials in run-time integers, at all small values and at large ones.
     #[test]
-    fn what_is_proved_of_integers_of_any_sign_is_true(terms in polynomial(), other in polynomial(), low in -3i64..2) {
+    fn proofs_about_integers_of_any_sign_are_true(terms in polynomial(), other in polynomial(), low in -3i64..2) {
         let scope = Scope::new();
         let symbols: Vec<Symbol> = [
             scope.fresh_value("j"),
@@ -346,7 +345,7 @@ proptest! {
                         i64::try_from(*at.get(index)?).ok()
                     };
                     for (dim, truth) in [(&most, x.max(y)), (&least, x.min(y))] {
-                        // What could not be stated is a symbol of its own, and has no value here.
+                        // A result that cannot be expressed is a fresh symbol without a value here.
                         prop_assert!(dim.evaluate(&bind).is_none_or(|found| i128::from(found) == truth), "{dim:?} at {at:?}");
                     }
                 }

@@ -1,7 +1,7 @@
-//! What can be proved of an expression: lower bounds that hold for every assignment.
+//! Proves lower bounds of expressions that hold for every assignment.
 //!
-//! Every question comes down to a lower bound of one polynomial (`a ≤ b` is `b − a ≥ 0`; an upper bound is the lower
-//! bound of the negation). The cheap answer is interval arithmetic. Behind it is a short search that rests on these laws:
+//! Every question reduces to a lower bound of one polynomial: `a ≤ b` is `b − a ≥ 0`, and an upper bound is the lower bound of the
+//! negation. Interval arithmetic gives the fast answer. If it does not suffice, a short search applies these laws:
 //!
 //! - `x ↦ low + x′` with `x′ ≥ 0` for every atom of a product, and `m·n ≥ m` for integers `m, n ≥ 0` when `n` is a product
 //!   of factors of `m`;
@@ -11,8 +11,8 @@
 //! - a given relation `r ≥ 0` may be subtracted any number of times;
 //! - piecewise linear expressions in one symbol are decided at their breakpoints (`piecewise.rs`).
 //!
-//! No other law picks numbers for the symbols, and every step is bounded by the prover's fuel. The questions of one attempt, a rule at
-//! one node or inference of one node, are bounded together ([`Scope::attempt`]): after the last step only interval arithmetic answers.
+//! No other law assigns numbers to the symbols, and the prover's fuel bounds every step. The questions of one attempt (a rule at one node,
+//! or inference of one node) have a common limit ([`Scope::attempt`]): after the last step, only interval arithmetic answers.
 
 mod relations;
 
@@ -27,25 +27,25 @@ use super::scope::Scope;
 use super::size::LONGEST_AXIS;
 use rustc_hash::FxHashMap;
 
-/// Polynomials one question may look at.
+/// The most polynomials that one question visits.
 const FUEL: u32 = 32;
-/// The size up to which a polynomial counts once, twice that size counts twice. Sizes of detections have hundreds of terms: with this limit the
-/// corpus takes two thirds of the time, and no model keeps more nodes.
+/// The size up to which a polynomial costs one unit of fuel; twice that size costs two. Sizes in detectors have hundreds of terms. With
+/// this limit the corpus takes two thirds of the time, and every model keeps its number of nodes.
 const FUEL_SIZE: u32 = 16;
-/// Laws applied one after the other.
+/// The most laws applied in sequence.
 const LEVELS: u32 = 6;
-/// Cases assumed one inside the other.
+/// The deepest nesting of case distinctions.
 const CASES: usize = 3;
-/// Larger expressions get interval arithmetic only.
+/// The largest expression that is searched. Larger ones get interval arithmetic only.
 const SEARCH_SIZE: u32 = 256;
 
 impl Scope {
-    /// Whether `a ≥ goal` is proved.
+    /// Returns `true` if `a ≥ goal` is proved.
     pub(super) fn at_least(&self, a: &Dim, goal: i64) -> bool {
         self.is_proved(a, goal, |slack| self.is_refuted(slack))
     }
 
-    /// Whether `a ≥ goal` is proved, which is not tried for what `is_refuted`. What is not proved is a doubt.
+    /// Returns `true` if `a ≥ goal` is proved. Skips the search if `is_refuted` returns `true`. A failed proof is recorded as a doubt.
     pub(super) fn is_proved(&self, a: &Dim, goal: i64, is_refuted: impl FnOnce(&Dim) -> bool) -> bool {
         let proved = self.finds_proof(a, goal, is_refuted);
         if !proved {
@@ -62,11 +62,11 @@ impl Scope {
         if prover.quick_low(a).is_some_and(|low| low >= i128::from(goal)) {
             return true;
         }
-        // The longest axis is shorter than such a number.
+        // Such a number exceeds the longest axis.
         if a.offset() >= LONGEST_AXIS && self.interval_of_axes(a).low.is_some_and(|low| low >= i128::from(goal)) {
             return true;
         }
-        // What is left below has at most one term less.
+        // The remaining expression has at most one term less.
         if a.size() > SEARCH_SIZE + 1 || prover.is_settled(a) {
             return false;
         }
@@ -83,7 +83,7 @@ impl Scope {
         if let Some(known) = self.recall_proof(&slack) {
             return known;
         }
-        // Most questions are about what does not hold.
+        // Most questions are about relations that do not hold.
         let proved = !is_refuted(&slack)
             && (prover.low(&slack, 0, LEVELS).is_some_and(|low| low >= 0) || self.is_nonnegative_by_pieces(&slack));
         if proved || !prover.is_cut {
@@ -92,22 +92,22 @@ impl Scope {
         proved
     }
 
-    /// What interval arithmetic says.
+    /// Returns the result of interval arithmetic.
     pub(super) fn quick_interval(&self, a: &Dim) -> Interval {
         Prover::new(self).interval(a)
     }
 
-    /// What interval arithmetic says where each of these symbols is within its interval as well.
+    /// Returns the result of interval arithmetic with an additional interval for each of these symbols.
     pub(super) fn interval_within(&self, a: &Dim, cases: Vec<(Symbol, Interval)>) -> Interval {
         Prover { cases, ..Prover::new(self) }.interval(a)
     }
 
-    /// The best upper bound that can be proved.
+    /// Returns the best upper bound that can be proved.
     pub(super) fn proved_high(&self, a: &Dim) -> Option<i128> {
         self.proved_low(&a.scaled(-1)?)?.checked_neg()
     }
 
-    /// The best lower bound that can be proved.
+    /// Returns the best lower bound that can be proved.
     pub(super) fn proved_low(&self, a: &Dim) -> Option<i128> {
         let mut prover = Prover::new(self);
         let quick = prover.quick_low(a);
@@ -127,15 +127,15 @@ impl Scope {
 
 struct Prover<'s> {
     scope: &'s Scope,
-    /// What the present case says of single symbols, and of whole expressions (each at least 0).
+    /// The assumptions of the present case about single symbols, and about whole expressions (each at least 0).
     cases: Vec<(Symbol, Interval)>,
     relations: Vec<Dim>,
-    /// What was found of expressions under the present case, and how deep the search for it was.
+    /// The bounds found under the present case, with the remaining depth of each search.
     seen: FxHashMap<Dim, (u32, Option<i128>)>,
-    /// Intervals of the atoms that the present case is about.
+    /// The intervals of atoms with symbols of the present case.
     narrowed: RefCell<FxHashMap<Atom, Interval>>,
     fuel: u32,
-    /// Whether the attempt had no steps left for a search.
+    /// `true` if the attempt had no steps left for a search.
     is_cut: bool,
 }
 
@@ -152,7 +152,7 @@ impl<'s> Prover<'s> {
         }
     }
 
-    /// Whether interval arithmetic already says all there is to say: a linear polynomial of unrelated symbols.
+    /// Returns `true` if interval arithmetic is already exact: for a linear polynomial of unrelated symbols.
     fn is_settled(&self, a: &Dim) -> bool {
         let linear = a
             .terms()
@@ -172,7 +172,7 @@ impl<'s> Prover<'s> {
     }
 
     fn compound_interval(&self, atom: &Atom) -> Interval {
-        // The present case is about other symbols, if there is one.
+        // The present case, if any, is about other symbols.
         let as_ever = self.cases.iter().all(|(symbol, _)| symbol.bit() & atom.mask() == 0);
         let known = if as_ever { self.scope.recall_interval(atom) } else { self.narrowed.borrow().get(atom).copied() };
         if let Some(known) = known {
@@ -214,14 +214,14 @@ impl<'s> Prover<'s> {
         })
     }
 
-    /// The lower end of [`interval`](Prover::interval), for which the first term without one decides.
+    /// Returns the lower end of [`interval`](Prover::interval). The first term without a lower bound ends the loop.
     fn quick_low(&self, p: &Dim) -> Option<i128> {
         p.terms().iter().try_fold(0i128, |sum, term| {
             sum.checked_add(self.monomial_interval(&term.monomial).scaled(i128::from(term.coefficient)).low?)
         })
     }
 
-    /// A lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
+    /// Returns a lower bound of `p`, as good as the fuel allows, or any bound that is at least `goal`.
     fn low(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
         let quick = self.quick_low(p);
         if quick.is_some_and(|low| low >= goal) || level == 0 || self.fuel == 0 || p.size() > SEARCH_SIZE {
@@ -236,9 +236,9 @@ impl<'s> Prover<'s> {
             self.is_cut = true;
             return quick;
         }
-        // Larger ones take more: each law looks at all terms.
+        // Larger polynomials cost more, because each law visits all terms.
         self.fuel = self.fuel.saturating_sub(p.size().checked_div(FUEL_SIZE).unwrap_or(0).saturating_add(1));
-        // Met again further down, it would only go round in circles.
+        // A nested search for the same polynomial would not terminate, so it gets the fast bound.
         self.seen.insert(p.clone(), (level, quick));
         let best = self.searched_low(p, quick, goal, level);
         self.seen.insert(p.clone(), (level, best));
@@ -248,7 +248,7 @@ impl<'s> Prover<'s> {
     fn searched_low(&mut self, p: &Dim, quick: Option<i128>, goal: i128, level: u32) -> Option<i128> {
         let mut best = quick;
         let reached = |best: Option<i128>| best.is_some_and(|best| best >= goal);
-        // c·p + k is bounded as well as p is, and p better where rounding gains something.
+        // `c·p + k` has the bounds of `p`, and rounding may improve those.
         if p.step() > 1
             && let Some((primitive, content, offset)) = p.primitive()
         {
@@ -294,7 +294,7 @@ impl<'s> Prover<'s> {
         best
     }
 
-    /// `p = A + B·max(mᵢ)` with `B ≤ 0` is the least of `A + B·mᵢ`. `None` when no maximum occurs in that way.
+    /// Bounds `p = A + B·max(mᵢ)` with `B ≤ 0` by the least of `A + B·mᵢ`. `None` if no maximum occurs in this form.
     fn low_by_every_member(&mut self, p: &Dim, atoms: &[Parted], goal: i128, level: u32) -> Option<Option<i128>> {
         for parted in atoms {
             let Atom::Max(members) = &parted.atom else { continue };
@@ -315,7 +315,7 @@ impl<'s> Prover<'s> {
         None
     }
 
-    /// `p = A + B·max(mᵢ)` with `B ≥ 0` is at least every `A + B·mᵢ`.
+    /// Bounds `p = A + B·max(mᵢ)` with `B ≥ 0` by every `A + B·mᵢ`.
     fn low_by_some_member(
         &mut self,
         p: &Dim,
@@ -340,7 +340,7 @@ impl<'s> Prover<'s> {
         best
     }
 
-    /// `p` is the least of what it is in the case that `mᵢ` is the largest, over all `i`.
+    /// Bounds `p` by cases: the least bound over all `i`, each under the assumption that `mᵢ` is the largest.
     fn low_by_cases(&mut self, p: &Dim, atom: &Atom, members: &[Dim], goal: i128, level: u32) -> Option<i128> {
         let mut least = Some(i128::MAX);
         for member in members {
@@ -375,7 +375,7 @@ impl<'s> Prover<'s> {
         }
     }
 
-    /// `p = A + B·⌊a/b⌋` with `b > 0`: then `b·p ≥ b·A + B·a` for `B ≤ 0`, and `b·p ≥ b·A + B·(a − b + 1)` for `B ≥ 0`.
+    /// Bounds `p = A + B·⌊a/b⌋` with `b > 0`: `b·p ≥ b·A + B·a` for `B ≤ 0`, and `b·p ≥ b·A + B·(a − b + 1)` for `B ≥ 0`.
     fn low_by_floor(&mut self, p: &Dim, parted: &Parted, floor: &Floor, goal: i128, level: u32) -> Option<i128> {
         let (rest, cofactor) = parted.parts_of(p)?;
         let (numerator, denominator) = (&floor.numerator, &floor.denominator);
@@ -393,14 +393,14 @@ impl<'s> Prover<'s> {
             let scaled = rest.scaled(divisor)?.plus(&product)?;
             return self.low_of_scaled(&scaled, divisor, goal, level);
         }
-        // b·(p − goal) > −b suffices, the values being integers.
+        // `b·(p − goal) > −b` suffices, because the values are integers.
         let rest = rest.minus(&Dim::constant(i64::try_from(goal).ok()?))?;
         let scaled = rest.times(denominator)?.plus(&product)?;
         let slack = scaled.plus(denominator)?.minus(&Dim::constant(1))?;
         self.low(&slack, 0, level).filter(|low| *low >= 0).map(|_| goal)
     }
 
-    /// A lower bound of `p`, where `scale · p ≥ scaled`.
+    /// Returns a lower bound of `p`, given `scale · p ≥ scaled`.
     fn low_of_scaled(&mut self, scaled: &Dim, scale: i64, goal: i128, level: u32) -> Option<i128> {
         let scale = i128::from(scale);
         let wanted = goal.saturating_sub(1).saturating_mul(scale).saturating_add(1);
@@ -408,8 +408,8 @@ impl<'s> Prover<'s> {
         ceil_quotient(low, scale)
     }
 
-    /// A lower bound of a polynomial with products: every atom is written as its bound plus something non-negative,
-    /// and what is negative then is set off against terms that are at least as large.
+    /// Returns a lower bound of a polynomial with products. Every atom is replaced by its bound plus a non-negative atom. Negative terms
+    /// then cancel against terms that are at least as large.
     fn shifted_low(&self, p: &Dim) -> Option<i128> {
         if p.terms().len() > 24 || p.terms().iter().any(|term| term.monomial.degree() > 6) {
             return None;
@@ -458,8 +458,8 @@ impl<'s> Prover<'s> {
     }
 }
 
-/// `m·n ≥ m` where `m ≥ 0`, `n ≥ 0` and every atom of `n` is one of `m`: if `m` is 0 both sides are; otherwise no atom of `n` is
-/// 0, so that `n ≥ 1`. It is `n` as a whole that may not be negative: of `m = k²` that is known whatever `k` is, of `n = k` it is not.
+/// Applies `m·n ≥ m` where `m ≥ 0`, `n ≥ 0` and every atom of `n` occurs in `m`. If `m` is 0, both sides are 0. If not, no atom of `n` is
+/// 0, so `n ≥ 1`. Only `n` as a whole must be non-negative: `k²` is for every `k`, but `k` is not.
 fn absorb(terms: &mut [Summand], is_non_negative: &dyn Fn(&Monomial) -> bool) {
     for index in 0..terms.len() {
         let Some(negative) = terms.get(index).cloned() else { continue };
@@ -482,7 +482,7 @@ fn absorb(terms: &mut [Summand], is_non_negative: &dyn Fn(&Monomial) -> bool) {
     }
 }
 
-/// A floor or a maximum of a polynomial, and the polynomial in parts with it and without it, once somebody asked.
+/// A floor or a maximum in a polynomial, and the decomposition of the polynomial by it, computed on demand.
 struct Parted {
     atom: Atom,
     parts: OnceCell<Option<(Dim, Dim)>>,
@@ -493,13 +493,13 @@ impl Parted {
         Parted { atom, parts: OnceCell::new() }
     }
 
-    /// `(A, B)` with `p = A + B·atom`, when no higher power occurs.
+    /// Returns `(A, B)` with `p = A + B·atom`, if `p` has no higher power of the atom.
     fn parts_of(&self, p: &Dim) -> Option<&(Dim, Dim)> {
         self.parts.get_or_init(|| linear_in(p, &self.atom)).as_ref()
     }
 }
 
-/// The floors and maxima that are factors of a term.
+/// Returns the floors and maxima that are factors of a term.
 fn compound_atoms(p: &Dim) -> Vec<Atom> {
     let mut atoms = Vec::new();
     for factor in p.terms().iter().flat_map(|term| term.monomial.factors()) {
@@ -510,7 +510,7 @@ fn compound_atoms(p: &Dim) -> Vec<Atom> {
     atoms
 }
 
-/// `(A, B)` with `p = A + B·atom`, when no higher power occurs.
+/// Returns `(A, B)` with `p = A + B·atom`, if `p` has no higher power of the atom.
 fn linear_in(p: &Dim, atom: &Atom) -> Option<(Dim, Dim)> {
     let (mut rest, mut cofactor) = (Dim::constant(0), Dim::constant(0));
     for (exponent, part) in p.collect(atom)? {

@@ -1,16 +1,15 @@
 //! Floor division in canonical form.
 //!
-//! For a constant divisor every coefficient of the numerator ends up in `0 .. b`, what is common to all of them and to
-//! the divisor is cancelled, and a floor inside a floor is merged into one. A floor of one term with a coefficient of more than half of the
-//! divisor is told by the one of less, so that a ceiling has one form. For a symbolic divisor the numerator is the remainder of polynomial
-//! division.
+//! For a constant divisor `b`, every coefficient of the numerator is reduced to `0 .. b`, the common divisor of all of them and `b` is
+//! cancelled, and nested floors are merged. A floor of one term whose coefficient is more than half of `b` is replaced by one with a
+//! smaller coefficient, so that a ceiling has one form. For a symbolic divisor, the numerator is the remainder of polynomial division.
 
 use super::expr::Dim;
 use super::integer::{floor_quotient, greatest_common_divisor};
 use super::monomial::{Atom, Monomial, Summand};
 use super::scope::Scope;
 
-/// Maxima with more choices between their members than this stay inside a floor.
+/// The most combinations of members of maxima inside a floor that are enumerated.
 const MAX_CHOICES: usize = 8;
 
 impl Scope {
@@ -55,7 +54,7 @@ impl Scope {
                 kept.extend(left);
             }
             a = Dim::from_sorted(kept)?;
-            // What is below the common step of all other terms never carries.
+            // An offset below the common step of all other terms never carries.
             let step = a
                 .terms()
                 .iter()
@@ -65,7 +64,7 @@ impl Scope {
             a = a.minus(&Dim::constant(a.offset().checked_rem_euclid(step)?))?;
             let common = i64::try_from(greatest_common_divisor(b.unsigned_abs(), a.content())).ok()?;
             if a.as_const().is_some() {
-                // The remainder is in 0 .. b.
+                // The remainder is in `0 .. b`.
                 return Dim::from_terms(whole);
             }
             (a, b) = (a.over_const(common)?, b.checked_div(common)?);
@@ -91,8 +90,8 @@ impl Scope {
         quotient.plus(&Dim::from_terms(whole)?)
     }
 
-    /// `⌊a/b⌋ = −⌊(b − 1 − a)/b⌋` for `a = c·x + k` with a `c` of more than half of `b`, which leaves `b − c` of `x`: so a ceiling has one form,
-    /// `⌊(x + 3)/4⌋` for `x − ⌊3·x/4⌋`.
+    /// Applies `⌊a/b⌋ = −⌊(b − 1 − a)/b⌋` to `a = c·x + k` with `c` more than half of `b`. The new coefficient of `x` is `b − c`, so that a
+    /// ceiling has one form: `⌊(x + 3)/4⌋` for `x − ⌊3·x/4⌋`.
     fn turned_ceiling(&self, a: &Dim, b: i64) -> Option<Dim> {
         let terms = a.terms();
         let mut open = terms.iter().filter(|term| !term.monomial.is_one());
@@ -104,7 +103,7 @@ impl Scope {
         self.floor_by_const(opposite, b)?.scaled(-1)
     }
 
-    /// `⌊a/b⌋`, where bounds of `a` leave it one value.
+    /// Returns `⌊a/b⌋`, if the bounds of `a` allow one value only.
     fn constant_quotient(&self, a: &Dim, b: i64) -> Option<i64> {
         let quick = self.quick_interval(a);
         let low = quick.low.or_else(|| self.proved_low(a))?;
@@ -113,8 +112,8 @@ impl Scope {
         (low == floor_quotient(high, b.into())?).then(|| i64::try_from(low).ok())?
     }
 
-    /// `(out, left)` with `⌊(… + term)/b⌋ = out + ⌊(… + left)/b⌋`. A multiple of `m` gives up every `b / gcd(b, m)`-th
-    /// part of itself: `c·S = q·p·S + r·S`, and `p·S/b` is a whole multiple of `⌊S/m⌋`.
+    /// Returns `(out, left)` with `⌊(… + term)/b⌋ = out + ⌊(… + left)/b⌋`. For a multiple `S` of `m`, every `b / gcd(b, m)`-th part moves
+    /// out: `c·S = q·p·S + r·S`, and `p·S/b` is an integer multiple of `⌊S/m⌋`.
     fn split_by_divisor(&self, term: &Summand, b: i64) -> Option<(Option<Summand>, Option<Summand>)> {
         let whole = |coefficient: i64, monomial: &Monomial| {
             (coefficient != 0).then(|| Summand { monomial: monomial.clone(), coefficient })
@@ -134,8 +133,7 @@ impl Scope {
         Some((whole(out, &monomial), whole(left, &term.monomial)))
     }
 
-    /// A symbol in the monomial known to be a multiple of something that has a divisor in common with `b`:
-    /// `(symbol, multiple, common divisor)`.
+    /// Returns a symbol of the monomial whose known divisor has a common divisor with `b`: `(symbol, multiple, common divisor)`.
     fn multiple_in(&self, monomial: &Monomial, b: i64) -> Option<(super::Symbol, i64, i64)> {
         monomial.factors().iter().find_map(|factor| {
             let Atom::Symbol(symbol) = factor.atom else { return None };
@@ -145,7 +143,7 @@ impl Scope {
         })
     }
 
-    /// A number that divides every value of the term.
+    /// Returns a number that divides every value of the term.
     pub(super) fn step_of(&self, term: &Summand) -> u64 {
         let own = term.coefficient.unsigned_abs();
         term.monomial.factors().iter().fold(own, |step, factor| match factor.atom {
@@ -158,7 +156,7 @@ impl Scope {
         })
     }
 
-    /// `⌊(n·⌊S/m⌋ + y)/b⌋ = ⌊(n·S + m·y)/(m·b)⌋` for a symbol `S` that is a multiple of `m`, whatever `n` is.
+    /// Applies `⌊(n·⌊S/m⌋ + y)/b⌋ = ⌊(n·S + m·y)/(m·b)⌋` to a symbol `S` that is a multiple of `m`, for any `n`.
     fn merge_exact(&self, a: &Dim, b: i64) -> Option<(Dim, i64)> {
         if !self.with_table(|table| table.has_multiples()) {
             return None;
@@ -179,7 +177,7 @@ impl Scope {
         Some((Dim::from_terms(merged.collect::<Option<_>>()?)?, b.checked_mul(multiple)?))
     }
 
-    /// `(S, m)` for the atom `⌊S/m⌋`, where the symbol `S` is known to be a multiple of `m`.
+    /// Returns `(S, m)` for the atom `⌊S/m⌋`, if the symbol `S` is known to be a multiple of `m`.
     pub(super) fn exact_floor(&self, atom: &Atom) -> Option<(super::Symbol, i64)> {
         let Atom::Floor(floor) = atom else { return None };
         let (symbol, divisor) = (floor.numerator.as_symbol()?, floor.denominator.as_const()?);
@@ -187,8 +185,8 @@ impl Scope {
         (multiple.checked_rem(divisor)? == 0).then_some((symbol, divisor))
     }
 
-    /// `⌊(a + c·max(mᵢ))/b⌋ = max ⌊(a + c·mᵢ)/b⌋` for `c > 0`, the least of them for `c < 0`: rounding is monotone.
-    /// `None` where there is no maximum to push into, or too many choices.
+    /// Applies `⌊(a + c·max(mᵢ))/b⌋ = max ⌊(a + c·mᵢ)/b⌋` for `c > 0`, and the minimum for `c < 0`: rounding is monotone. `None` if there
+    /// is no maximum, or if it has too many combinations.
     fn push_into_maximum(&self, a: &Dim, b: i64) -> Option<Dim> {
         let terms = a.terms();
         let (mut choices, mut maxima) = (1usize, Vec::new());
@@ -208,7 +206,7 @@ impl Scope {
         let (coefficient, options) = match self.clamp_of_clamp(a, &maxima) {
             Some(clamp) => clamp,
             None => {
-                // Subtracted maxima are chosen from first.
+                // Subtracted maxima are enumerated first.
                 let (term, members) = maxima.into_iter().min_by_key(|(term, _)| term.coefficient >= 0)?;
                 let rest = a.minus(&Dim::from_sorted(vec![term.clone()])?)?;
                 let options = members.iter().map(|member| rest.plus_scaled(member, term.coefficient));
@@ -224,8 +222,8 @@ impl Scope {
         if coefficient > 0 { Some(largest) } else { self.try_neg(&largest) }
     }
 
-    /// `max(0, g) = max(0, max(0, f) − (f − g))` where `f ≥ g`. With `max(0, f)` of the opposite sign in the same sum, as
-    /// in the length of a slice, one maximum is left instead of two: `c` and the options of `rest + c·max(0, g)`.
+    /// Applies `max(0, g) = max(0, max(0, f) − (f − g))` for `f ≥ g`. If the same sum contains `max(0, f)` with the opposite sign, as in
+    /// the length of a Slice, one maximum remains instead of two. Returns `c` and the options of `rest + c·max(0, g)`.
     fn clamp_of_clamp(&self, a: &Dim, maxima: &[(&Summand, &[Dim])]) -> Option<(i64, Vec<Dim>)> {
         let excess = |members: &[Dim]| match members {
             [zero, excess] if zero.is_const(0) => Some(excess.clone()),
@@ -248,7 +246,7 @@ impl Scope {
         })
     }
 
-    /// `⌊a/b⌋` for a symbolic `b ≥ 1`.
+    /// Returns `⌊a/b⌋` for a symbolic `b ≥ 1`.
     fn floor_by_dim(&self, a: Dim, b: &Dim) -> Option<Dim> {
         let (quotient, remainder) = match a.divide(b) {
             Some(parts) => parts,
@@ -271,7 +269,7 @@ impl Scope {
         floor.plus(&quotient)
     }
 
-    /// `⌊g·x/(g·y)⌋ = ⌊x/y⌋` for `g ≠ 0`, which holds where `g·y ≥ 1`; the new divisor is positive again.
+    /// Applies `⌊g·x/(g·y)⌋ = ⌊x/y⌋` for `g ≠ 0`, which holds for `g·y ≥ 1`. The new divisor is positive again.
     fn cancel_common(&self, a: Dim, b: Dim) -> Option<(Dim, Dim)> {
         let monomial = a.common_monomial().common(&b.common_monomial());
         let (mut a, mut b) = if monomial.is_one() {
@@ -298,7 +296,7 @@ impl Scope {
     }
 }
 
-/// `⌊(⌊x/c⌋ + y)/b⌋ = ⌊(x + c·y)/(c·b)⌋` for constants `b, c > 0` and an integer `y`.
+/// Applies `⌊(⌊x/c⌋ + y)/b⌋ = ⌊(x + c·y)/(c·b)⌋` for constants `b, c > 0` and an integer `y`.
 fn merge_nested(a: &Dim, b: i64) -> Option<(Dim, i64)> {
     a.terms().iter().filter(|term| term.coefficient == 1).find_map(|term| {
         let Some(Atom::Floor(inner)) = term.monomial.as_atom() else { return None };

@@ -1,7 +1,7 @@
-//! Counterexamples: where an expression is too small for one assignment, no search needs to show that it never is.
+//! Finds counterexamples by sampling: if an expression is negative for one assignment, no search for a proof is needed.
 //!
-//! Numbers only ever refute here. An assignment is drawn within the bounds of each symbol; one that breaks a given relation
-//! says nothing. The numbers are the same on every run.
+//! Sampled values only refute. Each assignment is within the bounds of each symbol; one that violates a given relation is discarded. The
+//! values are the same on every run.
 
 use std::cmp::Ordering;
 
@@ -14,13 +14,13 @@ use super::expr::Dim;
 use super::monomial::Atom;
 use super::scope::{Scope, Table};
 
-/// Assignments one question is tried at; fewer than there are bits in a `u32`.
+/// The number of assignments for one question; less than the number of bits in a `u32`.
 const TRIES: u64 = 20;
-/// Larger expressions are not tried: the search does not look at them either.
+/// The largest expression that is sampled; the proof search has the same limit.
 const LARGEST: u32 = 256;
-/// Values of floors and maxima remembered for each attempt.
+/// The most cached values of floors and maxima for each assignment.
 const MAX_VALUES: usize = 1 << 11;
-/// Constants that assignments begin at, and symbols that begin there alone.
+/// The most constants at which assignments start, and the most symbols that start there individually.
 const MOST_STARTS: usize = 8;
 
 /// One assignment.
@@ -55,7 +55,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Which signs an expression has at the attempts.
+/// The signs that an expression has at the sampled assignments.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Signs {
     pub(super) negative: bool,
@@ -64,20 +64,19 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    /// Whether there is more than one: then nothing is proved of the sign, and neither that there is always one nor that there
-    /// is never one.
+    /// Returns `true` if there is more than one sign. Then no statement about the sign holds for all assignments or for none.
     pub(super) fn is_mixed(self) -> bool {
         u8::from(self.negative) + u8::from(self.zero) + u8::from(self.positive) > 1
     }
 }
 
 impl Scope {
-    /// Whether an assignment within what is known of the symbols makes `a` negative.
+    /// Returns `true` if an assignment within the known facts makes `a` negative.
     pub(super) fn is_refuted(&self, a: &Dim) -> bool {
         self.signs(a, |signs| signs.negative).negative
     }
 
-    /// Returns `true` if an assignment within what is known of the symbols takes `a` out of these bounds, both included.
+    /// Returns `true` if an assignment within the known facts moves `a` out of these bounds, both included.
     pub(super) fn leaves(&self, a: &Dim, least: i64, most: i64) -> bool {
         let mut leaves = false;
         self.try_assignments(a, |value, is_allowed| {
@@ -87,7 +86,7 @@ impl Scope {
         leaves
     }
 
-    /// The signs of `a` at assignments within what is known of the symbols, until there are `enough`.
+    /// Returns the signs of `a` at assignments within the known facts, until `enough` returns `true`.
     pub(super) fn signs(&self, a: &Dim, enough: impl Fn(Signs) -> bool) -> Signs {
         let mut signs = Signs::default();
         self.try_assignments(a, |value, is_allowed| {
@@ -105,8 +104,8 @@ impl Scope {
         signs
     }
 
-    /// Calls `see` with the value of `a` at each attempt, and with a function that returns `true` if the attempt keeps the relations, until `see`
-    /// returns `true`.
+    /// Calls `see` with the value of `a` at each assignment, until `see` returns `true`. The second argument is a function that returns
+    /// `true` if the assignment satisfies the relations.
     fn try_assignments(&self, a: &Dim, mut see: impl FnMut(i128, &mut dyn FnMut() -> bool) -> bool) {
         if a.size() > LARGEST {
             return;
@@ -120,7 +119,7 @@ impl Scope {
             for (number, values) in (0..TRIES).zip(values) {
                 let mut attempt = Attempt { table, number, values };
                 let Some(value) = attempt.wide_value(a) else { continue };
-                // Only the relations about the symbols of `a` count, and only where `see` needs to know.
+                // Only the relations about the symbols of `a` matter, and only if `see` needs them.
                 let mut is_allowed = || {
                     about.iter().all(|&(place, relation)| {
                         let holds = || attempt.value(relation).is_some_and(|value| value >= 0);
@@ -136,8 +135,8 @@ impl Scope {
 }
 
 impl Scope {
-    /// Returns `true` if an assignment within what is known of the symbols makes `a` and `b` different. The assignments are the usual ones,
-    /// and those near the constants of both expressions: `min(s, 5000)` and `s` differ from 5001 on only.
+    /// Returns `true` if an assignment within the known facts makes `a` and `b` different. The assignments are the usual ones, and those
+    /// near the constants of both expressions: `min(s, 5000)` and `s` differ from 5001 on only.
     pub fn differs_somewhere(&self, a: &Dim, b: &Dim) -> bool {
         let [a, b] = [a, b].map(|dim| self.sum([dim]));
         let Some(difference) = self.try_sub(&a, &b) else { return false };
@@ -168,14 +167,14 @@ impl Scope {
     }
 }
 
-/// A value for a symbol: as little above its lower bound as the attempt says, or below its upper bound.
+/// Returns a value for a symbol: its lower bound plus the distance of this assignment, or its upper bound minus the distance.
 fn drawn(table: &Table, symbol: Symbol, attempt: u64) -> Option<i64> {
     let interval = table.interval(symbol);
     let step = i128::from(distance(symbol, attempt));
     let value = match (interval.low, interval.high) {
         (Some(low), _) => low.checked_add(step)?,
         (None, Some(high)) => high.checked_sub(step)?,
-        // Of a number with any sign, both.
+        // An unbounded symbol gets values of both signs.
         (None, None) => step / 2 * if step % 2 == 0 { 1 } else { -1 },
     };
     let multiple = i128::from(table.multiple(symbol));
@@ -185,7 +184,7 @@ fn drawn(table: &Table, symbol: Symbol, attempt: u64) -> Option<i64> {
     i64::try_from(value).ok().filter(|_| within)
 }
 
-/// How far from its bound a symbol is: all of them equally far at first, then each another way.
+/// Returns the distance of a symbol from its bound: equal for all symbols in the first assignments, different afterwards.
 fn distance(symbol: Symbol, attempt: u64) -> u64 {
     const EQUAL: [u64; 8] = [0, 1, 2, 3, 6, 15, 100, 1001];
     const SPANS: [u64; 4] = [3, 8, 40, 2000];

@@ -1,4 +1,4 @@
-//! The symbol table: names, bounds, and the relations between symbols that are taken as given.
+//! The symbol table: names, bounds, and the given relations between symbols.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -24,37 +24,37 @@ mod known;
 mod memo;
 mod relations;
 
-/// A table of symbols, what is known of them, and the arithmetic over them.
+/// A table of symbols and the facts about them, and the arithmetic over them.
 ///
-/// Every method takes `&self`. What is known only grows: results already made stay correct, and later ones may come
-/// out shorter. If what was assumed contradicts itself there is no assignment left, and any answer is correct.
+/// Every method takes `&self`. Facts are only added: earlier results remain correct, and later ones may be shorter. If the assumptions
+/// contradict each other, no assignment is left, and any answer is correct.
 #[derive(Debug, Default)]
 pub struct Scope {
     table: RefCell<Table>,
-    /// The intervals of atoms, which follow from the bounds of symbols alone.
+    /// The intervals of atoms, which derive from the bounds of symbols only.
     intervals: Memo<Atom, Interval>,
-    /// The findings under the present assumptions, and the assignments that keep the relations.
+    /// The results under the present assumptions, and the assignments that satisfy the relations.
     found: Findings,
-    /// The findings of earlier calls of [`Scope::supposing`], by their assumptions.
+    /// The results of earlier calls of [`Scope::supposing`], by their assumptions.
     supposed: RefCell<FxHashMap<Supposed, Findings>>,
     pub(super) attempts: RefCell<Attempts>,
-    /// Floors and maxima made before, so that equal ones are one and are compared by looking at where they are.
+    /// The interned floors and maxima, so that equal ones share memory and compare by address.
     atoms: Memo<Atom, Atom>,
-    /// How expressions are written, under the present names.
+    /// The texts of expressions under the present names.
     texts: Memo<Dim, Arc<str>>,
-    /// The dims that broadcast to an expression. More knowledge does not make that untrue.
+    /// The dims that broadcast to an expression. Further facts do not invalidate an entry.
     parts: RefCell<FxHashMap<Dim, Arc<[Dim]>>>,
     next_name: Cell<u64>,
-    /// What could not be proved, if somebody wants to know.
+    /// The unproved questions, if they are recorded.
     pub(super) doubts: RefCell<Option<Doubts>>,
-    /// The last question that was not answered, while doubts are noted.
+    /// The last unanswered question, while doubts are recorded.
     pub(super) open: RefCell<Option<Question>>,
-    /// The symbols of which more has become known, in order.
+    /// The symbols with new facts, in order.
     learned: RefCell<Vec<Symbol>>,
-    /// How many steps the present attempt may still spend on proofs, and whether that has cut one short; see [`Scope::attempt`].
+    /// The remaining steps of the present attempt, and `is_cut` if a proof ran out of them; see [`Scope::attempt`].
     pub(super) steps: Cell<Steps>,
     meter: Meter,
-    /// Whether sizes are trusted to fit the types they are computed in; see [`assumed`].
+    /// `true` while sizes are assumed to fit the types in which they are computed; see [`assumed`].
     trusts: Cell<bool>,
 }
 
@@ -62,38 +62,38 @@ pub struct Scope {
 pub(super) struct Table {
     symbols: Vec<SymbolRecord>,
     names: FxHashMap<Arc<str>, Symbol>,
-    /// Each is at least 0.
+    /// Expressions that are at least 0.
     pub(super) relations: Relations,
     /// The dims that broadcast to a dim; see [`Scope::assume_met`].
     covered: FxHashMap<Dim, Vec<Dim>>,
-    /// Symbols that are written as something else from now on; no right side mentions a left side.
+    /// Symbols with a definition, which replaces them in new results. No definition contains a defined symbol.
     rewrites: Vec<(Symbol, Dim)>,
-    /// While something is only supposed: the number of symbols there were before.
+    /// While a supposition is active: the number of symbols before it.
     supposing: Option<usize>,
     /// The number of relations that are no suppositions.
     given: usize,
-    /// Whether any symbol is known to be a multiple of something.
+    /// `true` if any symbol is known to be a multiple of a number.
     has_multiples: bool,
-    /// Dims of tensors that every run has, but for symbols.
+    /// Dims, other than symbols, of tensors that exist in every run.
     axes: FxHashSet<Dim>,
-    /// The symbols for what laws make of operands.
+    /// The symbols for the results of laws, by law and operands.
     assumed: FxHashMap<(Law, Vec<Dim>), Symbol>,
 }
 
 #[derive(Clone, Debug)]
 struct SymbolRecord {
-    /// Fresh symbols are named when somebody asks.
+    /// A fresh symbol gets its name at the first request.
     name: Option<Arc<str>>,
     stem: Option<Arc<str>>,
-    /// Whether `name` belongs to this symbol for good.
+    /// `true` if `name` was given explicitly.
     named: bool,
     interval: Interval,
     multiple: i64,
-    /// Whether it is a size; see [`super::size`].
+    /// `true` if it is a size; see [`super::size`].
     size: bool,
     /// The nominal expression; see [`assumed`].
     nominal: Option<Dim>,
-    /// The law whose result it is.
+    /// The law that the symbol is a result of.
     law: Option<Law>,
 }
 
@@ -102,12 +102,12 @@ impl Table {
         self.symbols.get(symbol.0 as usize)
     }
 
-    /// What is known of a symbol; nothing, for a symbol of another scope.
+    /// Returns the interval of a symbol; unbounded for a symbol of another scope.
     pub(super) fn interval(&self, symbol: Symbol) -> Interval {
         self.entry(symbol).map_or(Interval::ANY, |entry| entry.interval)
     }
 
-    /// A positive number that divides the symbol's value.
+    /// Returns a positive number that divides the symbol's value.
     pub(super) fn multiple(&self, symbol: Symbol) -> i64 {
         self.entry(symbol).map_or(1, |entry| entry.multiple)
     }
@@ -117,7 +117,7 @@ impl Table {
     }
 
     fn push(&mut self, entry: SymbolRecord) -> Symbol {
-        // A table of 2³² symbols does not fit in memory; the last index stands for all beyond it.
+        // A table of 2³² symbols does not fit in memory; the last index represents all beyond it.
         let symbol = Symbol(u32::try_from(self.symbols.len()).unwrap_or(u32::MAX));
         self.symbols.push(entry);
         symbol
@@ -125,29 +125,29 @@ impl Table {
 }
 
 impl Scope {
-    /// An empty table.
+    /// Returns an empty table.
     pub fn new() -> Scope {
         Scope::default()
     }
 
-    /// A table of its own with the same symbols, of which the same is known.
+    /// Returns a separate table with the same symbols and facts.
     pub fn copied(&self) -> Scope {
         let table = RefCell::new(self.table.borrow().clone());
         let (next_name, meter) = (Cell::new(self.next_name.get()), self.meter.clone());
         Scope { table, next_name, meter, ..Scope::default() }
     }
 
-    /// An empty table whose work counts on this meter.
+    /// Returns an empty table whose work counts on this meter.
     pub fn metered(meter: &Meter) -> Scope {
         Scope { meter: meter.clone(), ..Scope::default() }
     }
 
-    /// What counts the work of the run.
+    /// Returns the meter of the run.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// What is known of these sizes and no others, beside that no size is negative: expressions that are at least 0.
+    /// Returns the facts about these sizes only, as expressions that are at least 0. Omits that sizes are not negative.
     pub fn known_of(&self, sizes: &[Symbol]) -> Vec<Dim> {
         let table = self.table.borrow();
         let bound = |bound: Option<i128>| bound.and_then(|bound| i64::try_from(bound).ok()).map(Dim::constant);
@@ -162,9 +162,9 @@ impl Scope {
         known
     }
 
-    /// The symbol named `text`, made at the first call: a size, at least 0.
+    /// Returns the symbol named `text`: a size, at least 0. The first call creates it.
     ///
-    /// A fresh symbol that happens to print as `text` gives the name up; it is never confused with this one.
+    /// If a fresh symbol has the generated name `text`, it gets another name. The two are never confused.
     pub fn named(&self, text: &str) -> Symbol {
         let mut table = self.table.borrow_mut();
         if let Some(&symbol) = table.names.get(text) {
@@ -192,34 +192,35 @@ impl Scope {
         symbol
     }
 
-    /// The symbol that [`named`](Scope::named) or [`rename`](Scope::rename) gave this name, if any.
+    /// Returns the symbol that [`named`](Scope::named) or [`rename`](Scope::rename) gave this name, if any.
     pub fn lookup(&self, text: &str) -> Option<Symbol> {
         let table = self.table.borrow();
         let symbol = *table.names.get(text)?;
         table.entry(symbol)?.named.then_some(symbol)
     }
 
-    /// A new size, at least 0, that nothing else is known to equal. `hint` is the stem of its printed name.
+    /// Returns a new size, at least 0, without further facts. `hint` is the stem of its printed name.
     pub fn fresh(&self, hint: &str) -> Symbol {
         self.make(hint, Interval::at_least(0), true)
     }
 
-    /// [`fresh`](Scope::fresh), as an expression.
+    /// Returns [`fresh`](Scope::fresh) as an expression.
     pub fn fresh_dim(&self, hint: &str) -> Dim {
         Dim::symbol(self.fresh(hint))
     }
 
-    /// A new integer of which nothing is known, such as one computed at run time.
+    /// Returns a new integer without facts, for example one that is computed at run time.
     pub fn fresh_value(&self, hint: &str) -> Dim {
         Dim::symbol(self.make(hint, Interval::ANY, false))
     }
 
-    /// A new size between the bounds, both included; `None` is no bound. It is an integer that is no size if it may be negative.
+    /// Returns a new integer between the bounds, both included; `None` is the absence of a bound. It is a size if the lower bound is 0 or
+    /// above.
     pub fn fresh_within(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Dim {
         self.within(hint, low, high, low.is_some_and(|low| low >= 0))
     }
 
-    /// A new integer between the bounds, both included, that is no size.
+    /// Returns a new integer between the bounds, both included, that is not a size.
     pub fn fresh_integer(&self, hint: &str, low: Option<i64>, high: Option<i64>) -> Dim {
         self.within(hint, low, high, false)
     }
@@ -232,12 +233,12 @@ impl Scope {
         }
     }
 
-    /// Whether the symbol was made by one of the `fresh` methods, or as the result of an operation that had none.
+    /// Returns `true` for a symbol that a `fresh` method made, or that represents the result of a failed operation.
     pub fn is_fresh(&self, symbol: Symbol) -> bool {
         self.table.borrow().entry(symbol).is_some_and(|entry| entry.stem.is_some())
     }
 
-    /// Whether the symbol is a size.
+    /// Returns `true` if the symbol is a size.
     pub(super) fn is_size(&self, symbol: Symbol) -> bool {
         self.table.borrow().entry(symbol).is_some_and(|entry| entry.size)
     }
@@ -250,8 +251,7 @@ impl Scope {
         self.table.borrow_mut().push(entry)
     }
 
-    /// What the symbol prints as. A fresh symbol gets a name no other symbol has, such as `unk__0`, when it is first
-    /// asked for.
+    /// Returns the printed name of the symbol. At the first call, a fresh symbol gets a unique name such as `unk__0`.
     pub fn name(&self, symbol: Symbol) -> Arc<str> {
         let mut table = self.table.borrow_mut();
         let Some(entry) = table.entry(symbol) else {
@@ -276,8 +276,7 @@ impl Scope {
         name
     }
 
-    /// Gives the symbol a name of its own; a fresh one stays fresh. Nothing happens when another symbol was given that
-    /// name before.
+    /// Gives the symbol an explicit name; a fresh symbol is still fresh. Has no effect if another symbol was given that name before.
     pub fn rename(&self, symbol: Symbol, text: &str) {
         self.texts.forget();
         let mut table = self.table.borrow_mut();
@@ -302,24 +301,25 @@ impl Scope {
         table.names.insert(name, symbol);
     }
 
-    /// Takes note that more is known of a symbol.
+    /// Records that there are new facts about a symbol.
     fn learn(&self, symbol: Symbol) {
         self.learned.borrow_mut().push(symbol);
         self.forget_answers();
     }
 
-    /// How often more has become known of a symbol.
+    /// Returns the number of recorded changes of facts about symbols.
     pub fn learned(&self) -> usize {
         self.learned.borrow().len()
     }
 
-    /// Returns `true` if more has become known of any of the first `symbols` symbols since [`learned`](Scope::learned) returned this number.
+    /// Returns `true` if there are new facts about any of the first `symbols` symbols since [`learned`](Scope::learned) returned this
+    /// number.
     pub fn has_learned_since(&self, learned: usize, symbols: usize) -> bool {
         let all = self.learned.borrow();
         all.get(learned..).unwrap_or_default().iter().any(|symbol| (symbol.0 as usize) < symbols)
     }
 
-    /// The first symbol for which the assumptions leave no value, if that has come to light.
+    /// Returns the first symbol without a possible value, as far as its bounds show it.
     pub fn impossible(&self) -> Option<Symbol> {
         let table = self.table.borrow();
         let empty =
@@ -328,21 +328,20 @@ impl Scope {
         u32::try_from(index).ok().map(Symbol)
     }
 
-    /// Returns `false` if no assignment satisfies what is known, as far as bounds show it.
+    /// Returns `false` if no assignment satisfies the facts, as far as bounds show it.
     pub fn is_possible(&self) -> bool {
         let relations = self.table.borrow().relations.clone();
         self.impossible().is_none()
             && !relations.iter().any(|relation| self.upper_bound(relation).is_some_and(|high| high < 0))
     }
 
-    /// `a` with every rewritten symbol replaced; `a` itself where there is none.
+    /// Returns `a` with every defined symbol replaced by its definition.
     pub(super) fn resolve(&self, a: &Dim) -> Dim {
         let applies = self.with_table(|table| table.rewrites.iter().any(|(symbol, _)| a.mentions(*symbol)));
         if !applies {
             return a.clone();
         }
-        // No right side mentions a left side, so the replaced expression needs no second pass; while it is being built
-        // there is nothing to rewrite.
+        // No definition contains a defined symbol, so the result needs no second pass. While it is built, no definition applies.
         let rewrites = std::mem::take(&mut self.table.borrow_mut().rewrites);
         let find = |symbol| rewrites.iter().find(|(left, _)| *left == symbol).map(|(_, right)| right.clone());
         let resolved = self.try_substitute(a, &find);
@@ -354,14 +353,14 @@ impl Scope {
         read(&self.table.borrow())
     }
 
-    /// What was concluded under weaker assumptions is to be concluded anew.
+    /// Forgets results that weaker assumptions gave.
     fn forget(&self) {
         self.intervals.forget();
         self.texts.forget();
         self.forget_searches();
     }
 
-    /// The same, but for what was concluded from the bounds of symbols alone. What is proved stays proved.
+    /// Forgets such results, except those that derive from the bounds of symbols only. Proofs remain valid.
     fn forget_searches(&self) {
         self.found.forget_searches();
         self.forget_answers();
@@ -372,12 +371,12 @@ impl Scope {
         self.supposed.borrow_mut().clear();
     }
 
-    /// How many symbols there are.
+    /// Returns the number of symbols.
     pub fn symbol_count(&self) -> usize {
         self.table.borrow().symbols.len()
     }
 
-    /// Takes back the symbols made since there were `count`. Nothing that mentions them may be used afterwards.
+    /// Removes the symbols from index `count` on. No later expression may contain them.
     pub(super) fn truncate(&self, count: usize) {
         let mut table = self.table.borrow_mut();
         let removed = if count < table.symbols.len() { table.symbols.split_off(count) } else { Vec::new() };
@@ -393,14 +392,14 @@ impl Scope {
     }
 }
 
-/// Whether `text` reads back as one name in the expression syntax.
+/// Returns `true` if `text` parses as one name in the expression syntax.
 pub fn is_identifier(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(|first| first == '_' || first.is_alphabetic())
         && letters.all(|letter| letter == '_' || letter.is_alphanumeric())
 }
 
-/// Whether a name is one that [`Scope::name`] makes, such as `unk__0`, or an expression with such a name: nobody chose it.
+/// Returns `true` if a name is one that [`Scope::name`] generates, such as `unk__0`, or an expression with such a name.
 pub fn is_numbered(name: &str) -> bool {
     let words = name.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let mut numbers = words.filter_map(|word| word.rsplit_once("__")).map(|(_, number)| number);

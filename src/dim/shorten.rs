@@ -1,16 +1,16 @@
-//! Which of the equal forms of an expression is written: the shortest that is found, names counting more than signs.
+//! Chooses the written form of an expression: the shortest equal form that the search finds. A name costs more than a sign.
 //!
-//! The canonical form is made for arithmetic. `⌈s/4⌉` is `s − ⌊3s/4⌋` there, and a product of sums is multiplied out. So before an
-//! expression is written, other forms are tried, of atoms by these laws, which hold for all integers (`m ≥ 1`, `k ≥ 0`):
+//! The canonical form serves arithmetic. It has `s − ⌊3s/4⌋` for `⌈s/4⌉`, and expands products of sums. So other forms are tried before an
+//! expression is written. These laws for atoms hold for all integers (`m ≥ 1`, `k ≥ 0`):
 //!
-//! * `⌊a/m⌋ = ⌊(a + m·x)/m⌋ − x`, which takes what is added into the quotient;
+//! * `⌊a/m⌋ = ⌊(a + m·x)/m⌋ − x`, which moves an addend into the quotient;
 //! * `⌊a/m⌋ = x − ⌊(m·x − a + m − 1)/m⌋`, for `−⌊a/m⌋ = ⌈−a/m⌉`;
 //! * `max(aᵢ) = max(aᵢ + x) − x`;
 //! * `max(0, d − k) = max(0, d) − min(k, max(0, d))`;
-//! * `max(aᵢ, aᵢ + d) = max(0, d) + max(aᵢ)`, and of `a`, `a + k·x` and `a + m·x` with `0 < k < m` the middle one does not count;
+//! * `max(aᵢ, aᵢ + d) = max(0, d) + max(aᵢ)`, and of `a`, `a + k·x` and `a + m·x` with `0 < k < m` the middle one is redundant;
 //!
-//! and of sums by putting a common factor before the parentheses. Each step makes the text cheaper, so the search ends; what it may
-//! try is bounded, and beyond the bound the canonical form is written. Nothing else is done with the forms found here.
+//! Sums are also factored. Each step makes the text cheaper, so the search ends. The number of tried forms is bounded; above the bound, the
+//! canonical form is written. The forms serve output only.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,18 +24,17 @@ use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::scope::Scope;
 use super::text::{Form, Part, Style, Sum, write_atom, write_product, write_sum};
 
-/// An expression with more terms than this is written as it is.
+/// The largest expression for which other forms are tried.
 const MAX_SEARCHED: usize = 48;
-/// How many forms are tried for one expression.
+/// The most forms that are tried for one expression.
 const MAX_TRIED: usize = 600;
-/// What a name costs beside its letters: `floor((s + 3)/4)` reads more easily than `s - floor(3*s/4)`.
+/// The cost of a name in addition to its letters: `floor((s + 3)/4)` is easier to read than `s - floor(3*s/4)`.
 const COST_OF_NAME: usize = 4;
-/// What a sign costs with nothing before it: `floor((s + 3)/4)` reads more easily than `-floor((-s)/4)`.
+/// The cost of a leading sign: `floor((s + 3)/4)` is easier to read than `-floor((-s)/4)`.
 const COST_OF_SIGN: usize = 4;
 
 impl Scope {
-    /// The expression as text. A symbol appears under its name as it is; one whose name could be read as something else is put
-    /// in parentheses where it is a part of something.
+    /// Formats the expression. A symbol appears under its name; a name that could be parsed as something else is quoted.
     pub fn format(&self, a: &Dim) -> String {
         if let Some(text) = self.recall_text(a) {
             return text.to_string();
@@ -45,12 +44,13 @@ impl Scope {
         text
     }
 
-    /// The same without spaces, and with `a//b` for `floor(a/b)`.
+    /// Formats without spaces, and with `a//b` for `floor(a/b)`.
     pub fn format_densely(&self, a: &Dim) -> String {
         self.format_as(a, true)
     }
 
-    /// The first `most` characters of the text, and an ellipsis if there are more. Of what is long anyway the shortest form is not looked for.
+    /// Returns the first `most` characters of the text, and an ellipsis if there are more. For a long expression, the shortest form is not
+    /// searched.
     pub fn format_within(&self, a: &Dim, most: usize) -> String {
         let is_long = a.size() as usize > most / 2;
         let text = if is_long { self.format_tried(a, false, MAX_TRIED) } else { self.format(a) };
@@ -60,7 +60,7 @@ impl Scope {
         }
     }
 
-    /// The expression as text as it is, which may be longer than need be.
+    /// Formats the expression without the search for a shorter form.
     pub(super) fn format_plainly(&self, a: &Dim) -> String {
         self.format_tried(a, false, MAX_TRIED)
     }
@@ -69,7 +69,7 @@ impl Scope {
         self.format_tried(a, dense, 0)
     }
 
-    /// The text, when so many forms count as tried already.
+    /// Formats with a search in which `tried` forms count as tried already.
     fn format_tried(&self, a: &Dim, dense: bool, tried: usize) -> String {
         let name = |symbol| self.name(symbol);
         let settle = |a: &Dim| self.settle(a.clone()).unwrap_or_else(|| a.clone());
@@ -79,7 +79,7 @@ impl Scope {
     }
 }
 
-/// The forms found so far.
+/// The state of the search.
 struct Search<'s> {
     name: &'s dyn Fn(Symbol) -> Arc<str>,
     settle: &'s dyn Fn(&Dim) -> Dim,
@@ -89,7 +89,7 @@ struct Search<'s> {
     tried: Cell<usize>,
 }
 
-/// An expression, how it is written, and what that costs.
+/// An expression, its written form, and the cost of that.
 struct Found {
     form: Dim,
     written: Sum,
@@ -97,12 +97,12 @@ struct Found {
 }
 
 impl Search<'_> {
-    /// With symbols that are known to be multiples written as such.
+    /// Returns the best form of `a`, after known multiples are replaced.
     fn settled(&self, a: &Dim) -> Rc<Sum> {
         self.best(&(self.settle)(a))
     }
 
-    /// The cheapest way to write `a` that is found.
+    /// Returns the cheapest written form of `a` that is found.
     fn best(&self, a: &Dim) -> Rc<Sum> {
         if let Some(known) = self.known.borrow().get(a) {
             return Rc::clone(known);
@@ -120,8 +120,8 @@ impl Search<'_> {
         written
     }
 
-    /// The cheaper of the sum and what becomes of it with a common factor before parentheses. What is in the parentheses is written
-    /// as it is, or `deep`ly as it is written best.
+    /// Returns the cheaper of the sum and its factored forms. The content of the parentheses is written without a search, or with one if
+    /// `deep` is set.
     fn found(&self, form: Dim, deep: bool) -> Found {
         let (inner, known) = (|inner: &Dim| self.settled(inner), Some(&self.atoms));
         let style = Style { name: self.name, settle: self.settle, inner: &inner, known, dense: self.dense };
@@ -143,7 +143,7 @@ impl Search<'_> {
         a.term_count() > MAX_SEARCHED || self.tried.get() >= MAX_TRIED
     }
 
-    /// What the text of a sum costs, which is not put together for that.
+    /// Returns the cost of a sum's text, without building the text.
     fn cost(&self, written: &Sum) -> usize {
         let (mut cost, mut is_first) = (0usize, true);
         written.for_each_piece(self.dense, |piece| {
@@ -153,7 +153,7 @@ impl Search<'_> {
         cost
     }
 
-    /// A sum as a factor and what it is multiplied with, plus the rest: for its greatest common factor, and for each atom.
+    /// Factors a sum by its greatest common factor, and by each atom: `factor · quotient + rest`.
     fn factored(&self, a: &Dim, style: &Style, part: &dyn Fn(&Dim) -> Sum) -> Vec<Sum> {
         let terms = a.terms();
         if terms.len() < 2 || self.is_spent(a) {
@@ -178,7 +178,7 @@ impl Search<'_> {
         forms
     }
 
-    /// The greatest factor that all terms have, times the rest.
+    /// Returns the greatest common factor of all terms, times the quotient.
     fn over_common(&self, a: &Dim, style: &Style, part: &dyn Fn(&Dim) -> Sum) -> Option<Sum> {
         let (content, monomial) = (i64::try_from(a.content()).ok()?, a.common_monomial());
         if content <= 1 && monomial.is_one() {
@@ -186,7 +186,7 @@ impl Search<'_> {
         }
         let rest = a.over_const(content.max(1))?.over_monomial(&monomial)?;
         let factor = Summand { monomial, coefficient: content.max(1) };
-        // One term may be written as several: `b·⌊a/b⌋` is `a − Mod(a, b)`.
+        // One term may have several parts: `b·⌊a/b⌋` is `a − Mod(a, b)`.
         let factor = match write_sum(&Dim::from_sorted(vec![factor])?, style) {
             Sum(mut parts) if parts.len() == 1 && parts.iter().all(|part| !part.negative) => whole(parts.pop()?),
             several => (several.operand(Form::Product, self.dense), Form::Whole),
@@ -194,14 +194,14 @@ impl Search<'_> {
         Some(self.times(factor, part(&rest), Sum::default()))
     }
 
-    /// `factor · sum + rest`.
+    /// Returns `factor · sum + rest`.
     fn times(&self, factor: (String, Form), sum: Sum, rest: Sum) -> Sum {
         let negative = sum.0.iter().all(|part| part.negative);
         let sum = if negative { sum.negated() } else { sum };
         let is_number = |text: &str| text.starts_with(|letter: char| letter.is_ascii_digit());
         let factors = match sum.0.as_slice() {
             [only] if only.text == "1" => vec![factor],
-            // A number comes first.
+            // A number precedes other factors.
             [only] if is_number(&only.text) && !is_number(&factor.0) => vec![(only.text.clone(), only.form), factor],
             _ => vec![factor, (sum.operand(Form::Product, self.dense), Form::Whole)],
         };
@@ -209,7 +209,7 @@ impl Search<'_> {
         Sum(std::iter::once(product).chain(rest.0).collect())
     }
 
-    /// The same value with one atom written otherwise.
+    /// Returns equal expressions that differ in one atom.
     fn other_atoms(&self, a: &Dim) -> Vec<Dim> {
         let mut forms = Vec::new();
         for atom in atoms_of(a) {
@@ -237,10 +237,10 @@ impl Search<'_> {
     }
 }
 
-/// What a text costs: its letters, its names, and its signs just behind an opening parenthesis.
+/// Returns the cost of a text: its letters, its names, and its signs directly after an opening parenthesis.
 fn cost_of(text: &str) -> usize {
     let (mut cost, mut before) = (0usize, ' ');
-    // Whether the word that the letter before belongs to, if it belongs to one, begins like a name.
+    // `true` if the previous letter belongs to a word, and if that word begins like a name.
     let (mut in_word, mut begins_name) = (false, false);
     for letter in text.chars() {
         let is_part = letter == '_' || letter.is_alphanumeric();
@@ -262,7 +262,7 @@ fn whole(part: Part) -> (String, Form) {
     (part.text, part.form)
 }
 
-/// The atoms of the terms, each once.
+/// Returns the distinct atoms of the terms.
 fn atoms_of(a: &Dim) -> Vec<Atom> {
     let mut atoms: Vec<Atom> = Vec::new();
     for factor in a.terms().iter().flat_map(|term| term.monomial.factors()) {
@@ -273,7 +273,7 @@ fn atoms_of(a: &Dim) -> Vec<Atom> {
     atoms
 }
 
-/// `(q, r)` with `a = atom · q + r`, where `r` does not have the atom as a factor.
+/// Returns `(q, r)` with `a = atom · q + r`, where `r` does not have the atom as a factor.
 fn taken_out(a: &Dim, atom: &Atom) -> Option<(Dim, Dim)> {
     let single = Monomial::atom(atom.clone());
     let (mut quotient, mut rest) = (Vec::new(), Vec::new());
@@ -286,7 +286,7 @@ fn taken_out(a: &Dim, atom: &Atom) -> Option<(Dim, Dim)> {
     Some((Dim::from_terms(quotient)?, Dim::from_terms(rest)?))
 }
 
-/// `−mᵢ` of `max(mᵢ)`.
+/// Returns the `−mᵢ` of `max(mᵢ)`.
 fn negated_maximum(atom: &Atom) -> Option<Vec<Dim>> {
     let Atom::Max(members) = atom else { return None };
     let mut negated = members.iter().map(|member| member.scaled(-1)).collect::<Option<Vec<_>>>()?;
@@ -294,7 +294,7 @@ fn negated_maximum(atom: &Atom) -> Option<Vec<Dim>> {
     Some(negated)
 }
 
-/// What is added to the atom in terms with the same cofactor: `x` for `n·atom + n·x`.
+/// Returns each `x` of terms `n·atom + n·x` with the same cofactor `n`.
 fn added_to(a: &Dim, atom: &Atom) -> Vec<Dim> {
     let single = Monomial::atom(atom.clone());
     let terms = a.terms();
@@ -314,7 +314,7 @@ fn added_to(a: &Dim, atom: &Atom) -> Vec<Dim> {
     found
 }
 
-/// `⌊(a + m·x)/m⌋ − x`.
+/// Returns `⌊(a + m·x)/m⌋ − x`.
 fn shifted_floor(floor: &Floor, x: &Dim) -> Option<Dim> {
     let by = floor.denominator.as_const().filter(|by| *by > 0)?;
     let numerator = floor.numerator.plus_scaled(x, by)?;
@@ -324,7 +324,7 @@ fn shifted_floor(floor: &Floor, x: &Dim) -> Option<Dim> {
     Atom::floor(numerator, floor.denominator.clone()).dim()?.minus(x)
 }
 
-/// `x − ⌊(m·x − a + m − 1)/m⌋`, with `x` such that the coefficients are in `0 .. m`.
+/// Returns `x − ⌊(m·x − a + m − 1)/m⌋`, with an `x` that reduces the coefficients to `0 .. m`.
 fn complement(floor: &Floor) -> Option<Dim> {
     let by = floor.denominator.as_const().filter(|by| *by > 0)?;
     let variable = floor.numerator.terms();
@@ -339,14 +339,14 @@ fn complement(floor: &Floor) -> Option<Dim> {
     x.minus(&Atom::floor(numerator, floor.denominator.clone()).dim()?)
 }
 
-/// `max(aᵢ + x) − x`.
+/// Returns `max(aᵢ + x) − x`.
 fn shifted_maximum(members: &[Dim], x: &Dim) -> Option<Dim> {
     let mut shifted = members.iter().map(|member| member.plus(x)).collect::<Option<Vec<_>>>()?;
     shifted.sort();
     Atom::max(shifted).dim()?.minus(x)
 }
 
-/// `max(0, d) − min(k, max(0, d))` for `max(0, d − k)`, for each `max(0, d)` in the sum.
+/// Returns `max(0, d) − min(k, max(0, d))` for `max(0, d − k)`, for each `max(0, d)` in the sum.
 fn clipped(a: &Dim, members: &[Dim]) -> Vec<Dim> {
     let [zero, low] = members else { return Vec::new() };
     if !zero.is_const(0) {
@@ -365,7 +365,8 @@ fn clipped(a: &Dim, members: &[Dim]) -> Vec<Dim> {
     clipped.collect()
 }
 
-/// `max(b, b + d) + max(aᵢ − b)` for `max(aᵢ, aᵢ + d)`, which has as many members with `d` as without, and each `b` of these.
+/// Returns `max(b, b + d) + max(aᵢ − b)` for `max(aᵢ, aᵢ + d)`, where half of the members have the addend `d`, for each `b` of the other
+/// half.
 fn of_two(members: &[Dim]) -> Vec<Dim> {
     if members.len() < 4 || !members.len().is_multiple_of(2) {
         return Vec::new();
@@ -385,7 +386,7 @@ fn of_two(members: &[Dim]) -> Vec<Dim> {
     halves.flat_map(|(lower, d)| lower.iter().filter_map(|base| split(&lower, &d, base)).collect::<Vec<_>>()).collect()
 }
 
-/// Half of the members, to which `d` is to be added for the other half.
+/// Returns the half of the members to which the other half adds `d`.
 fn lower_half(members: &[Dim], d: &Dim) -> Option<Vec<Dim>> {
     let mut open: Vec<&Dim> = members.iter().collect();
     let mut lower = Vec::new();
@@ -403,7 +404,7 @@ fn lower_half(members: &[Dim], d: &Dim) -> Option<Vec<Dim>> {
     Some(lower)
 }
 
-/// The same value without members of a maximum that lie between others.
+/// Returns an equal expression without redundant members of maxima.
 fn without_middles(a: &Dim) -> Dim {
     let mut form = a.clone();
     let shorter = |form: &Dim| {
@@ -418,7 +419,7 @@ fn without_middles(a: &Dim) -> Dim {
     form
 }
 
-/// The maximum without a member that lies between two others: `a + k·x` of `a` and `a + m·x`, with `0 < k < m`.
+/// Returns the maximum without a member between two others: `a + k·x` of `a` and `a + m·x`, with `0 < k < m`.
 fn without_middle(members: &[Dim]) -> Option<Dim> {
     const MOST: usize = 16;
     let is_between = |member: &Dim, least: &Dim| {
@@ -447,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_signs_with_nothing_before_them_cost_more_than_letters() {
+    fn names_and_leading_signs_cost_more_than_letters() {
         assert_eq!(cost_of("floor((s + 3)/4)"), 16 + COST_OF_NAME);
         assert_eq!(cost_of("max(-a, 2*b_1)"), 14 + 2 * COST_OF_NAME + COST_OF_SIGN);
         assert_eq!(cost_of("größe"), 5 + COST_OF_NAME);
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_costs_what_its_text_costs() {
+    fn the_cost_of_a_sum_is_that_of_its_text() {
         let scope = Scope::new();
         let name = |symbol| scope.name(symbol);
         let settle = Dim::clone;

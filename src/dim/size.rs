@@ -1,20 +1,20 @@
-//! Which integers are sizes, and what fits a fixed number of bits.
+//! Defines which integers are sizes, and which integers fit a fixed number of bits.
 //!
-//! A size counts what there is: elements along an axis, nodes, iterations. A symbol is one if it was made as one, which is said where
-//! it is made: a dim that has a name or is made for an axis ([`Scope::named`], [`Scope::fresh`], [`Scope::fresh_within`] from 0 on). What
-//! Shape and Size give and what is joined or sliced from them is made of these. The integers that a run is given or computes
-//! ([`Scope::fresh_value`], [`Scope::fresh_integer`]) are no sizes: they may be any number of their type.
+//! A size is a count: of elements along an axis, nodes or iterations. A symbol is a size if it was created as one: a dim that has a name or
+//! belongs to an axis ([`Scope::named`], [`Scope::fresh`], [`Scope::fresh_within`] from 0 on). The results of Shape and Size, and their
+//! concatenations and slices, consist of these. Integers that are inputs of a run or computed by it ([`Scope::fresh_value`],
+//! [`Scope::fresh_integer`]) are not sizes: they may be any number of their type.
 //!
-//! An axis has at most [`LONGEST_AXIS`] elements, and so has what sizes add up to, each taken once. Whether an integer fits its type follows
-//! from that and from the bounds of the symbols ([`Scope::lies_within`]).
+//! An axis has at most [`LONGEST_AXIS`] elements. The same limit holds for a sum of sizes that contains each size once. Together with the
+//! bounds of the symbols, it decides if an integer fits its type ([`Scope::lies_within`]).
 //!
-//! That products of sizes fit the integers they are computed in is an assumption, which only shapes sizes ([`Scope::fits_bits`]): they count
-//! elements of tensors. Their factors and summands may be any number of the model, so for those it is not assumed:
-//! `2³⁰·s` in `int32` is 0 for `s = 4`, and `s + (2⁶³ − 1)` is negative. Of other integers it has to follow from their bounds: `k·k` of a
-//! run-time `int32` is negative for `k = 50000`.
+//! Products of sizes are assumed to fit the integers in which they are computed, because they count elements of tensors. The assumption
+//! only shapes sizes ([`Scope::fits_bits`]). Constant factors and addends may be any number, so the assumption does not cover them: `2³⁰·s`
+//! in `int32` is 0 for `s = 4`, and `s + (2⁶³ − 1)` is negative. For integers other than sizes, a proof from their bounds is required:
+//! `k·k` of a run-time `int32` is negative for `k = 50000`.
 //!
-//! Sums and products in 64 bits wrap like integers modulo 2⁶⁴, so an expression made of them stands for the wrapped integer as well, and two
-//! equal expressions for equal integers. An order, a quotient and a cast need the integer itself ([`Scope::unwrapped`]).
+//! Sums and products in 64 bits wrap modulo 2⁶⁴, and so does an expression made of them. So equal expressions represent equal integers even
+//! after a wrap. An order, a quotient and a cast need the exact integer ([`Scope::unwrapped`]).
 
 use rustc_hash::FxHashMap;
 
@@ -24,24 +24,24 @@ use super::expr::Dim;
 use super::monomial::{Atom, Factor, Summand};
 use super::scope::{Law, Scope};
 
-/// The most elements that an axis has. Memory holds far less, but an empty tensor may have any dim next to its 0: runtimes accept up to 2⁶³ − 1.
+/// The most elements of an axis. Memory holds far less, but an empty tensor may have any dim next to its 0: runtimes accept up to 2⁶³ − 1.
 /// Half of that keeps index arithmetic from overflowing.
 pub const LONGEST_AXIS: i64 = 1 << 62;
 
-/// What a size stays below where it meets integers that are no sizes, for types of up to 32 bits and for wider ones.
+/// The assumed limit of sizes in expressions with other integers, for types of up to 32 bits and for wider ones.
 const MIXED_LIMIT: [i64; 2] = [1 << 24, 1 << 40];
 
-/// What a product of sizes may be where the numbers that it is multiplied by and added to have to leave room for it, as a power of two: for
-/// types of up to 32 bits and for wider ones.
+/// The assumed limit of a product of sizes, as a power of two, for types of up to 32 bits and for wider ones. Constant factors and addends
+/// must leave room for such products.
 const ROOM: [u32; 2] = [12, 22];
 
 impl Scope {
-    /// Whether every symbol of the expression is a size.
+    /// Returns `true` if every symbol of the expression is a size.
     pub fn is_of_sizes(&self, dim: &Dim) -> bool {
         dim.symbols().into_iter().all(|symbol| self.is_size(symbol))
     }
 
-    /// Whether the expression lies between these, both included, whatever the sizes are.
+    /// Returns `true` if the expression is between `least` and `most`, both included, for all sizes.
     pub fn lies_within(&self, dim: &Dim, least: i64, most: i64) -> bool {
         if let Some(value) = dim.as_const() {
             return (least..=most).contains(&value);
@@ -63,7 +63,7 @@ impl Scope {
         self.interval_within(dim, sizes.map(|symbol| (symbol, axis)).collect())
     }
 
-    /// Of sizes, each taken once, with a constant: all of them are at most [`LONGEST_AXIS`] in sum.
+    /// Returns the interval of a constant plus distinct sizes: the sizes add up to at most [`LONGEST_AXIS`].
     fn interval_of_sum(&self, dim: &Dim) -> Option<Interval> {
         let symbols = dim.symbols();
         let sum = self.try_sum(&symbols.iter().map(|&symbol| Dim::symbol(symbol)).collect::<Vec<_>>())?;
@@ -72,7 +72,8 @@ impl Scope {
         Some(axis.plus(Interval::point(rest)))
     }
 
-    /// The 64-bit integer that is computed of the expression: the expression itself where it is proved to fit, and a symbol for it otherwise.
+    /// Returns the 64-bit integer that a runtime computes for the expression: the expression if it is proved to fit, and otherwise a
+    /// symbol.
     pub fn unwrapped(&self, dim: &Dim) -> Dim {
         const WRAPPED: Law = Law { name: "wrapped", parameter: 64, reach: i64::MAX };
         if self.trusts() || self.lies_within(dim, i64::MIN, i64::MAX) || self.is_axis(dim) {
@@ -81,16 +82,16 @@ impl Scope {
         self.assumed(WRAPPED, vec![dim.clone()], Some(self.nominal(dim)), (None, None))
     }
 
-    /// Whether two integers, computed of the expressions in 64 bits and wrapped, differ in any case: in their last bits.
+    /// Returns `true` if the wrapped 64-bit values of two expressions always differ, in their last bits.
     pub fn differ_wrapped(&self, a: &Dim, b: &Dim) -> bool {
         let Some(difference) = self.try_sub(a, b) else { return false };
         let power = 1u64.checked_shl(difference.step().trailing_zeros()).unwrap_or(1);
         difference.offset().rem_euclid(i64::try_from(power).unwrap_or(1)) != 0
     }
 
-    /// Whether an integer computed in a type of 32 or 64 bits is taken to be what the expression says, and not that number wrapped. In an
-    /// expression with other integers, sizes are taken to be below 2⁴⁰ (2²⁴ for 32 bits), and integers of which nothing is known to be any
-    /// `int64`. This may shape a size, and decides nothing.
+    /// Returns `true` if an integer computed in a type of 32 or 64 bits is assumed to equal the expression, without a wrap. In an
+    /// expression with other integers, sizes are assumed to be below 2⁴⁰ (2²⁴ for 32 bits), and unknown integers to be any `int64`. This
+    /// assumption may shape a size, and decides no rewrite.
     pub fn fits_bits(&self, dim: &Dim, bits: usize, signed: bool) -> bool {
         let dim = &self.nominal(dim);
         let wide = bits > 32;
@@ -118,13 +119,13 @@ impl Scope {
             }
         }
         let bounded = self.substitute(dim, &|symbol| bounded.get(&symbol).cloned());
-        // Most integers of which nothing is known do not fit, and a search for a proof takes a hundred times as long as an assignment.
+        // Most integers without facts do not fit, and a search for a proof takes a hundred times as long as an assignment.
         !self.leaves(&bounded, least, most)
             && self.lower_bound(&bounded).is_some_and(|low| low >= least)
             && self.upper_bound(&bounded).is_some_and(|high| high <= most)
     }
 
-    /// Whether an expression of sizes stays within a type while the products of sizes in it are as large as [`ROOM`] says.
+    /// Returns `true` if an expression of sizes fits a type while its products of sizes are up to [`ROOM`].
     fn leaves_room(&self, dim: &Dim, bits: usize) -> bool {
         let room = ROOM.get(usize::from(bits > 32)).copied().unwrap_or(0);
         let share = room.checked_div(degree(dim).max(1)).unwrap_or(0).max(1);
@@ -139,7 +140,7 @@ impl Scope {
     }
 }
 
-/// How many sizes are multiplied at most, those inside floor divisions and maxima included.
+/// Returns the largest number of multiplied sizes, including those inside floor divisions and maxima.
 fn degree(dim: &Dim) -> u32 {
     let of_atom = |atom: &Atom| match atom {
         Atom::Symbol(_) => 1,
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_fit_and_other_integers_fit_where_their_bounds_say_so() {
+    fn sizes_fit_and_other_integers_fit_within_their_bounds() {
         let scope = Scope::new();
         let (n, any) = (Dim::symbol(scope.named("n")), scope.fresh_value("k"));
         let narrow = scope.fresh_integer("i", Some(i32::MIN.into()), Some(i32::MAX.into()));

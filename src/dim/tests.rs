@@ -1,4 +1,4 @@
-//! Laws, one test each; what random expressions do is in `properties`.
+//! One test for each law; `properties` tests random expressions.
 
 use super::integer::floor_quotient;
 use super::*;

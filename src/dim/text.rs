@@ -1,9 +1,9 @@
-//! Writing expressions: arithmetic that a Python evaluator with `floor`, `min`, `max` and `Mod` reads back. Here is how one form is
-//! spelled; which form is written, [`shorten`](super::shorten) decides.
+//! Writes expressions as arithmetic that a Python evaluator with `floor`, `min`, `max` and `Mod` can parse. This file spells one form;
+//! [`shorten`](super::shorten) chooses the form.
 //!
-//! `floor(a/b)` is the quotient rounded down. There is no `ceil`, which some readers do not know. The canonical form knows neither
-//! `mod` nor `min`; where terms make up `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)`, they are written as `Mod(a, b)`,
-//! `min(x, x − d)` and `max(y, y + d)`. Names that are no words, such as `S + 1`, are quoted.
+//! `floor(a/b)` is the quotient rounded down. `ceil` is not used, because some readers do not support it. The canonical form has neither
+//! `mod` nor `min`. Terms that make up `a − b·⌊a/b⌋`, `x − max(0, d)` or `y + max(0, d)` are written as `Mod(a, b)`, `min(x, x − d)` and
+//! `max(y, y + d)`. Names that are no words, such as `S + 1`, are quoted.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -17,7 +17,7 @@ use super::expr::Dim;
 use super::monomial::{Atom, Floor, Monomial, Summand};
 use super::parse::quoted;
 
-/// Symbols by number, `s0`, `s1`, and no form but the canonical one.
+/// Formats the canonical form, with symbols by number: `s0`, `s1`.
 impl fmt::Debug for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&write_sum(self, &Style::NUMBERED).text(false))
@@ -30,16 +30,16 @@ impl fmt::Debug for Atom {
     }
 }
 
-/// How expressions are spelled.
+/// The style of a written expression.
 pub(super) struct Style<'s> {
     pub(super) name: &'s dyn Fn(Symbol) -> Arc<str>,
-    /// Brings what stands inside an atom into the form that is shortest to write.
+    /// Converts an inner expression of an atom to the form that is shortest to write.
     pub(super) settle: &'s dyn Fn(&Dim) -> Dim,
-    /// Writes what stands inside an atom.
+    /// Writes an inner expression of an atom.
     pub(super) inner: &'s dyn Fn(&Dim) -> Rc<Sum>,
-    /// The atoms that were written before, if that is to be remembered.
+    /// A cache of written atoms, if there is one.
     pub(super) known: Option<&'s RefCell<FxHashMap<Atom, Part>>>,
-    /// Whether spaces are left out, and `a//b` is written for `floor(a/b)`.
+    /// `true` if spaces are omitted, and `a//b` is written for `floor(a/b)`.
     pub(super) dense: bool,
 }
 
@@ -53,7 +53,7 @@ impl Style<'_> {
     };
 }
 
-/// How tightly a text holds together.
+/// The precedence of a text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Form {
     /// A name, a literal or a call.
@@ -62,7 +62,7 @@ pub(super) enum Form {
     Power,
     /// Has `*` outside of parentheses.
     Product,
-    /// Begins with `//` outside of parentheses, and may go on with `*`.
+    /// Begins with `//` outside of parentheses, possibly followed by `*`.
     Quotient,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Part {
     pub(super) form: Form,
 }
 
-/// What is added up, in order.
+/// The summands, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum(pub(super) Vec<Part>);
 
@@ -85,10 +85,10 @@ impl Sum {
         text
     }
 
-    /// The pieces of the text, one after the other. No name and no number goes on from one to the next.
+    /// Visits the pieces of the text in order. No name and no number extends over two pieces.
     pub(super) fn for_each_piece<'s>(&'s self, dense: bool, mut visit: impl FnMut(&'s str)) {
         let (plus, minus) = if dense { ("+", "-") } else { (" + ", " - ") };
-        // A sum starts with something positive, if there is anything.
+        // A sum begins with a positive summand, if there is one.
         let first = self.0.iter().position(|part| !part.negative).unwrap_or(0);
         let rest = self.0.iter().enumerate().filter(|(index, _)| *index != first).map(|(_, part)| part);
         for (index, part) in self.0.get(first).into_iter().chain(rest).enumerate() {
@@ -98,7 +98,7 @@ impl Sum {
                 (_, false) => visit(plus),
                 (_, true) => visit(minus),
             }
-            // −a//b is the quotient of −a.
+            // `−a//b` is the quotient of `−a`.
             match part.form == Form::Quotient && index == 0 && part.negative {
                 true => ["(", &part.text, ")"].into_iter().for_each(&mut visit),
                 false => visit(&part.text),
@@ -106,7 +106,7 @@ impl Sum {
         }
     }
 
-    /// As an operand of something that binds more tightly than `form`: in parentheses unless it holds together as well.
+    /// Returns the text as an operand of an operator with the precedence `form`, in parentheses if its own precedence is lower.
     pub(super) fn operand(&self, form: Form, dense: bool) -> String {
         let text = self.text(dense);
         match self.0.as_slice() {
@@ -132,7 +132,7 @@ struct Call {
     arguments: Vec<Dim>,
 }
 
-/// An expression in the form it has, but for `Mod`, `min` and `max`.
+/// Writes an expression in its present form, apart from `Mod`, `min` and `max`.
 pub(super) fn write_sum(a: &Dim, style: &Style) -> Sum {
     if let Some(Atom::Symbol(symbol)) = a.as_atom() {
         let text = quoted(&(style.name)(*symbol)).into_owned();
@@ -150,7 +150,7 @@ fn write_piece(piece: &Piece, style: &Style) -> Part {
     let size = coefficient.unsigned_abs();
     let mut factors: Vec<(String, Form)> = Vec::new();
     if size != 1 || (piece.cofactor.monomial.is_one() && piece.call.is_none()) {
-        // The absolute value of the least integer is no integer literal by itself.
+        // The absolute value of the least integer is not a valid literal.
         let text = if coefficient == i64::MIN { coefficient.to_string() } else { size.to_string() };
         factors.push((text, Form::Whole));
     }
@@ -168,7 +168,7 @@ fn write_piece(piece: &Piece, style: &Style) -> Part {
     Part { negative: coefficient < 0 && coefficient != i64::MIN, ..write_product(factors) }
 }
 
-/// A product. `x*a//b` is the quotient of `x*a`, so only the first factor may be one without parentheses.
+/// Writes a product. `x*a//b` is the quotient of `x*a`, so only the first factor may be a quotient without parentheses.
 pub(super) fn write_product(factors: Vec<(String, Form)>) -> Part {
     let (mut text, mut form) = (String::new(), Form::Whole);
     for (index, (factor, own)) in factors.into_iter().enumerate() {
@@ -228,7 +228,7 @@ pub(super) fn write_call(name: &str, arguments: &[Dim], style: &Style) -> String
     text
 }
 
-/// An operand of a division.
+/// Writes an operand of a division.
 fn write_operand(operand: &Dim, form: Form, style: &Style) -> String {
     match operand.as_atom() {
         Some(atom @ Atom::Symbol(_)) => write_atom(atom, style).text,
@@ -236,10 +236,10 @@ fn write_operand(operand: &Dim, form: Form, style: &Style) -> String {
     }
 }
 
-/// The summands to write, in order: terms that make up a known function together are one.
+/// Returns the summands to write, in order. Terms that form a known function together are one summand.
 fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
     let (mut rest, mut calls) = (a.clone(), Vec::new());
-    // From the back: of `S − max(0, S − 3) − max(0, S − 2)` the tighter clamp is made the minimum.
+    // In reverse order, so that the tighter clamp of `S − max(0, S − 3) − max(0, S − 2)` becomes the minimum.
     let terms = a.terms();
     let holds_atom = |term: &&Summand| term.monomial.factors().iter().any(|f| !matches!(f.atom, Atom::Symbol(_)));
     for term in terms.iter().rev().filter(holds_atom) {
@@ -258,7 +258,7 @@ fn pieces_of(a: &Dim, style: &Style) -> Vec<Piece> {
     terms.into_iter().map(plain).chain(calls).chain(constant.into_iter().map(plain)).collect()
 }
 
-/// `term`, which has `atom` as a factor, as part of a call: the call, and what is left of `sum` without it.
+/// Reads `term`, which has `atom` as a factor, as part of a call. Returns the call, and the remaining part of `sum`.
 fn as_call(sum: &Dim, term: &Summand, atom: &Atom, style: &Style) -> Option<(Piece, Dim)> {
     if matches!(atom, Atom::Symbol(_)) || term.monomial.exponent_of(atom) > 1 {
         return None;
@@ -276,7 +276,7 @@ fn as_call(sum: &Dim, term: &Summand, atom: &Atom, style: &Style) -> Option<(Pie
     }
 }
 
-/// `n·a − n·b·⌊a/b⌋ = n·Mod(a, b)`.
+/// Reads `n·a − n·b·⌊a/b⌋` as `n·Mod(a, b)`.
 fn as_modulo(rest: &Dim, cofactor: &Summand, floor: &Floor) -> Option<(Piece, Dim)> {
     let terms = floor.denominator.terms();
     let [divisor] = &*terms else { return None };
@@ -294,11 +294,11 @@ fn as_modulo(rest: &Dim, cofactor: &Summand, floor: &Floor) -> Option<(Piece, Di
     Some((Piece { cofactor, call: Some(Call { name: "Mod", arguments }) }, rest.minus(&dividend)?))
 }
 
-/// `n·x − n·max(0, d) = n·min(x, x − d)` and `n·y + n·max(0, d) = n·max(y, y + d)`, with as much of `d` in `x`, or of
-/// `−d` in `y`, as the sum holds.
+/// Reads `n·x − n·max(0, d)` as `n·min(x, x − d)` and `n·y + n·max(0, d)` as `n·max(y, y + d)`. `x` takes as much of `d`, or `y` of `−d`,
+/// as the sum contains.
 fn as_extremum(rest: &Dim, cofactor: &Summand, difference: &Dim) -> Option<(Piece, Dim)> {
     let minimum = cofactor.coefficient < 0;
-    // n·max(0, d) − n·d = n·max(0, −d), unless reading that back would open it.
+    // n·max(0, d) − n·d = n·max(0, −d), unless parsing the result would flatten it.
     let negated = difference.scaled(-1)?;
     let shift = negated.times_term(cofactor)?;
     let is_added = |term: &&Summand| term.coefficient > 0 && matches!(term.monomial.as_atom(), Some(Atom::Max(_)));
@@ -312,7 +312,7 @@ fn as_extremum(rest: &Dim, cofactor: &Summand, difference: &Dim) -> Option<(Piec
     let mut taken = Vec::new();
     for term in difference.terms().iter() {
         let own = term.scaled(sign)?;
-        // Another maximum is no part of the base: reading it back would open it.
+        // Another maximum is not part of the base, because parsing the result would flatten it.
         let plain = !own.monomial.factors().iter().any(|factor| matches!(factor.atom, Atom::Max(_)));
         if plain && holds(rest, &own.times(&cofactor)?) {
             taken.push(own);
@@ -324,7 +324,7 @@ fn as_extremum(rest: &Dim, cofactor: &Summand, difference: &Dim) -> Option<(Piec
     let base = Dim::from_sorted(taken)?;
     let remaining = rest.minus(&base.times_term(&cofactor)?)?;
     let mut arguments = vec![base.plus_scaled(difference, -sign)?, base.clone()];
-    // n·max(y, y + d) = −n·min(−y, −y − d), where that saves signs.
+    // n·max(y, y + d) = −n·min(−y, −y − d), if that saves signs.
     if !minimum && base.leading().coefficient < 0 && !base.is_const(0) {
         arguments = arguments.iter().map(|argument| argument.scaled(-1)).collect::<Option<_>>()?;
         arguments.sort();
@@ -335,7 +335,7 @@ fn as_extremum(rest: &Dim, cofactor: &Summand, difference: &Dim) -> Option<(Piec
     Some((Piece { cofactor, call: Some(Call { name: if minimum { "min" } else { "max" }, arguments }) }, remaining))
 }
 
-/// `−n·max(mᵢ) = n·min(−mᵢ)`.
+/// Reads `−n·max(mᵢ)` as `n·min(−mᵢ)`.
 fn as_large_extremum(rest: &Dim, cofactor: Summand, members: &[Dim]) -> Option<(Piece, Dim)> {
     if cofactor.coefficient > 0 {
         return None;
@@ -346,7 +346,7 @@ fn as_large_extremum(rest: &Dim, cofactor: Summand, members: &[Dim]) -> Option<(
     Some((Piece { cofactor, call: Some(Call { name: "min", arguments }) }, rest.clone()))
 }
 
-/// Whether `sum` has at least `part` in it: the same constant, or as much of the same monomial with the same sign.
+/// Returns `true` if `sum` contains at least `part`: the same constant, or as much of the same monomial with the same sign.
 fn holds(sum: &Dim, part: &Summand) -> bool {
     sum.terms().iter().any(|term| {
         let enough = term.coefficient.unsigned_abs() >= part.coefficient.unsigned_abs();

@@ -19,7 +19,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// A meter for a run that may do `most` units of work.
+    /// Returns a meter for a run that may do `most` units of work.
     pub fn limited(most: u64) -> Self {
         Meter { done: Arc::default(), most }
     }
@@ -29,7 +29,7 @@ impl Meter {
         self.done.fetch_add(units, Ordering::Relaxed);
     }
 
-    /// The units of work done so far.
+    /// Returns the units of work done so far.
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_that_is_not_applied_leaves_nothing_behind() {
+    fn a_discarded_edit_has_no_effect() {
         let (model, node, x, y) = model();
         let values = model.value_count();
         let mut edit = Edit::at(&model, node).unwrap();

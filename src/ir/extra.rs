@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_say_is_put_together() {
+    fn metadata_of_nodes_is_merged() {
         let (a, b) = (
             node("first", &[("layer", "1"), ("line", "7")]),
             node("second", &[("line", "9"), ("layer", "1"), ("x", "")]),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_a_node_can_go() {
+    fn texts_of_a_node_can_be_removed() {
         let mut both = node("first", &[("layer", "1")]).to_vec();
         both.extend_from_slice(b"\x52\x00");
         assert_eq!(without_texts(&both.into()), Extra::from_static(b"\x52\x00"));

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_holds_what_a_sorted_set_holds() {
+    fn a_sequence_equals_a_sorted_set() {
         let (mut sequence, mut set) = (Sequence::default(), BTreeSet::new());
         let mut state = 1u32;
         let entry = |order: u32, step: u32| ((order, step), NodeId(step));

@@ -25,16 +25,16 @@ use std::rc::Rc;
 const PAGE_TRIALS: usize = 10;
 
 impl OnnxModel {
-    /// Infers all shapes, folds what is decided and removes what is dead.
+    /// Infers all shapes, folds constant subgraphs and removes dead nodes.
     ///
     /// # Errors
-    /// An option is wrong, an assumption does not fit the model, or the model is inconsistent. After an error the model can only be
-    /// dropped: every later call fails.
+    /// An option is wrong, an assumption does not fit the model, or the model is inconsistent. After an error the model is unusable: every
+    /// later call fails.
     pub fn fold(&mut self, options: &Options) -> Result<Report, Error> {
         self.fold_watched(options, &mut |_| {})
     }
 
-    /// The same, telling `watch` what is being done whenever that changes: a few words for a progress display.
+    /// Folds with progress: calls `watch` with a short description whenever the step changes.
     ///
     /// # Errors
     /// As [`fold`](Self::fold).
@@ -69,7 +69,7 @@ impl OnnxModel {
             report.edits.iter().filter(|edit| edit.name == "movement").filter_map(|edit| edit.place.as_deref());
         detail.maps_merged = merged_maps(&inferred, &outcome.facts, &merged.collect::<Vec<_>>());
         if let Some(before) = before {
-            // Numbers are written into the inputs by now, and an assumption about a dim that became a number names nothing.
+            // The inputs contain numbers now, so an assumption about a former symbol names nothing.
             let after = self.inspect(options).or_else(|_| {
                 let mut without = options.clone();
                 without.assumptions.clear();
@@ -98,7 +98,7 @@ impl OnnxModel {
         remaining.into_iter().map(entry).collect()
     }
 
-    /// The same, and before what is proved is forgotten `note` sees the folded model with it, and how much work folding was.
+    /// Folds and calls `note` with the folded model, its facts and the work of folding, before the facts are dropped.
     fn fold_noting(
         &mut self,
         options: &Options,
@@ -115,7 +115,7 @@ impl OnnxModel {
         let interface = Interface::of(&self.model);
         let mut names = author_names(&self.model);
         let said = (options.shapes != Shapes::All).then(|| Said::of(&self.model));
-        // Until the passes have come to their end, a panic included.
+        // Reset when the passes have completed. After a panic it is still set.
         self.half_folded = true;
         let scope = Rc::new(std::mem::take(&mut self.scope));
         let begun = scope.meter().done();
@@ -132,7 +132,7 @@ impl OnnxModel {
         let limit = (self.bytes > 0 && self.external_bytes == 0).then_some(self.bytes);
         let left_out = said.and_then(|said| said.leave_out(&mut self.model, &outcome.facts, options, limit));
         drop(outcome.facts);
-        // The facts were the last to share it.
+        // The facts held the last other reference.
         self.scope = Rc::into_inner(scope).unwrap_or_default();
         self.half_folded = false;
         noted?;
@@ -192,8 +192,8 @@ impl OnnxModel {
         Ok((report, explanation))
     }
 
-    /// Folds, and returns the answer of one rule at every remaining node with the pattern of the rule: the first premise that fails, the
-    /// operand or dim that it is about, and the question that the prover could not answer. `node` restricts the
+    /// Folds, and returns the answer of one rule at every remaining node that matches the pattern of the rule. The answer is the first
+    /// premise that fails, the operand or dim that it is about, and the question that the prover could not answer. `node` restricts the
     /// answer to the node of this name, or the node that computes the tensor of this name.
     ///
     /// ```
@@ -313,7 +313,7 @@ impl OnnxModel {
         self.fold_checked_on(options, count, Vec::new(), watch)
     }
 
-    /// The same on given values by name as well, each set with a text that names its source.
+    /// Checks on given values by name as well. Each set of values has a text that names its source.
     ///
     /// # Errors
     /// As [`fold`](Self::fold); and [`Usage`](crate::ErrorKind::Usage) if the values are not what the model declares.

@@ -16,25 +16,25 @@ impl OnnxModel {
         diff(&self.model, &other.model)
     }
 
-    /// The model in the ONNX text syntax.
+    /// Returns the model in the ONNX text syntax.
     pub fn text(&self) -> String {
         ir::text::print(&self.model)
     }
 
-    /// The model in the ONNX text syntax as the standard's own parser reads it, with the types of results in comments on the lines of the nodes.
-    /// Constants of more than a few elements are abbreviated to type and hash. With `full` the text has all data, and the types in a
-    /// list as well, so that the parser reads the whole model except for parts that the syntax cannot express: documentation of nodes and
-    /// values, sparse constants, training information.
+    /// Returns the model in the ONNX text syntax as the standard's own parser reads it, with the types of results in comments on the lines
+    /// of the nodes. Constants of more than a few elements are abbreviated to type and hash. With `full` the text has all data, and the
+    /// types in a list as well. The parser then reads the whole model except for parts that the syntax cannot express: documentation of
+    /// nodes and values, sparse constants, training information.
     pub fn parser_text(&self, full: bool) -> String {
         ir::text::print_for_parser(&self.model, &onnx::heading(&self.model), full)
     }
 
-    /// The model as a drawing shows it.
+    /// Returns the model in the form of a drawing.
     pub fn drawing(&self) -> Drawing {
         Drawing::of(&self.model)
     }
 
-    /// The bytes of the model as a `ModelProto`, including the data of external files.
+    /// Returns the bytes of the model as a `ModelProto`, including the data of external files.
     ///
     /// # Errors
     /// If they are over the 2 GiB of a protobuf message, or a file the model came from changed meanwhile.
@@ -55,12 +55,11 @@ impl OnnxModel {
         Ok(self.save_with(path, &SaveOptions::new())?.model.bytes)
     }
 
-    /// The same with options that decide which tensors lie in the file and which in a data file. Returns each file that was written, for
-    /// [`Report::note_saved`] as well.
+    /// Saves with options that decide which tensors are in the file and which in a data file. Returns each written file;
+    /// [`Report::note_saved`] accepts them.
     ///
     /// # Errors
-    /// As [`save`](Self::save); and [`Usage`](crate::ErrorKind::Usage) if data are to be referred to that the output may not look for where
-    /// they lie.
+    /// As [`save`](Self::save); and [`Usage`](crate::ErrorKind::Usage) if the output would refer to data in a place that it may not read.
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Saved, Error> {
         self.whole()?;
         Ok(onnx::store(&self.model, path.as_ref(), self.source.as_ref(), options)?)
@@ -78,7 +77,7 @@ impl OnnxModel {
 }
 
 impl Report {
-    /// Takes down what was written.
+    /// Records the sizes of the written files.
     pub fn note_saved(&mut self, saved: &Saved) {
         self.bytes_after = Some(saved.model.bytes);
         self.external_bytes_after = Some(saved.external_bytes);

@@ -30,7 +30,7 @@ fn a_model_is_folded_in_another_thread_and_again_in_this() {
 }
 
 #[test]
-fn bytes_go_in_and_out() {
+fn models_are_read_from_and_written_to_bytes() {
     let mut model = OnnxModel::from_bytes(model().to_bytes().unwrap()).unwrap();
     model.fold(&Options::new().dim("n=3")).unwrap();
     let bytes = model.to_bytes().unwrap();

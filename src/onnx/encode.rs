@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_go_back_to_their_messages() {
+    fn unknown_fields_are_written_to_their_messages() {
         let step = |field, index| Descent { field, index };
         let raw = |text: &'static [u8]| [Bytes::from_static(text)];
         let mut unknown = UnknownFields::default();

@@ -234,7 +234,7 @@ fn lasting(unknown: &UnknownFields) -> Vec<(Vec<Descent>, Vec<u8>)> {
 
 /// The entry before that of `gone` describes an existing value and is written elsewhere.
 #[test]
-fn unknown_fields_of_what_nobody_has_stay_with_it() {
+fn unknown_fields_of_declarations_without_a_value_are_kept() {
     let named = |name: &str| Some(name.to_string());
     let told = |name: &str| ValueInfoProto { name: named(name), doc_string: named("said"), ..Default::default() };
     let node =
@@ -257,7 +257,7 @@ fn unknown_fields_of_what_nobody_has_stay_with_it() {
 
 /// Two functions of one name must be equal; they differed when only the first one kept this.
 #[test]
-fn what_is_said_of_values_that_nobody_has_stays_in_each_function() {
+fn declarations_of_unknown_values_are_kept_in_each_function() {
     let told = ValueInfoProto { name: Some("gone".to_string()), ..Default::default() };
     let function = FunctionProto { name: Some("f".to_string()), value_info: vec![told; 2], ..Default::default() };
     let model = ModelProto { graph: Some(Default::default()), functions: vec![function; 2], ..Default::default() };
@@ -268,7 +268,7 @@ fn what_is_said_of_values_that_nobody_has_stays_in_each_function() {
 }
 
 #[test]
-fn folding_keeps_what_it_has_no_part_in() {
+fn folding_keeps_unrelated_fields() {
     for path in models() {
         let bytes = std::fs::read(&path).expect("the model is read");
         let (mut proto, _) = said(&bytes);

@@ -1,23 +1,24 @@
-//! What a run that succeeds needs of the sizes.
+//! Requirements on sizes that hold in every successful run.
 //!
-//! Some operators refuse some sizes, whatever the data: a model that has such a node on its main path cannot run on them, so
-//! for every run that gives a result the opposite holds. A node that no output depends on tells nothing: not every runtime computes
-//! it. Only refusals that the standard states and the runtimes carry
-//! out are used. Each operator states its own as its trait [`needs`](super::traits::Traits::needs):
+//! Some operators refuse some sizes for any data. A model with such a node on its main path fails for these sizes, so a run with a result
+//! satisfies the opposite. A node on which no output depends implies nothing, because not every runtime computes it. Only refusals that the
+//! standard defines and the runtimes implement are used. Each operator declares its own in the trait
+//! [`needs`](super::traits::Traits::needs):
 //!
-//! * a Reshape cannot tell what −1 stands for when its other sizes multiply to 0, be the −1 a computed one;
-//! * a Gather with a fixed index needs that many entries, and one with positions that are counted out as many as the last of them
-//!   says: the front of a mask that is looked up is no longer than the mask;
-//! * a Resize wants positive scales, and `0 / 0` is none: what is a multiple of a size, divided by the size, needs a size that is not 0;
-//! * a convolution wants axes that its kernel fits into, with the padding;
+//! * a Reshape cannot infer −1, constant or computed, if its other sizes multiply to 0;
+//! * a Gather with a constant index needs that many entries, and one with counted positions needs as many as its last position: a mask is
+//!   at least as long as the part that is looked up;
+//! * a Resize requires positive scales, and `0 / 0` is not positive: for a scale that divides a multiple of a size by the size, the size is
+//!   not 0;
+//! * a convolution requires spatial axes that its kernel fits into, with the padding;
 //! * no integer is divided by 0;
-//! * of two dims that are broadcast one is 1, or both are equal: beside a fixed dim of 2 or more no dim is 0, nor larger, and beside
-//!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`), the sizes that an Expand is given included;
+//! * of two broadcast dims one is 1, or both are equal. So next to a constant dim of 2 or more no dim is 0 or larger, and next to
+//!   `min(d, 64)` no `d` is larger than 64 (`laws/bounds.py`). The same holds for the sizes of an Expand;
 //! * a Squeeze removes axes of dim 1 only;
-//! * a MatMul needs as many columns of the first matrix as rows of the second: an attention mask broadcasts to the scores;
+//! * a MatMul requires equal summed dims: an attention mask broadcasts to the scores;
 //! * no tensor has a negative dim: a convolution whose kernel does not fit has no result.
 //!
-//! Relations between products of sizes are left to trials, since the prover would be slow with them:
+//! Relations between products of sizes are used by trials only, because the prover is slow with them:
 //!
 //! * a view and its operand have equal element counts: `x[seq, batch, 12]` to `[seq, 6, 2]` needs `seq·batch = seq` ([`equal_sizes`]);
 //! * operands of a Concat that are not empty have equal dims except along its axis: `x[::2]` next to `x[1::2]` needs an even dim
@@ -32,11 +33,11 @@ use super::traits::{Counting, Movement, NodeFacts};
 use crate::dim::{Dim, Operation, Scope, Symbol};
 use crate::ir::{Fact, Facts, Model, NodeId};
 
-/// The most expressions about one size that are noted not to be negative: each is looked at by later proofs about that size, so without the limit
-/// a model of N nodes that each need another bound of one sum takes N² looks.
+/// The most recorded expressions about one size. Later proofs about the size visit each of them, so without the limit a model of N nodes
+/// that each need another bound of one sum takes N² visits.
 const MOST_RELATIONS: usize = 32;
 
-/// How many expressions there are about each size.
+/// The number of expressions about each size.
 #[derive(Default)]
 struct Relations(FxHashMap<Symbol, usize>);
 
@@ -52,12 +53,12 @@ impl Relations {
     }
 }
 
-/// Each two operands of a node are looked at.
+/// The most operands of a node that are compared in pairs.
 const MOST_OPERANDS: usize = 8;
 
 impl Walk {
-    /// Tightens the bounds of symbols by what these nodes of the main graph need, which every run computes. Returns whether anything was
-    /// learned; what was stated before is still true, but may be said more simply.
+    /// Tightens the bounds of symbols by the requirements of these nodes of the main graph, which every run computes. Returns `true` if
+    /// there are new facts. Earlier results remain correct, but may have a shorter form now.
     pub fn learn(&mut self, model: &Model, computed: &[NodeId]) -> bool {
         let mut learned = false;
         let mut relations = Relations::default();
@@ -83,7 +84,7 @@ impl Walk {
             }
             let results = node.outputs().iter().flatten().filter_map(|&value| self.facts.get(value)?.shape());
             for symbol in results.clone().flatten().filter_map(Dim::as_symbol) {
-                // What is a size once is one for good.
+                // A symbol that is a size is one permanently.
                 if known.insert(symbol) && !self.scope.is_of_sizes(&Dim::symbol(symbol)) {
                     self.scope.set_size(symbol);
                     learned = true;
@@ -100,8 +101,8 @@ impl Walk {
     }
 }
 
-/// What dims that are broadcast need, each with the least and the most that it may be: beside a fixed `k ≥ 2` or beside `min(d, k)` a dim `d`
-/// is at most `k`, and beside `k` itself it is not 0.
+/// Returns the limits of broadcast dims, as `(dim, least, most)`. Next to a constant `k ≥ 2` or to `min(d, k)`, a dim `d` is at most `k`.
+/// Next to the constant `k`, it is also not 0.
 fn broadcast_limits(view: &NodeFacts<'_>) -> Vec<(Dim, i64, i64)> {
     let mut limits = Vec::new();
     for (dim, other) in broadcast_pairs(view) {
@@ -114,7 +115,7 @@ fn broadcast_limits(view: &NodeFacts<'_>) -> Vec<(Dim, i64, i64)> {
     limits
 }
 
-/// Each dim of a node's operands that is no number, with each dim that it is broadcast with.
+/// Returns each non-constant dim of a node's operands, with each dim that it is broadcast with.
 fn broadcast_pairs(view: &NodeFacts<'_>) -> Vec<(Dim, Dim)> {
     let sizes = view.traits().broadcast_with.map(|slot| view.fact(slot).and_then(Fact::ints).unwrap_or_default());
     let shapes: SmallVec<[&[Dim]; 3]> = match &sizes {
@@ -205,7 +206,7 @@ pub fn broadcast_choices(model: &Model, facts: &Facts, computed: &[NodeId]) -> V
     choices
 }
 
-/// The constant `k ≥ 2` where a dim is `min(whole, k)`.
+/// Returns the constant `k ≥ 2` if a dim is `min(whole, k)`.
 fn cut_at(scope: &Scope, dim: &Dim, whole: &Dim) -> Option<i64> {
     if dim == whole || dim.as_symbol().is_some() {
         return None;
@@ -216,9 +217,9 @@ fn cut_at(scope: &Scope, dim: &Dim, whole: &Dim) -> Option<i64> {
     })
 }
 
-/// Notes that a size is at least `least`, if that is news: a symbol is more than what would make the size smaller, whatever
-/// the others are. Where that does not say it all, a difference is noted as it is (`past + seq` is at most the length of the mask). That a
-/// sum is not 0 says nothing of any one size; proofs would have to tell cases apart.
+/// Records that a size is at least `least`, unless that is known. It derives a lower bound of one symbol that holds for all values of the
+/// others. If this bound is not equivalent, it records the inequality itself (`past + seq` is at most the length of the mask). A sum other
+/// than 0 bounds no single size, and proofs would need a case distinction.
 fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut Relations) -> bool {
     const STEPS: usize = 64;
     let least = Dim::constant(least);
@@ -246,7 +247,7 @@ fn at_least(scope: &Scope, dim: &Dim, least: i64, relations: &mut Relations) -> 
     learned
 }
 
-/// Notes that a size is at most `most`, if that is news.
+/// Records that a size is at most `most`, unless that is known.
 fn at_most(scope: &Scope, dim: &Dim, most: i64, relations: &mut Relations) -> bool {
     let limit = Dim::constant(most);
     if scope.le(dim, &limit).is_yes() {

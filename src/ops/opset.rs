@@ -102,14 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operator_set_has_what_came_before_it() {
+    fn an_opset_includes_earlier_features() {
         assert!(Opset::new(8).has("Expand") && !Opset::new(7).has("Expand"));
         assert!(Opset::new(20).has("Gelu") && !Opset::new(19).has("Gelu"));
         assert!(!Opset::new(28).has("NoSuchOperator"));
     }
 
     #[test]
-    fn what_the_table_knows_as_well_agrees() {
+    fn features_agree_with_the_operator_table() {
         // If the spelling changed, the operator has a version: the first one with the new spelling.
         let changed: &[(&str, i64, fn(Opset) -> bool)] = &[
             ("Split", 2, Opset::has_split_and_pads),

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn reshape_codes_say_the_dims_at_every_size() {
+    fn reshape_codes_give_the_dims_at_every_size() {
         for least in [0, 1] {
             let sizes = Sizes::new(least);
             let (s, twice, two, three) = (sizes.dim(1, 0), sizes.dim(2, 0), sizes.dim(0, 2), sizes.dim(0, 3));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dim_of_0_is_copied_or_left_over_and_never_written() {
+    fn a_dim_of_0_is_copied_or_inferred_but_never_written() {
         let sizes = Sizes::new(0);
         let (none, two) = (sizes.dim(0, 0), sizes.dim(0, 2));
         assert_eq!(
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_are_found_where_they_stand() {
+    fn inserted_ones_are_located() {
         let sizes = Sizes::new(0);
         let (s, one) = (sizes.dim(1, 0), sizes.dim(0, 1));
         assert_eq!(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn slice_bounds_lie_where_they_are_said_to() {
+    fn slice_bounds_select_the_same_range() {
         let clamped = |bound: i64, dim: i64| if bound < 0 { (bound + dim).max(0) } else { bound.min(dim) };
         for least in [0, 2] {
             let sizes = Sizes::new(least);

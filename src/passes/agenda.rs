@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_have_nothing_to_say_where_they_are_not_asked() {
+    fn skipped_rules_would_decline() {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
         let mut paths = Vec::new();
         models(&tests.join("rules"), &mut paths);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_asked_again_when_what_it_read_has_changed() {
+    fn a_node_is_visited_again_when_its_reads_have_changed() {
         let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n] x) => (y, z) { a = Abs (x) y = Neg (a) z = Relu (x) }";
         let mut model: Model = text::parse(source).unwrap();
         let mut facts = Facts::new(Rc::new(Scope::new()));

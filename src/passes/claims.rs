@@ -173,7 +173,7 @@ impl Names {
             for (claim, dim) in claims.iter().zip(dims) {
                 let Some(name) = claim.claim.name() else { continue };
                 names.claimed.insert(name.to_string());
-                // The name of a known symbol, or an expression, claims that this size equals another. It is no new name.
+                // The name of a known symbol, or an expression, claims that this size equals another. So it is not a new name.
                 let taken = given.contains(name) || scope.lookup(name).is_some() || is_expression(name);
                 let dim = names.resolved(scope, dim);
                 if taken {

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_passes_run_once_and_what_they_change_is_inferred() {
+    fn closing_passes_run_once_and_their_changes_are_inferred() {
         let early = Pass { name: "early", does: "", stage: 0, run: rename };
         let closing = [
             Pass { name: "closing", does: "", stage: 0, run: swing },
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_that_never_settle_are_stopped_and_it_is_told() {
+    fn passes_without_a_fixed_point_are_stopped_and_reported() {
         let swing = Pass { name: "swing", does: "", stage: 0, run: swing };
         let (rounds, passes, notes) = told(&[swing], &[], &Options::default());
         let expected = Options::default().rounds;

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbourhood_has_what_is_so_many_nodes_away() {
+    fn a_neighbourhood_has_the_nodes_within_a_distance() {
         let drawing = drawing();
         let shown = |name: &str, depth| drawing.around(name, depth).map(|found| found.into_iter().collect::<Vec<_>>());
         assert_eq!(shown("second", 0), Ok(vec![1]));

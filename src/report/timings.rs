@@ -44,7 +44,7 @@ all passes                           7        251.5
     }
 
     #[test]
-    fn memory_is_told_where_it_was_measured() {
+    fn measured_memory_is_printed() {
         let pass = |name, bytes| PassRun { name, runs: 1, changes: 2, seconds: 0.5, raised: Some(bytes) };
         let text = table(&[pass("infer-shapes", 3 << 19), pass("rewrite", 0)]);
         let expected = "\

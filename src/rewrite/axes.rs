@@ -1,4 +1,4 @@
-//! Parts of a Split that lose their axis.
+//! Replaces the consumers of a Split that each squeeze a part of size 1 by Gathers of single indices.
 //!
 //! Law: `Squeeze(x[i:i+1] on a, a) = Gather(x, i; a)`, where the slice is a part of a Split.
 
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: split_squeeze,
 }];
 
-/// The parts of a Split along an axis: which of its results `value` is, how far into the axis it begins, and how long it is.
+/// Returns the offset and the length of `value`, a result of the Split, along the axis.
 fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<(i64, i64)> {
     let mut begin = 0i64;
     for output in split.outputs() {
@@ -38,7 +38,7 @@ fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<
     None
 }
 
-/// A Split whose parts have one element, or are not read, and lose the axis: each of them is an element of the axis.
+/// Replaces a Split by Gathers where each part has size 1 or is unread, and every consumer of a part squeezes the axis.
 fn split_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let middle = node.input(0).ok_or(Miss::ROOT)?;
@@ -62,7 +62,7 @@ fn split_squeeze(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, node)
 }
 
-/// Whether all that reads a value takes this axis of it away.
+/// Returns `true` if every consumer of a value is a Squeeze of this axis.
 fn is_only_squeezed(place: &Place<'_>, value: ValueId, axis: usize) -> bool {
     let squeezes = |id: NodeId| {
         let node = place.model.node(id).filter(|node| node.is("Squeeze") && Some(node.graph()) == place.graph());

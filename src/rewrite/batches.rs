@@ -1,8 +1,9 @@
-//! Batch axes that are merged for products of matrices, and taken apart behind them.
+//! Removes Reshapes that merge batch axes before matrix products and split them again after the products.
 //!
-//! Law: where `f` treats all places along its batch axis alike, each for itself, `f` of a tensor whose first axes are merged into one is `f`
-//! of that tensor, with these axes merged. A product of matrices, what is computed element by element, and a normalization of the last axis do
-//! not care how many batch axes there are. So `[batch, heads, …]` need not become `[batch·heads, …]`, for which exporters compute sizes.
+//! Law: if `f` treats each index of its batch axis in the same way and independently, then `f(merge(x)) = merge(f(x))`, where `merge`
+//! merges the leading axes into one. A matrix product, an element-wise operator and a normalization of the last axis accept any number of
+//! batch axes. So the region computes on `[batch, heads, …]` instead of `[batch·heads, …]`, and the shape chains of the Reshapes become
+//! dead.
 
 use super::miss::{Miss, ensure, prove};
 use super::place::Place;
@@ -32,16 +33,16 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: apart,
 }];
 
-/// What is computed between the Reshapes, computed anew.
+/// The subgraph between the Reshapes, rebuilt with split batch axes.
 struct Region<'p, 'a> {
     place: &'p Place<'a>,
-    /// The axes that are merged.
+    /// The dims of the split batch axes.
     apart: &'p [Dim],
-    /// The merged axis.
+    /// The dim of the merged batch axis.
     merged: &'p Dim,
     edit: Edit,
     has_product: bool,
-    /// How many nodes fewer there are.
+    /// The number of removed nodes minus the number of added ones, where a rebuilt node counts as neither.
     saved: i64,
 }
 
@@ -65,7 +66,7 @@ fn apart(place: &Place<'_>) -> Result<Edit, Miss> {
 }
 
 impl<'a> Region<'_, 'a> {
-    /// The node that computes a value, which nothing but one node of the region reads.
+    /// Returns the producer of a value, if the value has one consumer and the other results of the producer are unread.
     fn between(&self, value: ValueId) -> Result<(NodeId, &'a Node), Miss> {
         let found = self.place.producer_with(value, |_| true).ok_or(miss!("laid-out").of(value))?;
         let unread = found.1.outputs().iter().skip(1).flatten().all(|&other| self.place.model.is_unused(other));
@@ -73,7 +74,7 @@ impl<'a> Region<'_, 'a> {
         Ok(found)
     }
 
-    /// The value that has the axes apart.
+    /// Returns the value with split batch axes: the data of its Reshape, or the result of its rebuilt producer.
     fn operand(&mut self, value: ValueId, depth: usize) -> Result<ValueId, Miss> {
         if let Some((id, layout)) = self.place.layout(value) {
             let other = miss!("laid-out").of(value);
@@ -87,7 +88,7 @@ impl<'a> Region<'_, 'a> {
             if self.place.same_dims(from, &to) {
                 return Ok(whole);
             }
-            // It was laid out in yet another way.
+            // The data of the Reshape has other dims than the split form, so another Reshape is needed.
             self.saved = self.saved.saturating_sub(1);
             let apart = self.edit.new_value(value, "apart");
             let place = self.place;
@@ -101,7 +102,7 @@ impl<'a> Region<'_, 'a> {
         Ok(apart)
     }
 
-    /// Computes what a node does, with the axes apart.
+    /// Rebuilds a node with split batch axes; the new node computes `result`.
     fn compute(&mut self, id: NodeId, node: &'a Node, result: ValueId, depth: usize) -> Result<(), Miss> {
         let value = node.output(0).ok_or(Miss::ROOT)?;
         let differs = miss!("alike").of(value);
@@ -129,7 +130,7 @@ impl<'a> Region<'_, 'a> {
                 _ => new.reading(0, self.operand(data, depth)?),
             };
         } else {
-            // What normalizes the last axis.
+            // A normalization of the last axis.
             let view = self.place.view(id).ok_or(differs)?;
             let last = rank.checked_sub(1).filter(|&last| last > 0).ok_or(differs)?;
             let mixed = traits.mixes.and_then(|mixes| mixes(&view)).ok_or(differs)?;
@@ -143,7 +144,8 @@ impl<'a> Region<'_, 'a> {
         Ok(())
     }
 
-    /// The node with operands that have the axes apart: all that have the merged axis. The others have fewer axes, or one place there.
+    /// Gives the new node its operands. An operand with the merged axis is split. The others lack this axis, or have size 1 there, and are
+    /// kept.
     fn operands(&mut self, node: &'a Node, mut new: NewNode, rank: usize, depth: usize) -> Result<NewNode, Miss> {
         let mut any = false;
         for (slot, value) in node.inputs().iter().enumerate() {
@@ -152,7 +154,7 @@ impl<'a> Region<'_, 'a> {
             let dims = self.place.shape(value).ok_or(batched)?;
             let is_whole = match dims {
                 [first, ..] if dims.len() == rank => !first.is_const(1),
-                // A vector is no matrix: a product with one drops an axis.
+                // MatMul drops an axis for an operand of rank 1.
                 [_] if node.is("MatMul") => return Err(batched),
                 _ if dims.len() < rank => false,
                 _ => return Err(batched),

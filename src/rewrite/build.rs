@@ -1,8 +1,8 @@
-//! Nodes of the standard's operators as the operator set in force spells them: every operator that is written once.
+//! Builders for nodes of the standard's operators, in the form of the opset in force.
 //!
-//! What is an operand in one version and an attribute in another is known here and nowhere else. A node is handed back without name
-//! and results, for whoever makes it to complete, but the constants that are its operands are in the edit already. `None` means that
-//! the operator set cannot say it.
+//! Only this file knows which parameter is an operand in one version and an attribute in another. A builder returns a node without name and
+//! results; the caller adds both. The constants that are operands of the node are already in the edit. `None` means that the opset has no
+//! form for the node.
 
 use super::miss::Miss;
 use super::place::Place;
@@ -12,28 +12,28 @@ use crate::ops::{Opset, size_operand};
 use crate::slicing::{Range, onnx};
 use crate::tensor::{DType, Tensor};
 
-/// What the constants are named after.
+/// The source of the names of constants.
 enum Naming {
-    /// A value, and what the operator calls the operand.
+    /// The name of this value, followed by the operand's name in the standard.
     After(ValueId),
-    /// This, whatever they are.
+    /// This name for every constant.
     Always(String),
 }
 
-/// Writes nodes into an edit.
+/// Builds nodes for an edit.
 pub struct Build<'e> {
     edit: &'e mut Edit,
     opset: Opset,
     naming: Naming,
 }
 
-/// An axis, counted from either end.
+/// An axis; a negative one counts from the end.
 #[derive(Clone, Copy)]
 pub struct Axis(i64);
 
 impl From<usize> for Axis {
     fn from(axis: usize) -> Self {
-        // No rank is beyond.
+        // No rank exceeds `i64::MAX`.
         Axis(i64::try_from(axis).unwrap_or(i64::MAX))
     }
 }
@@ -46,31 +46,31 @@ impl From<i64> for Axis {
 
 /// A bound of a Clip.
 pub struct ClipBound {
-    /// The number.
+    /// The value of the bound.
     pub number: f64,
-    /// The same in the type of the operand, as a scalar.
+    /// The bound as a scalar tensor of the operand's type.
     pub tensor: Tensor,
-    /// What the constant is called.
+    /// The name of the constant.
     pub name: String,
 }
 
-/// Axes as attributes and operands have them.
+/// Converts axes to the integers of an attribute or operand.
 pub fn axes<A: Into<Axis>>(axes: impl IntoIterator<Item = A>) -> Vec<i64> {
     axes.into_iter().map(|axis| axis.into().0).collect()
 }
 
 impl<'e> Build<'e> {
-    /// Constants are named after a value and the operand that they are: `x_axes`.
+    /// Names constants after a value and their operand: `x_axes`.
     pub fn after(edit: &'e mut Edit, opset: Opset, like: ValueId) -> Self {
         Build { edit, opset, naming: Naming::After(like) }
     }
 
-    /// Constants have this name, or one like it.
+    /// Gives constants this name, with a suffix if it is not unique.
     pub fn named(edit: &'e mut Edit, opset: Opset, name: impl Into<String>) -> Self {
         Build { edit, opset, naming: Naming::Always(name.into()) }
     }
 
-    /// A new constant.
+    /// Adds a constant to the edit.
     pub fn constant(&mut self, operand: &'static str, tensor: Tensor) -> ValueId {
         match &self.naming {
             Naming::After(like) => self.edit.constant(*like, operand, tensor),
@@ -82,12 +82,12 @@ impl<'e> Build<'e> {
         Some(self.constant(operand, Tensor::vector(numbers)))
     }
 
-    /// Takes these axes of size 1 away.
+    /// Builds a Squeeze of these axes.
     pub fn squeeze(&mut self, data: impl Into<Option<ValueId>>, axes: Vec<i64>) -> NewNode {
         self.with_axes("Squeeze", data.into(), axes)
     }
 
-    /// Makes axes of size 1, which these are in the result.
+    /// Builds an Unsqueeze; the axes are those of the result.
     pub fn unsqueeze(&mut self, data: impl Into<Option<ValueId>>, axes: Vec<i64>) -> NewNode {
         self.with_axes("Unsqueeze", data.into(), axes)
     }
@@ -100,7 +100,7 @@ impl<'e> Build<'e> {
         NewNode::new(operator, [data, axes])
     }
 
-    /// Reduces these axes, which keep size 1.
+    /// Builds a reduction of these axes with `keepdims = 1`.
     pub fn reduce(&mut self, operator: &str, data: ValueId, axes: Vec<i64>) -> NewNode {
         let takes_operand = match operator {
             "ReduceSum" => self.opset.axes_are_operands(),
@@ -113,7 +113,7 @@ impl<'e> Build<'e> {
         NewNode::new(operator, [Some(data), axes])
     }
 
-    /// Takes an axis apart into parts of these sizes. ONNX Runtime counts them in 32 bits, together as well.
+    /// Builds a Split into parts of these sizes. ONNX Runtime represents each size and their sum in 32 bits.
     pub fn split(&mut self, data: ValueId, axis: usize, sizes: Vec<i64>) -> Option<NewNode> {
         let all = sizes.iter().try_fold(0i64, |sum, size| sum.checked_add(*size))?;
         i32::try_from(all).ok()?;
@@ -126,14 +126,14 @@ impl<'e> Build<'e> {
         self.opset.has_split_and_pads().then_some(node)
     }
 
-    /// Takes an axis apart into as many parts of one size as the node has results: any size, 0 included, which operator sets that count
-    /// the parts refuse in ONNX Runtime.
+    /// Builds a Split into equal parts, one for each result. From Split-18 on the node needs `num_outputs`, and ONNX Runtime refuses a dim
+    /// of 0 then, so this returns `None`.
     pub fn split_evenly(&self, data: ValueId, axis: usize) -> Option<NewNode> {
         let node = NewNode::new("Split", [Some(data)]).with("axis", Axis::from(axis).0);
         (self.opset.has_split_and_pads() && !self.opset.split_by_count()).then_some(node)
     }
 
-    /// A Slice of these ranges, one for each axis, where they are numbers; `None` is all of an axis.
+    /// Builds a Slice of constant ranges, one for each axis; `None` keeps the axis whole.
     pub fn slice_of_ranges(&mut self, data: ValueId, ranges: &[Option<Range>]) -> Option<NewNode> {
         let (mut starts, mut ends, mut along, mut steps) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (axis, range) in ranges.iter().enumerate() {
@@ -147,7 +147,7 @@ impl<'e> Build<'e> {
         self.slice(data, starts, ends, axes(along), steps)
     }
 
-    /// A Slice with these bounds.
+    /// Builds a Slice with constant bounds.
     pub fn slice(
         &mut self,
         data: impl Into<Option<ValueId>>,
@@ -166,7 +166,7 @@ impl<'e> Build<'e> {
         self.slice_between(data, starts, ends, axes, steps)
     }
 
-    /// A Slice between bounds that are computed.
+    /// Builds a Slice with computed bounds.
     pub fn slice_between(
         &mut self,
         data: impl Into<Option<ValueId>>,
@@ -187,7 +187,7 @@ impl<'e> Build<'e> {
         Some(node)
     }
 
-    /// A Reshape to what these numbers say; see [`size_operand`].
+    /// Builds a Reshape to these constant codes; see [`size_operand`].
     pub fn reshape(&mut self, data: ValueId, codes: Vec<i64>) -> NewNode {
         if !self.opset.reshape_has_operand() {
             return NewNode::new("Reshape", [Some(data)]).with("shape", codes);
@@ -196,8 +196,8 @@ impl<'e> Build<'e> {
         NewNode::new("Reshape", [Some(data), shape])
     }
 
-    /// A node that gives a tensor of the dims `from` the dims `to`: a Reshape if constants can say that, else a Squeeze or an
-    /// Unsqueeze if only axes of size 1 differ.
+    /// Builds a node that changes the dims `from` to the dims `to`: a Reshape if a constant operand can express `to`. If not, and only axes
+    /// of size 1 differ, a Squeeze or an Unsqueeze.
     pub fn reshape_to(&mut self, scope: &Scope, data: ValueId, from: &[Dim], to: &[Dim]) -> Option<NewNode> {
         if let Some(codes) = size_operand::reshape_codes(scope, from, to) {
             return Some(self.reshape(data, codes));
@@ -208,75 +208,75 @@ impl<'e> Build<'e> {
         Some(if grows { self.unsqueeze(data, axes) } else { self.squeeze(data, axes) })
     }
 
-    /// Flattens the axes before `axis` to one, and those from it on to another.
+    /// Builds a Flatten at `axis`.
     pub fn flatten(data: ValueId, axis: usize) -> NewNode {
         NewNode::new("Flatten", [Some(data)]).with("axis", Axis::from(axis).0)
     }
 
-    /// Puts the axes of the operand in this order.
+    /// Builds a Transpose with this permutation.
     pub fn transpose(data: ValueId, perm: impl IntoIterator<Item = usize>) -> NewNode {
         NewNode::new("Transpose", [Some(data)]).with("perm", axes(perm))
     }
 
-    /// Entries along an axis.
+    /// Builds a Gather along an axis.
     pub fn gather(data: impl Into<Option<ValueId>>, indices: ValueId, axis: impl Into<Axis>) -> NewNode {
         NewNode::new("Gather", [data.into(), Some(indices)]).with("axis", axis.into().0)
     }
 
-    /// The entries along an axis that constants name.
+    /// Builds a Gather with constant indices.
     pub fn gather_at(&mut self, data: impl Into<Option<ValueId>>, indices: Tensor, axis: impl Into<Axis>) -> NewNode {
         let name = if indices.len() == 1 { "index" } else { "indices" };
         let indices = self.constant(name, indices);
         Self::gather(data, indices, axis)
     }
 
-    /// Tensors one behind the other.
+    /// Builds a Concat along an axis.
     pub fn concat(parts: impl IntoIterator<Item = ValueId>, axis: impl Into<Axis>) -> NewNode {
         NewNode::new("Concat", parts.into_iter().map(Some)).with("axis", axis.into().0)
     }
 
-    /// Broadcasts to sizes that are constants.
+    /// Builds an Expand to constant sizes.
     pub fn expand(&mut self, data: ValueId, sizes: Vec<i64>) -> Option<NewNode> {
         let sizes = self.vector("sizes", sizes);
         self.opset.has("Expand").then(|| NewNode::new("Expand", [Some(data), sizes]))
     }
 
-    /// The same numbers in another type.
+    /// Builds a Cast.
     pub fn cast(&self, data: ValueId, to: DType) -> Option<NewNode> {
         let node = || NewNode::new("Cast", [Some(data)]).with("to", to);
         self.opset.cast_by_number_and_tile_by_axis().then(node)
     }
 
-    /// The sizes of a tensor.
+    /// Builds a Shape.
     pub fn shape(data: ValueId) -> NewNode {
         NewNode::new("Shape", [Some(data)])
     }
 
-    /// The sizes of a run of axes.
+    /// Builds a Shape of consecutive axes.
     pub fn shape_of_run(&self, data: ValueId, run: std::ops::Range<usize>) -> Option<NewNode> {
         let (start, end) = (Axis::from(run.start).0, Axis::from(run.end).0);
         self.opset.shape_of_a_run().then(|| Self::shape(data).with("start", start).with("end", end))
     }
 
-    /// A reduction of all axes to one number.
+    /// Builds a reduction of all axes.
     pub fn reduce_all(operator: &str, data: Option<ValueId>, keeps_dims: bool) -> NewNode {
         NewNode::new(operator, [data]).with("keepdims", i64::from(keeps_dims))
     }
 
-    /// A Pad with other pads: a number before and one after each axis. The rest of it stays.
+    /// Replaces the pads of a Pad: one number before and one after each axis. The other parameters are kept.
     pub fn padded(&mut self, mut pad: NewNode, pads: &[(i64, i64)]) -> Option<NewNode> {
         let pads = pads.iter().map(|pads| pads.0).chain(pads.iter().map(|pads| pads.1)).collect::<Vec<i64>>();
         if !self.opset.pad_and_clip_have_operands() {
             return self.opset.has_split_and_pads().then(|| pad.set("pads", pads));
         }
-        // Whatever axes it named, now it is all of them.
+        // The new pads are for all axes, so the operand *axes* is dropped.
         pad.inputs.truncate(3);
         let pads = self.constant("pads", Tensor::vector(pads));
         Some(pad.reading(1, pads))
     }
 
-    /// A Clip, rebuilt from another one or from a node that reads the same operand. A bound that is absent is left out. Attributes
-    /// hold bounds in float32: `None` if that is not exact.
+    /// Builds a Clip from another Clip or from a node with the same first operand. An absent bound is left out. Attributes hold bounds in
+    /// float32: returns `None` if the conversion is not exact.
     pub fn clip(&mut self, mut clip: NewNode, bounds: [Option<ClipBound>; 2]) -> Option<NewNode> {
         clip.inputs.truncate(1);
         let by_operands = self.opset.pad_and_clip_have_operands();
@@ -300,7 +300,7 @@ impl<'e> Build<'e> {
     }
 }
 
-/// The attributes that the nodes built here are told what to do by.
+/// The attributes that the builders of this file set.
 const SPELLED: &[&str] =
     &["allowzero", "axes", "axis", "ends", "num_outputs", "paddings", "pads", "perm", "shape", "split", "starts"];
 
@@ -308,7 +308,7 @@ fn is_spelled(held: &NamedAttribute) -> bool {
     SPELLED.contains(&held.name.as_str())
 }
 
-/// A node built here in the place of one of the same operator: what else that says of itself stays, known to this program or not.
+/// Copies the other attributes of a replaced node, known or unknown, to a new node of the same operator.
 pub fn rebuilt(old: &Node, mut new: NewNode) -> NewNode {
     if old.is(&new.op_type) {
         let lacks = |held: &&NamedAttribute| !new.attributes.iter().any(|own| own.name == held.name);
@@ -319,7 +319,7 @@ pub fn rebuilt(old: &Node, mut new: NewNode) -> NewNode {
     new
 }
 
-/// Whether two nodes of one operator say the same beside what [`rebuilt`] sets anew.
+/// Returns `true` if two nodes of one operator have the same attributes, apart from those that the builders of this file set.
 pub fn rebuilt_alike(a: &Node, b: &Node) -> bool {
     let count = |node: &Node| node.attributes.iter().filter(|held| !is_spelled(held)).count();
     let same = |held: &NamedAttribute| b.attribute(&held.name).is_some_and(|other| held.value.same(other));
@@ -327,20 +327,20 @@ pub fn rebuilt_alike(a: &Node, b: &Node) -> bool {
 }
 
 impl Place<'_> {
-    /// Writes nodes into an edit, in the operator set of this place. Their constants are named after `like`.
+    /// Returns a builder for nodes of the opset in force. Constants are named after `like`.
     pub fn build<'e>(&self, edit: &'e mut Edit, like: ValueId) -> Build<'e> {
         Build::after(edit, self.opset, like)
     }
 
-    /// The edit with `node` in the place of the node looked at: under its name, computing its first result. If it is built for the
-    /// same operator, see [`rebuilt`].
+    /// Returns the edit that replaces the current node by `node`, with the same name and first result. A node of the same operator keeps
+    /// its other attributes, see [`rebuilt`].
     pub fn instead(&self, edit: Edit, node: NewNode) -> Result<Edit, Miss> {
         let (old, output) = (self.root()?, self.result()?);
         Ok(edit.removing(self.id).inserting(rebuilt(old, node).named(old.name.clone()).output(output)))
     }
 
-    /// An edit that gives `source` the shape of the node's first result, in the node's place. Where a Reshape cannot be told so,
-    /// what lies above `source` may be, for reshapes keep the elements in order.
+    /// Returns the edit that replaces the current node by a Reshape of `source` to the node's shape. If no constant operand expresses this
+    /// shape for `source`, the edit reshapes the data of the reshapes above `source`, because these keep the order of the elements.
     pub fn reshape_instead(&self, mut source: ValueId) -> Result<Edit, Miss> {
         const REACH: usize = 4;
         let (first, output) = (source, self.result()?);

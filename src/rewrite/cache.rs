@@ -21,19 +21,19 @@ pub struct Taken {
     pub(super) programs: Rc<Programs>,
 }
 
-/// The maps that rules have written, by the shapes of their sources and of their result: layers of a model move their data alike. Maps with
-/// symbols are kept while nothing more becomes known of the symbols.
+/// The written index maps, by the shapes of their sources and of their result. The layers of a model repeat the same maps. A map with
+/// symbols is kept until more is known about its symbols.
 #[derive(Default)]
 pub struct Programs {
     written: RefCell<FxHashMap<(SmallVec<[Shape; 1]>, Shape), Vec<WrittenMap>>>,
     /// The scope of the symbols in the maps.
     scope: RefCell<Weak<Scope>>,
-    /// How much was known of symbols when the oldest map was written, and how many symbols there were when the last one was.
+    /// The knowledge about symbols when the oldest map was written, and the number of symbols when the last one was.
     learned: Cell<usize>,
     symbols: Cell<usize>,
 }
 
-/// A map and its program, if there is one of the allowed movements.
+/// A map with its program. `None` if no program consists of the allowed movements only.
 struct WrittenMap {
     map: IndexMap,
     allowed: Allowed,
@@ -41,7 +41,7 @@ struct WrittenMap {
 }
 
 impl Taken {
-    /// A cache for facts that may have changed, with the maps that are still valid.
+    /// Returns a cache for facts that may have changed, with the maps that are still valid.
     pub fn with_programs(programs: &Rc<Programs>, scope: &Rc<Scope>) -> Taken {
         programs.keep_valid(scope);
         Taken { programs: Rc::clone(programs), ..Taken::default() }
@@ -49,7 +49,7 @@ impl Taken {
 }
 
 impl Programs {
-    /// Drops the maps with symbols of another scope, or of which more has become known.
+    /// Drops the maps with symbols of another scope, and those about whose symbols more is known now.
     fn keep_valid(&self, scope: &Rc<Scope>) {
         let before = self.scope.replace(Rc::downgrade(scope));
         if Weak::ptr_eq(&before, &Rc::downgrade(scope))
@@ -63,7 +63,7 @@ impl Programs {
         self.symbols.set(0);
     }
 
-    /// Writes a map, or looks up what was written.
+    /// Returns the cached program of a map, or writes it.
     pub(super) fn program(&self, scope: &Scope, map: &IndexMap, allowed: &Allowed) -> Option<Program> {
         let key = (map.sources().into(), map.result().into());
         let mut written = self.written.borrow_mut();

@@ -1,4 +1,4 @@
-//! Sequences of known tensors: scripted exports pass lists of tensors around, and few runtimes know the type.
+//! Removes sequences of known tensors. Scripted exports store tensors in lists, and few runtimes support the sequence type.
 
 use super::miss::{Miss, ensure, prove};
 use super::place::Place;
@@ -25,12 +25,12 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: part_of_split,
 }];
 
-/// The node that puts the first operand together.
+/// Returns the producer of the first operand.
 fn made_of<'a>(place: &Place<'a>, operator: &str) -> Result<&'a Node, Miss> {
     Ok(place.producer(place.operand(0)?, operator).ok_or(Miss::ROOT)?.1)
 }
 
-/// What a SplitToSequence takes apart, along which axis, and the sizes of the parts: a number for each, or one for all.
+/// The operand of a SplitToSequence, its axis, and the sizes of the parts: one for each part, or one for all.
 struct Parts {
     data: ValueId,
     axis: usize,
@@ -43,7 +43,7 @@ enum Sizes {
 }
 
 impl Parts {
-    /// The parts of the sequence that is the first operand, where they keep the axis and their sizes are constants.
+    /// Returns the parts of the sequence in the first operand, if `keepdims` is 1 and the sizes are constants.
     fn of(place: &Place<'_>, decided: Miss, keeps_axis: Miss) -> Result<Parts, Miss> {
         let split = made_of(place, "SplitToSequence")?;
         let data = split.input(0).ok_or(Miss::ROOT)?;
@@ -68,7 +68,7 @@ impl Parts {
         Ok(Parts { data, axis, sizes })
     }
 
-    /// Where part `index` begins and ends, were the axis long enough.
+    /// Returns the begin and end of part `index`, provided that the axis is long enough.
     fn range(&self, index: i64) -> Option<(i64, i64)> {
         match &self.sizes {
             Sizes::Each(size) if index >= 0 => {

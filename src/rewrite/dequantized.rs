@@ -1,11 +1,11 @@
-//! Moving the elements of a dequantized constant.
+//! Moves data movement from the result of a dequantized constant to the constant.
 //!
-//! Law: `f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z)` for every `f` that only moves elements, as long as each
-//! element keeps its scale: with one scale for the tensor always, with one for each index of an axis if that axis stays whole and in
-//! order. Bit for bit, since each element is computed as before.
+//! Law: `f(DequantizeLinear(x, s, z)) = DequantizeLinear(f(x), s, z)` for every `f` that only moves elements, if each element keeps its
+//! scale. A scale for the whole tensor always does. Scales along an axis do if `f` keeps this axis whole and in order. The results are
+//! equal bit for bit, because each element is computed as before.
 //!
-//! So weights are transposed, reshaped and cut as integers, and the dequantization stays beside the node that computes with it,
-//! where runtimes look for it.
+//! The integers are transposed, reshaped and sliced at compile time, so the DequantizeLinear is next to the node that computes with it.
+//! Runtimes fuse the two only in this position.
 
 use super::miss::{Miss, ensure};
 use super::place::Place;
@@ -36,8 +36,9 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: move_before,
 }];
 
-/// Moves the quantized elements and dequantizes each result, with scales along `axis` if there is one. Removes the dequantization before
-/// if nothing else reads it. Where ONNX Runtime has no kernel that moves elements of the type, the moved constants are computed here.
+/// Moves the quantized elements and dequantizes each result, with scales along `axis` if there is one. Removes the original
+/// DequantizeLinear if it has no other consumer. Where ONNX Runtime has no kernel that moves elements of the type, this function computes
+/// the moved constants.
 fn moved_first(place: &Place<'_>, (id, quantized): (NodeId, ValueId), axis: Option<i64>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let mut edit = place.begin()?.removing(place.id);
@@ -63,7 +64,7 @@ fn moved_first(place: &Place<'_>, (id, quantized): (NodeId, ValueId), axis: Opti
     Ok(edit)
 }
 
-/// The results of a movement whose first operand is this constant, and the others are constants too.
+/// Returns the results of a movement whose first operand is this constant, if its other operands are constants.
 fn moved_constant(place: &Place<'_>, node: &Node, constant: ValueId) -> Option<Vec<Tensor>> {
     let operand = |(slot, value): (usize, &Option<ValueId>)| {
         let value = if slot == 0 { Some(constant) } else { *value };
@@ -76,21 +77,21 @@ fn moved_constant(place: &Place<'_>, node: &Node, constant: ValueId) -> Option<V
     results.iter().map(|result| result.tensor().cloned()).collect()
 }
 
-/// Whether a scale is for the whole tensor.
+/// Returns `true` if the scale is for the whole tensor.
 fn is_one_number(scale: &Tensor) -> bool {
     matches!(scale.shape(), [] | [1])
 }
 
-/// Whether blocks have scales. These lie as they lie in the tensor, and would have to move with it.
+/// Returns `true` if the node has one scale for each block. Such scales have the layout of the tensor and would have to move with it.
 fn has_blocks(node: &Node) -> bool {
     node.attribute("block_size").is_some_and(|size| !matches!(size, Attribute::Int(0)))
 }
 
-/// The dequantization of a constant, and how its scales lie.
+/// The dequantization of a constant, with the axis of its scales.
 struct Dequantized {
     id: NodeId,
     quantized: ValueId,
-    /// The axis whose indices have a scale each, unless one scale is for all.
+    /// The axis with one scale for each index; `None` if one scale is for the whole tensor.
     axis: Option<usize>,
 }
 
@@ -105,7 +106,7 @@ fn move_before(place: &Place<'_>) -> Result<Edit, Miss> {
     moved_first(place, (given.id, given.quantized), axis)
 }
 
-/// What `value` is dequantized from: a constant that nothing else reads, as `value` has no other readers, so that the model does not
+/// Returns the dequantization of a constant that computes `value`. Both the constant and `value` have one consumer, so the model does not
 /// grow.
 fn dequantized(place: &Place<'_>, value: ValueId) -> Result<Dequantized, Miss> {
     let (id, node) = place.producer(value, "DequantizeLinear").ok_or(Miss::ROOT)?;
@@ -117,7 +118,7 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Result<Dequantized, Miss> {
     let scale = place.constant(scale).ok_or(miss!("constant").of(scale))?;
     let axis = match scale.shape() {
         _ if is_one_number(scale) => None,
-        // Before there was an attribute for it, ONNX Runtime took several scales for the axis 1, and no other can be said.
+        // Before the attribute *axis* existed, ONNX Runtime applied a vector of scales to axis 1, and no form names another axis.
         [_] if place.opset.version() < 13 => return Err(miss!("scale-follows")),
         [_] => {
             let named = match node.attribute("axis") {
@@ -132,7 +133,7 @@ fn dequantized(place: &Place<'_>, value: ValueId) -> Result<Dequantized, Miss> {
     Ok(Dequantized { id, quantized, axis })
 }
 
-/// The axis of the result that is this axis of the quantized tensor, whole and in order.
+/// Returns the axis of the result that carries this axis of the quantized tensor, whole and in order.
 fn axis_after(place: &Place<'_>, axis: usize) -> Result<usize, Miss> {
     let moved = index_map_of(place.model, place.facts, place.id, 0, place.opset.version());
     let map = moved.or(Err(miss!("scale-follows")))?.map;

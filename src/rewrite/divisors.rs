@@ -1,7 +1,7 @@
-//! Integer divisors that an edit would make constant.
+//! Guard: no edit makes an integer divisor constant if it contains a 0.
 //!
-//! ONNX Runtime refuses a constant integer 0 among divisors when it loads a model, be the division in a branch that is not taken or of
-//! nothing. One that is computed fails only where it runs. So no edit gives a division a constant divisor that holds a 0.
+//! ONNX Runtime refuses to load a model with a constant integer divisor 0, even if the Div is in a branch that is never taken or
+//! has an empty operand. A computed divisor of 0 fails only when the node runs.
 
 use super::place::Place;
 use crate::ir::{Edit, NodeId, ValueId};
@@ -9,12 +9,12 @@ use crate::ops::operator;
 use crate::ops::traits::traits_of;
 use crate::tensor::Tensor;
 
-/// Whether an edit gives no division a constant integer divisor with a 0 in it.
+/// Returns `true` if the edit gives no division a constant integer divisor that contains a 0.
 pub(super) fn keeps_divisors_computed(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let has_zero = |value: ValueId| {
         let made = edit.constants.iter().find(|(own, _)| *own == value).map(|(_, tensor)| tensor);
-        // Not only constants: a runtime may also check the default of an input.
+        // Defaults of inputs count as well: a runtime may check them, too.
         let there = || if value.is_placeholder() { None } else { model.value(value).tensor() };
         made.or_else(there).is_some_and(holds_zero)
     };
@@ -28,7 +28,7 @@ pub(super) fn keeps_divisors_computed(place: &Place<'_>, edit: &Edit) -> bool {
     !edit.changed_operands(model).filter(divides).map(|(.., new)| new).chain(inserted).any(has_zero)
 }
 
-/// Whether a tensor is of integers, one of which is 0.
+/// Returns `true` if the tensor has an integer type and contains a 0.
 fn holds_zero(tensor: &Tensor) -> bool {
     tensor.dtype().is_integer() && tensor.every_i64(|number| number != 0) == Some(false)
 }

@@ -1,14 +1,14 @@
-//! Which axes of the operand of a Reshape become which of its result.
+//! Groups the axes of a Reshape: which axes of the data form which axes of the result.
 
 use crate::dim::{Dim, Scope};
 
-/// Axes `from` of the operand of a Reshape that become the axes `to` of its result.
+/// Axes `from` of the data of a Reshape that form the axes `to` of its result.
 pub(super) struct Group {
     pub from: std::ops::Range<usize>,
     pub to: std::ops::Range<usize>,
 }
 
-/// The smallest groups of axes that have as many elements on both sides, in order.
+/// Returns the smallest groups of axes with equal numbers of elements on both sides, in order.
 pub(super) fn groups(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Group>> {
     let mut groups = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -32,7 +32,7 @@ pub(super) fn groups(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Grou
         groups.push(Group { from: i..i + reads, to: j..j + writes });
         (i, j) = (i + reads, j + writes);
     }
-    // What is left over has size 1 and belongs to the last group.
+    // The remaining axes have size 1 and belong to the last group.
     let one = |rest: &[Dim]| rest.iter().all(|dim| dim.is_const(1));
     if !one(from.get(i..)?) || !one(to.get(j..)?) {
         return None;

@@ -18,7 +18,7 @@ use crate::ir::{Edit, Fact, Node, ValueId};
 
 /// A condition on every edit.
 pub trait Guard {
-    /// Its name and statement, in the form of a rule's premise.
+    /// Returns the name and statement, in the form of a rule's premise.
     fn premise(&self) -> Premise;
 
     /// Returns `true` if the edit keeps the condition.
@@ -79,7 +79,7 @@ pub fn check(place: &Place<'_>, edit: &Edit, idioms: &Idioms) -> Result<(), Miss
     Ok(())
 }
 
-/// The pairs of a replaced value and the existing value that its consumers read after the edit.
+/// Returns the pairs of a replaced value and the existing value that its consumers read after the edit.
 fn forwarded(edit: &Edit) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
     edit.replace.iter().copied().filter(|(old, new)| !old.is_placeholder() && !new.is_placeholder())
 }
@@ -92,14 +92,15 @@ fn keeps_grids_apart(place: &Place<'_>, edit: &Edit) -> bool {
     !forwarded(edit).any(|(old, new)| parts_grids(place, old, new))
 }
 
-/// Returns `true` if `value` and the readers of `output` are parts of two pairs of QuantizeLinear and DequantizeLinear, one behind the other, on
-/// two grids. Where nothing is in between, ONNX Runtime makes one pair of them, on a third grid, and results change by as much as a step.
+/// Returns `true` if `value` and the consumers of `output` belong to two consecutive pairs of QuantizeLinear and DequantizeLinear with
+/// different grids. If the pairs are adjacent, ONNX Runtime merges them into one pair on a third grid, and results change by up to one
+/// step.
 fn parts_grids(place: &Place<'_>, output: ValueId, value: ValueId) -> bool {
     if place.producer(value, "DequantizeLinear").is_some() {
         return is_quantized_before(place, value) && is_quantized_behind(place, output, value);
     }
     let Some((_, quantized)) = place.producer(value, "QuantizeLinear") else { return false };
-    // The pair that this node is inside of, behind another or before one.
+    // The pair that contains the current node: it follows or precedes another pair.
     let is_second = quantized.input(0).is_some_and(|data| {
         let inner = place.producer(data, "DequantizeLinear");
         inner.is_some_and(|(_, inner)| !place.same_grid(quantized, inner)) && is_quantized_before(place, data)
@@ -116,15 +117,15 @@ fn is_quantized_before(place: &Place<'_>, value: ValueId) -> bool {
     codes.is_some_and(|codes| place.producer(codes, "QuantizeLinear").is_some())
 }
 
-/// Returns `true` if a reader of a value quantizes on another grid than what gives `dequantized`.
+/// Returns `true` if a consumer of `value` quantizes on another grid than the producer of `dequantized`.
 fn is_quantized_behind(place: &Place<'_>, value: ValueId, dequantized: ValueId) -> bool {
     let Some((_, inner)) = place.producer(dequantized, "DequantizeLinear") else { return false };
     let is_other = |outer: &Node| outer.is("QuantizeLinear") && !place.same_grid(outer, inner);
     place.model.users(value).into_iter().any(|(id, _)| place.model.node(id).is_some_and(is_other))
 }
 
-/// Returns `true` if a node with a body takes a value, or the original of which the value is a copy. ONNX Runtime orders the copy and the
-/// node by the readers of the copy: with one copy fewer it may copy a value that was moved already.
+/// Returns `true` if a node with a subgraph takes the value or its original, if the value is a copy. ONNX Runtime orders the copy and the
+/// node by the consumers of the copy. With one copy fewer, it may copy a value that it has already moved.
 fn is_copy_of_taken(place: &Place<'_>, mut value: ValueId) -> bool {
     while !is_taken(place, value) {
         let Some(source) = place.producer(value, "Identity").and_then(|(_, node)| node.input(0)) else {
@@ -135,7 +136,7 @@ fn is_copy_of_taken(place: &Place<'_>, mut value: ValueId) -> bool {
     true
 }
 
-/// Returns `true` if a node with a body reads a value and may take it, see [`Fact::is_copied`].
+/// Returns `true` if a node with a subgraph reads the value and may take it, see [`Fact::is_copied`].
 fn is_taken(place: &Place<'_>, value: ValueId) -> bool {
     let is_copied = place.fact(value).is_some_and(Fact::is_copied);
     let has_body = |id| place.model.node(id).is_some_and(|node| node.subgraphs().next().is_some());

@@ -1,6 +1,6 @@
-//! Operators that hand an operand through unchanged, and operands of a concatenation that hold nothing. Law of all other rules here:
-//! `f(x) = x` for every `x` of the proved shape and type, so `f(x)` may be read as `x`. Between a graph's input (or an initializer, or an
-//! outer value) and its output an Identity is needed still: the output's name is its own.
+//! Removes operators that return an operand unchanged, and empty operands of a Concat. Law of all rules in this file: `f(x) = x` for every
+//! `x` of the proved shape and type, so consumers of `f(x)` can read `x`. An Identity between an output of a graph and an input, an
+//! initializer or an outer value is kept, because the output needs its own name.
 
 use super::build::{Build, rebuilt};
 use super::miss::{Miss, ensure, prove};
@@ -88,14 +88,14 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// A node whose parameters change nothing: `f(x) = x`.
+/// Removes a node whose parameters make it an identity: `f(x) = x`.
 fn identity(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let value = place.operand(0)?;
     let keeps_shape = || Ok(place.same_shape(value, place.result()?));
     match node.op_type.as_str() {
         "Identity" => {}
-        // A Dropout trains unless `is_test` is set (before operator set 7) or `training_mode` is false (since 12).
+        // A Dropout trains unless `is_test` is set (before opset 7) or `training_mode` is false (since opset 12).
         "Dropout" => {
             let is_inference = place.this().and_then(|node| node.dropout_is_inference());
             ensure(is_inference == Some(true), miss!("inference"))?;
@@ -133,8 +133,8 @@ fn cast(place: &Place<'_>) -> Result<Edit, Miss> {
     place.forward(value)
 }
 
-/// A reshape, broadcast or repetition to the shape `x` has is `x`: all of them keep the elements in order and, when the number of
-/// elements is the same, add none.
+/// Removes a reshape, broadcast or repetition to the shape of its operand. All of them keep the order of the elements, and they add no
+/// elements if the number of elements is the same.
 fn same_shape(place: &Place<'_>) -> Result<Edit, Miss> {
     let value = place.operand(0)?;
     let output = place.result()?;
@@ -143,7 +143,7 @@ fn same_shape(place: &Place<'_>) -> Result<Edit, Miss> {
     place.forward(value)
 }
 
-/// A concatenation, sum, maximum, minimum or mean of one operand is that operand.
+/// Removes a Concat, Sum, Max, Min or Mean with one operand.
 fn single(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     ensure(node.inputs().len() == 1, miss!("one-operand"))?;
@@ -151,7 +151,8 @@ fn single(place: &Place<'_>) -> Result<Edit, Miss> {
     place.forward(value)
 }
 
-/// The operands of a Concat that hold something; the first, if none is known to.
+/// Removes the empty operands of a Concat whose other dims equal those of the first non-empty operand. If all are empty, the first one is
+/// kept.
 fn concat_of_nothing(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let inputs: Vec<ValueId> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;

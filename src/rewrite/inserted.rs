@@ -1,12 +1,13 @@
-//! Axes of size 1 that results of functions get or lose, put in or left out before the functions.
+//! Moves axes of size 1, which Unsqueezes, Squeezes and Reshapes insert or drop, from the results of element-wise functions to their
+//! operands.
 //!
-//! Law: `L(f(x, y)) = f(L(x), L(y))` for an element-wise `f` and a layout `L` (Unsqueeze, Squeeze, Reshape) that puts axes of size 1 in or drops
-//! some, where constants and what is looked up have the axes for nothing: `Unsqueeze(Gather(x, i; a), a) = Gather(x, [i]; a)`, and of two
-//! layouts one is left, or none.
+//! Law: `L(f(x, y)) = f(L(x), L(y))` for an element-wise `f` and a layout `L` (Unsqueeze, Squeeze, Reshape) that inserts or drops axes of
+//! size 1. Constants and lookups take the new form without a node: `Unsqueeze(Gather(x, i; a), a) = Gather(x, [i]; a)`. Two layouts in
+//! sequence merge into one, or cancel.
 //!
-//! Detectors look columns up, compute with them, and put each result back as a column; exporters put axes in before the sines and cosines of
-//! positions, of which each layer drops some. Everything that reads such a value is looked at together, because a value of the other
-//! form is another one.
+//! Detectors gather columns, compute with them, and unsqueeze each result to a column. Exporters insert axes before the sines and cosines
+//! of positions, and each layer drops some of them. The rule considers all consumers of such a value together, because a value in the other
+//! form is a different value.
 
 use std::collections::VecDeque;
 
@@ -43,11 +44,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: before_functions,
 }];
 
-/// How a layout changes axes of size 1: for each axis of what it gives the axis of what it reads, or none for one that it puts in. Axes
-/// that are not there are dropped.
+/// The change of axes of size 1 by a layout. For each axis of the result it holds the axis of the data, or `None` for an inserted axis.
+/// Axes of the data that are missing in the list are dropped.
 type Change = Vec<Option<usize>>;
 
-/// What a node changes, if it is a layout that puts axes of size 1 in or drops some, and does nothing else.
+/// Returns the change of a node, if it is a layout that only inserts or drops axes of size 1.
 fn change(place: &Place<'_>, node: &Node) -> Option<Change> {
     if traits_of(place.model, node).moves != Some(Movement::Layout) || !node.canonical_domain().is_empty() {
         return None;
@@ -66,7 +67,7 @@ fn change(place: &Place<'_>, node: &Node) -> Option<Change> {
     (changes && change.len() == to.len()).then_some(change)
 }
 
-/// The change from sizes to others in which all but those that are 1 are the same, in their order.
+/// Returns the change from `from` to `to`, if the dims other than 1 are equal and in the same order.
 fn aligned(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Change> {
     let mut rest = from.iter().enumerate();
     let mut next = rest.next();
@@ -91,16 +92,16 @@ fn aligned(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Change> {
     next.into_iter().chain(rest).all(|(_, own)| own.is_const(1)).then_some(change)
 }
 
-/// The most bytes of a constant that is stored in another shape as well: a second copy of a weight makes the model larger.
+/// The most bytes of a constant that is stored in a second shape. A second copy of a weight makes the model larger.
 const MOST_BYTES: usize = 1024;
 
-/// Where a value comes from whose other form is needed.
+/// The origin of a value whose other form is needed.
 enum Origin {
-    /// An element-wise function of others.
+    /// The result of an element-wise function.
     Function,
-    /// A lookup of a single place along the axis that is put in.
+    /// A Gather of a single index along the inserted axis.
     Lookup,
-    /// A layout that puts axes of size 1 in or drops some, and what it would do for the other form.
+    /// A layout that inserts or drops axes of size 1, with its change for the other form.
     Layout(Change),
     /// Anything else.
     Other,
@@ -111,15 +112,15 @@ struct Member {
     value: ValueId,
     change: Change,
     origin: Origin,
-    /// The nodes that give it the other form.
+    /// The layouts that compute the other form from the value.
     leaves: Vec<NodeId>,
-    /// Whether something reads it that needs it as it is.
+    /// `true` if a consumer needs the value in its present form.
     stays: bool,
 }
 
 struct Region<'a, 'p> {
     place: &'a Place<'p>,
-    /// How the other form is laid out of values of this rank; those of a lower one are as if they had more axes in front.
+    /// The change for values of rank `rank`. Values of a lower rank count as if they had further axes of size 1 in front.
     change: Change,
     rank: usize,
     members: Vec<Member>,
@@ -152,7 +153,7 @@ impl Region<'_, '_> {
         self.members.iter().find(|member| member.value == value)
     }
 
-    /// How the other form of a value of this rank is laid out, without axes of size 1 that it need not have in front.
+    /// Returns the change for a value of this rank, without leading axes of size 1 that broadcasting supplies.
     fn change_of(&self, rank: usize) -> Option<Change> {
         let lead = self.rank.checked_sub(rank)?;
         if lead == 0 {
@@ -163,7 +164,7 @@ impl Region<'_, '_> {
         (!change.is_empty()).then_some(change)
     }
 
-    /// Where a value comes from; `None` if it may not have another form.
+    /// Returns the origin of a value and the change for it; an error if the value may not have another form.
     fn origin(&self, value: ValueId) -> Result<(Origin, Change), Miss> {
         let place = self.place;
         let differs = miss!("same-axes").of(value);
@@ -191,7 +192,7 @@ impl Region<'_, '_> {
             let (data, index) = (node.input(0)?, node.input(1)?);
             let axis = place.read(node).axis(place.shape(data)?.len())?;
             let single = place.constant(index).is_some_and(|index| index.rank() == 0);
-            // The axis is put in where it was looked up, and nothing else changes.
+            // The layout inserts the axis that the Gather has dropped, and changes nothing else.
             let rank = place.shape(value)?.len();
             let keeps_all = own.iter().copied().flatten().eq(0..rank);
             let puts_in = own.len() == rank.checked_add(1)? && own.get(axis) == Some(&None);
@@ -206,14 +207,14 @@ impl Region<'_, '_> {
         Some(if is_function { Origin::Function } else { Origin::Other })
     }
 
-    /// The sizes of the other form of a value.
+    /// Returns the dims of the other form of a value.
     fn form(&self, member: &Member) -> Option<Vec<Dim>> {
         let shape = self.place.shape(member.value)?;
         let size = |axis: &Option<usize>| axis.map_or(Some(Dim::constant(1)), |axis| shape.get(axis).cloned());
         member.change.iter().map(size).collect()
     }
 
-    /// What a layout reads, if that is the other form.
+    /// Returns the data of the member's layout, if the data already has the other form.
     fn given(&self, member: &Member) -> Option<ValueId> {
         let Origin::Layout(_) = member.origin else { return None };
         let node = self.place.model.node(self.place.model.value(member.value).producer()?)?;
@@ -221,7 +222,7 @@ impl Region<'_, '_> {
         self.place.same_dims(self.place.shape(source)?, &self.form(member)?).then_some(source)
     }
 
-    /// Finds every value whose other form is needed, and whatever else reads those that are computed.
+    /// Finds every value whose other form is needed, and all consumers of those that are computed.
     fn grow(&mut self, first: ValueId) -> Result<(), Miss> {
         let mut waiting = VecDeque::from([first]);
         while let Some(value) = waiting.pop_front() {
@@ -257,7 +258,7 @@ impl Region<'_, '_> {
         Ok(())
     }
 
-    /// The nodes that give what is computed otherwise its other form, and whether something else than members reads it.
+    /// Returns the layouts that give a member other than a function its other form, and `true` if other nodes than members read it.
     fn readers_of_root(&self, value: ValueId) -> (Vec<NodeId>, bool) {
         let (mut leaves, mut stays) = (Vec::new(), false);
         if self.place.model.has_more_readers(value, NODES) {
@@ -275,7 +276,7 @@ impl Region<'_, '_> {
         (leaves, stays)
     }
 
-    /// Looks at what reads a function's result: what gives it the other form, and functions that need that then.
+    /// Visits the consumers of a function's result: layouts to the other form become leaves, and functions become members.
     fn meet_readers(&self, member: &mut Member, waiting: &mut VecDeque<ValueId>) -> Result<(), Miss> {
         let differs = miss!("same-axes").of(member.value);
         ensure(!self.place.model.has_more_readers(member.value, NODES), differs)?;
@@ -290,7 +291,7 @@ impl Region<'_, '_> {
         Ok(())
     }
 
-    /// Whether a node gives the other form.
+    /// Returns `true` if a node computes the other form of its first operand.
     fn is_leaf(&self, node: &Node) -> bool {
         let rank = || Some(self.place.shape(node.input(0)?)?.len());
         let own = || {
@@ -299,14 +300,14 @@ impl Region<'_, '_> {
         Some(node.graph()) == self.place.graph() && own().is_some()
     }
 
-    /// The result of a node that computes by element.
+    /// Returns the result of an element-wise node.
     fn function(&self, node: &Node) -> Option<ValueId> {
         let [Some(result)] = *node.outputs() else { return None };
         let is_here = Some(node.graph()) == self.place.graph();
         (is_here && matches!(self.origin(result).ok()?.0, Origin::Function)).then_some(result)
     }
 
-    /// Whether an operand needs no other form than a constant can have: a constant, a single number, or what only lacks axes in front.
+    /// Returns `true` if an operand needs no member: a small constant, a scalar, or a value that only lacks leading axes.
     fn is_given(&self, value: ValueId) -> bool {
         if self.place.constant(value).is_some_and(|tensor| tensor.byte_len() <= MOST_BYTES) {
             return true;
@@ -316,7 +317,7 @@ impl Region<'_, '_> {
         rank == 0 || self.change_of(rank).is_some_and(is_same)
     }
 
-    /// The other form of a constant, if that is another, of so many axes at least; others in front need not be there.
+    /// Returns the other form of a constant with at least `least` axes and without other leading ones; `None` if this is its present form.
     fn constant(&self, tensor: &Tensor, least: usize) -> Option<Option<Tensor>> {
         let lead = self.rank.checked_sub(tensor.rank())?;
         let own = |axis: usize| axis.checked_sub(lead).map_or(Some(1), |axis| tensor.shape().get(axis).copied());
@@ -346,7 +347,7 @@ impl Region<'_, '_> {
             let goes = !member.stays && !matches!(member.origin, Origin::Other);
             edit.remove.extend(place.model.value(member.value).producer().filter(|_| goes));
             if let Some(source) = self.given(member) {
-                // What gives it the same form again is another rule's.
+                // Layouts that compute the same form again belong to another rule.
                 made.push((member.value, source));
                 member.leaves.is_empty().then_some(()).ok_or(miss!("same-axes"))?;
                 continue;
@@ -354,7 +355,7 @@ impl Region<'_, '_> {
             let node = self.formed(&mut edit, member, &made).ok_or(miss!("same-axes"))?;
             let results = member.leaves.iter().filter_map(|&leaf| place.model.node(leaf)?.output(0));
             let mut results: Vec<ValueId> = results.collect();
-            // A result keeps its name.
+            // A named result keeps its name.
             sort::by_key(&mut results, |&result| !place.model.is_named(result));
             let new = results.first().copied().unwrap_or_else(|| edit.new_value(member.value, "column"));
             for &other in results.iter().skip(1) {
@@ -368,7 +369,7 @@ impl Region<'_, '_> {
         Ok(edit)
     }
 
-    /// A layout of a value that makes this change, to the other form of a member.
+    /// Builds a layout with this change, for the other form of a member.
     fn laid_out(&self, edit: &mut Edit, source: ValueId, change: &Change, member: &Member) -> Option<NewNode> {
         let from = self.place.shape(source)?;
         let put_in = (0..change.len()).filter(|&axis| change.get(axis) == Some(&None));
@@ -382,7 +383,7 @@ impl Region<'_, '_> {
         }
     }
 
-    /// What computes the other form of a member.
+    /// Builds the node that computes the other form of a member.
     fn formed(&self, edit: &mut Edit, member: &Member, made: &[(ValueId, ValueId)]) -> Option<NewNode> {
         let place = self.place;
         if matches!(member.origin, Origin::Other) {
@@ -399,7 +400,7 @@ impl Region<'_, '_> {
             _ => {
                 let mut copy = NewNode::like(node);
                 let new_form = |input: ValueId| made.iter().find(|(old, _)| *old == input).map(|&(_, new)| new);
-                // The constant that gives the result all its axes, if nothing else has them.
+                // The constant that gives the result its full rank, if no other operand has it.
                 let rank = place.shape(member.value)?.len();
                 let is_whole = |input: &ValueId| place.constant(*input).is_some_and(|own| own.rank() == rank);
                 let inputs: Vec<ValueId> = node.inputs().iter().flatten().copied().collect();

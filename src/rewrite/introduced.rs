@@ -1,7 +1,7 @@
-//! Forms of nodes that some consumers of the result misread or refuse, although they read what the rules would write them in place of.
+//! Node forms that some consumers misread or refuse, although these consumers accept the original nodes.
 //!
-//! Law: an edit writes a node of such a form only where a node that it replaces has the form. A model that has none before has none after,
-//! with every option; where an author wrote one, rules compose it with its neighbours as they do with any other node.
+//! Law: an edit writes a node of such a form only where a replaced node has the form. So a model without the form never receives it, with
+//! every option. If an author wrote one, rules compose it with its neighbours like any other node.
 //!
 //! | form | consumer | observed |
 //! | --- | --- | --- |
@@ -10,8 +10,8 @@
 //! | Loop without a condition | onnx.reference 1.23 | runs `Loop(n, "", …)` zero times without an error |
 //! | | IREE 3.13 | cannot legalize it |
 //!
-//! An edit replaces the nodes that it removes, the producers of the operands and values that it changes, and from there on upwards what only
-//! those could have read for it: producers of operands that no new node reads.
+//! The replaced nodes are those that the edit removes, and the producers of the operands and values that it changes. A producer above a
+//! replaced node is replaced, too, if only replaced nodes read it and no new node does.
 
 use rustc_hash::FxHashSet;
 
@@ -21,7 +21,7 @@ use crate::ops;
 use crate::rewrite::limits::NODES;
 use crate::slicing::{AxisOp, Range, SliceRule};
 
-/// A form of a node, as it is in the model and as an edit writes it.
+/// A form of a node, in the model and in an edit.
 struct Form {
     /// Returns `true` if a node of the model has the form.
     is_there: fn(&Place<'_>, NodeId) -> bool,
@@ -38,7 +38,7 @@ const NEVER_INTRODUCED: &[Form] = &[
     },
 ];
 
-/// A node of the default domain as it is after an edit.
+/// A node of the default domain after an edit.
 struct Written<'a> {
     operator: &'a str,
     inputs: Vec<Option<ValueId>>,
@@ -55,7 +55,7 @@ impl<'a> Written<'a> {
         Written { operator, inputs: node.inputs().to_vec() }
     }
 
-    /// A node of the model with the operands that the edit gives it.
+    /// Returns a node of the model with the operands that the edit gives it.
     fn rewired(node: &'a Node, id: NodeId, edit: &Edit) -> Self {
         let mut written = Written::stays(node);
         for &(_, slot, value) in edit.rewire.iter().filter(|(rewired, ..)| *rewired == id) {
@@ -71,7 +71,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Returns `true` if each form of the nodes that an edit writes is that of a node which it replaces.
+/// Returns `true` if each listed form that the edit writes is also the form of a node that it replaces.
 pub(super) fn introduces_nothing(place: &Place<'_>, edit: &Edit) -> bool {
     let rewired = edit.rewire.iter().filter_map(|&(id, ..)| Some(Written::rewired(place.model.node(id)?, id, edit)));
     let written: Vec<Written<'_>> = edit.insert.iter().filter_map(Written::new).chain(rewired).collect();
@@ -85,7 +85,7 @@ pub(super) fn introduces_nothing(place: &Place<'_>, edit: &Edit) -> bool {
     })
 }
 
-/// The nodes that an edit replaces.
+/// Returns the nodes that an edit replaces.
 fn replaced(place: &Place<'_>, edit: &Edit) -> Vec<NodeId> {
     let model = place.model;
     let is_read = |value: ValueId| {
@@ -120,7 +120,7 @@ pub(super) fn steps_backwards(place: &Place<'_>, id: NodeId) -> bool {
     }
 }
 
-/// Returns `true` if the steps that a Slice is given are not proved to be positive.
+/// Returns `true` if the steps of a Slice are not proved to be positive.
 fn writes_backward_steps(place: &Place<'_>, edit: &Edit, node: &Written<'_>) -> bool {
     let Some(steps) = node.input(4).filter(|_| node.operator == "Slice") else { return false };
     let made = edit.constants.iter().find(|(value, _)| *value == steps).map(|(_, tensor)| tensor);

@@ -1,13 +1,13 @@
-//! What is computed alike of several values and put side by side, computed once of what is side by side.
+//! Vectorizes element-wise chains that feed one Concat: concatenates their inputs and computes the chain once (SLP vectorization).
 //!
-//! Law: for `f` that computes element by element, `Concat(f(x₁, y₁), …, f(xₖ, yₖ)) = f(Concat(x₁, …, xₖ), Concat(y₁, …, yₖ))` along the last
-//! axis, where each value has size 1 there; what is the same for all, and has size 1 or no axis there, is broadcast. The same holds for values
-//! that only get such an axis before the Concat: they are lanes of a tensor with one axis more. And for values that a Reshape flattens
-//! before it: the axis of the lanes comes before the axes that are flattened.
+//! Law: for an element-wise `f`, `Concat(f(x₁, y₁), …, f(xₖ, yₖ)) = f(Concat(x₁, …, xₖ), Concat(y₁, …, yₖ))` along the last axis, where
+//! each value has size 1. A value that is the same in all lanes, and has size 1 or no axis there, is broadcast. The law also holds for
+//! values that are unsqueezed before the Concat: they are lanes of a tensor with one axis more. It also holds for values that a Reshape
+//! flattens before the Concat: the axis of the lanes precedes the flattened axes.
 //!
-//! This is how compilers find vectors in straight-line code. It begins where lanes meet, goes back through operators that are alike, and
-//! ends at values that are columns of one tensor, so that nothing need be put side by side: detectors compute the corners, centres and
-//! sizes of boxes, and sines of positions, for both directions apart. Where the lanes that meet are not alike, runs of them may be.
+//! The search begins at the Concat and follows equal operators upwards, as compilers do for straight-line code. It ends at columns of one
+//! tensor, which need no Concat. Detectors compute corners, centres and sizes of boxes, and sines of positions, separately for both
+//! directions. If not all lanes are isomorphic, equally long runs of them may be.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -44,11 +44,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: concat_of_functions,
 }];
 
-/// The most times that an attempt begins again, without nodes that others read as well. Each finds at least one more such node, so without it a Concat
-/// over N nodes takes N².
+/// The most attempts for one Concat. Each attempt spares the shared nodes that the one before found, and finds at least one more. So
+/// without the limit a Concat over N nodes takes N².
 const MOST_TRIALS: usize = 4;
 
-/// The most groups of lanes that are looked at for one Concat, those that lead nowhere included. Groups branch at each operand, so without it a
+/// The most groups of lanes that are visited for one Concat, failed ones included. Groups branch at each operand. So without the limit a
 /// network of depth D takes 2^D.
 const MOST_GROUPS: usize = 256;
 
@@ -74,7 +74,7 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
         Some(bare) => (bare, Axis::New(0)),
         None => (lanes, Axis::Last),
     };
-    // All of them, or runs of two and more.
+    // All lanes as one group, or groups of two and more lanes.
     let runs = (1..=lanes.len() / 2).filter(|runs| lanes.len().is_multiple_of(*runs));
     first_of(runs.map(|runs| {
         let groups: Vec<&[ValueId]> = lanes.chunks(lanes.len().checked_div(runs).unwrap_or(1)).collect();
@@ -88,10 +88,10 @@ fn concat_of_functions(place: &Place<'_>) -> Result<Edit, Miss> {
     }))
 }
 
-/// The result of a pack: an edit, or nodes that would compute something a second time; none if the edit would save no node.
+/// The result of a pack: an edit, or the nodes that it would compute a second time. The list is empty if the edit saves no node.
 type Packed = Result<Edit, Vec<NodeId>>;
 
-/// The edit of a pack in which nothing is computed that others read as it is: what they read is put side by side as it is there.
+/// Returns the edit of a pack that computes no node a second time. Nodes with other consumers are kept, and their results are concatenated.
 fn packed<'a>(place: &Place<'a>, pack: impl Fn(Pack<'_, 'a>) -> Option<Packed>) -> Result<Edit, Miss> {
     let mut kept = FxHashSet::default();
     for _ in 0..MOST_TRIALS {
@@ -105,7 +105,7 @@ fn packed<'a>(place: &Place<'a>, pack: impl Fn(Pack<'_, 'a>) -> Option<Packed>) 
     Err(if kept.is_empty() { miss!("alike") } else { miss!("read-together") })
 }
 
-/// Lanes whose last axes are run together before they are put side by side: `[…, a, b]` as `[…, a·b]`.
+/// Packs lanes whose last axes are flattened before the Concat: from `[…, a, b]` to `[…, a·b]`.
 fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result<Edit, Miss> {
     let bare = lanes
         .iter()
@@ -131,33 +131,33 @@ fn run_together(place: &Place<'_>, lanes: &[ValueId], output: ValueId) -> Result
     })
 }
 
-/// The value that a layout gives a last axis of size 1, and nothing else.
+/// Returns the data of a layout that only appends an axis of size 1.
 fn without_one(place: &Place<'_>, lane: ValueId) -> Option<ValueId> {
     let input = place.layout(lane)?.1.input(0)?;
     let (last, front) = place.shape(lane)?.split_last()?;
     (last.is_const(1) && place.same_dims(place.shape(input)?, front)).then_some(input)
 }
 
-/// Where the lanes lie side by side.
+/// The axis along which the lanes are concatenated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Axis {
-    /// Along the last axis of each, of size 1.
+    /// The last axis of each lane, of size 1.
     Last,
-    /// Along an axis that none of them has, with so many of theirs behind.
+    /// A new axis, followed by this many axes of the lanes.
     New(usize),
 }
 
-/// A tensor of which lanes are columns: a value, or another layout of it.
+/// The layout of the tensor whose columns are lanes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Layout {
     Itself,
-    /// With an axis of size 1 before the last.
+    /// With an axis of size 1 before the last axis.
     Rows,
-    /// With the last axis in parts of this size.
+    /// With the last axis split into parts of this size.
     Parts(i64),
 }
 
-/// A column of a tensor, and the node that takes it out.
+/// A column of a tensor, and the node that extracts it.
 struct Column {
     of: ValueId,
     layout: Layout,
@@ -166,22 +166,22 @@ struct Column {
     taken_by: NodeId,
 }
 
-/// Lanes put side by side, from where they meet back to where they come from.
+/// Lanes under construction, from the Concat up to their sources.
 struct Pack<'p, 'a> {
     place: &'p Place<'a>,
     edit: Edit,
-    /// What stands for lanes side by side.
+    /// The packed value of each list of lanes.
     known: FxHashMap<(Vec<ValueId>, Axis), ValueId>,
-    /// Values in other layouts.
+    /// Values in other layouts than their own.
     laid_out: FxHashMap<(ValueId, Layout), ValueId>,
-    /// Nodes that give single lanes, and those of them that compute.
+    /// The producers of single lanes, and the subset that computes.
     met: Vec<NodeId>,
     computing: Vec<NodeId>,
-    /// Nodes whose results others read as they are.
+    /// Nodes with other consumers, whose results are concatenated instead of recomputed.
     kept: FxHashSet<NodeId>,
-    /// How many nodes are made.
+    /// The number of added nodes.
     made: usize,
-    /// How many groups of lanes were looked at.
+    /// The number of visited groups of lanes.
     asked: usize,
 }
 
@@ -194,7 +194,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         Some(Pack { place, edit, known, laid_out, met, computing: Vec::new(), kept, made: 0, asked: 0 })
     }
 
-    /// Puts the groups behind one another, in place of the Concat, if that takes fewer nodes.
+    /// Concatenates the packed groups in place of the Concat, if this saves nodes.
     fn finish(mut self, output: ValueId, last: usize, values: &[ValueId]) -> Option<Packed> {
         let gone = self.gone();
         let again: Vec<NodeId> = self.computing.iter().copied().filter(|id| !gone.contains(id)).collect();
@@ -212,7 +212,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         Some(if self.made < gone.len() { Ok(self.edit) } else { Err(Vec::new()) })
     }
 
-    /// The nodes that nothing needs any more: the Concat, and what gives lanes that nothing else reads.
+    /// Returns the dead nodes after the edit: the Concat, and the producers of lanes without other consumers.
     fn gone(&self) -> Vec<NodeId> {
         let model = self.place.model;
         let mut gone = vec![self.place.id];
@@ -234,7 +234,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         }
     }
 
-    /// What stands for these lanes side by side.
+    /// Returns the packed value of these lanes.
     fn pack(&mut self, lanes: &[ValueId], axis: Axis, depth: usize) -> Option<ValueId> {
         let key = (lanes.to_vec(), axis);
         if let Some(&known) = self.known.get(&key) {
@@ -252,7 +252,7 @@ impl<'p, 'a> Pack<'p, 'a> {
             match self.computed(lanes, axis, depth) {
                 Some(all) => all,
                 None => {
-                    // What was begun for it is not needed.
+                    // Reverts the failed attempt.
                     self.edit.insert.truncate(nodes);
                     self.met.truncate(met);
                     self.computing.truncate(computing);
@@ -265,7 +265,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         Some(made)
     }
 
-    /// One value that is the same in all lanes.
+    /// Packs lanes that are all the same value.
     fn same(&mut self, value: ValueId, axis: Axis) -> Option<ValueId> {
         let shape = self.place.shape(value)?;
         match axis {
@@ -275,7 +275,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         }
     }
 
-    /// A value with an axis of size 1 for the lanes.
+    /// Unsqueezes the axis of the lanes.
     fn with_axis(&mut self, value: ValueId, axis: Axis) -> Option<ValueId> {
         let Axis::New(behind) = axis else { return None };
         let at = i64::try_from(self.place.shape(value)?.len().checked_sub(behind)?).ok()?;
@@ -284,14 +284,14 @@ impl<'p, 'a> Pack<'p, 'a> {
         self.push(node, wide, usize::from(self.place.constant(value).is_none()))
     }
 
-    /// Constants, one for each lane.
+    /// Packs constants, one for each lane.
     fn numbers(&mut self, lanes: &[ValueId], axis: Axis) -> Option<ValueId> {
         let constants: Vec<&Tensor> = lanes.iter().map(|&lane| self.place.constant(lane)).collect::<Option<_>>()?;
         let mut shape = constants.first()?.shape().to_vec();
         if !constants.iter().all(|own| own.shape() == shape) {
             return None;
         }
-        // Numbers without axes are broadcast along those that they lack.
+        // Scalars are broadcast along the axes that they lack.
         let at = match axis {
             Axis::Last if shape.is_empty() => 0,
             Axis::Last => shape.len().checked_sub(1)?,
@@ -313,7 +313,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         Some(self.edit.constant(*lanes.first()?, "lanes", all))
     }
 
-    /// Lanes that are computed by the same operator.
+    /// Packs lanes that are computed by the same operator.
     fn computed(&mut self, lanes: &[ValueId], axis: Axis, depth: usize) -> Option<ValueId> {
         self.asked = self.asked.saturating_add(1);
         let depth = depth.checked_sub(1).filter(|_| self.asked <= MOST_GROUPS)?;
@@ -330,7 +330,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         }
     }
 
-    /// Lanes that are put together of parts each.
+    /// Packs lanes that are each a Concat of parts.
     fn joined(&mut self, lanes: &[ValueId], behind: usize, depth: usize) -> Option<ValueId> {
         let place = self.place;
         let &first = lanes.first()?;
@@ -347,7 +347,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         let mut parts = Vec::with_capacity(lead.inputs().len());
         for slot in 0..lead.inputs().len() {
             let own: Vec<ValueId> = nodes.iter().map(|(_, node)| node.input(slot)).collect::<Option<_>>()?;
-            // What is the same in all lanes would have to be repeated.
+            // A part that is the same in all lanes would have to be repeated.
             if own.iter().all(|part| own.first() == Some(part)) {
                 return None;
             }
@@ -361,7 +361,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         self.push(Build::concat(parts, at), all, 1)
     }
 
-    /// Lanes that are computed element by element.
+    /// Packs lanes that are results of element-wise operators.
     fn pointwise(&mut self, lanes: &[ValueId], axis: Axis, depth: usize) -> Option<ValueId> {
         let place = self.place;
         let &first = lanes.first()?;
@@ -382,7 +382,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         };
         let is_own = |slot: &usize| nodes.iter().any(|(_, node)| node.input(*slot) != lead.input(*slot));
         let differs = |slots: std::ops::Range<usize>| slots.into_iter().any(|slot| is_own(&slot));
-        // What the operator is told beside its operand is the same for all.
+        // Operands that are parameters of the operator are the same in all lanes.
         let told = (slots.end..inputs.len()).filter(is_own).all(|slot| {
             let constant = |node: &Node| place.constant(node.input(slot)?);
             let lead = constant(lead);
@@ -409,7 +409,7 @@ impl<'p, 'a> Pack<'p, 'a> {
             .all(|&lane| self.place.dtype(lane) == self.place.dtype(first) && self.place.same_shape(lane, first))
     }
 
-    /// Lanes that are columns of one tensor.
+    /// Packs lanes that are the columns of one tensor.
     fn columns(&mut self, lanes: &[ValueId], axis: Axis) -> Option<ValueId> {
         let is_new = match axis {
             Axis::Last => false,
@@ -444,7 +444,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         self.push(node, taken, 1)
     }
 
-    /// A lane as a column of a tensor.
+    /// Returns the column of a tensor that a lane is.
     fn column(&self, lane: ValueId, is_new: bool) -> Option<Column> {
         let place = self.place;
         let taken_by = place.model.value(lane).producer()?;
@@ -458,7 +458,7 @@ impl<'p, 'a> Pack<'p, 'a> {
             let index = place.constant(node.input(1)?)?;
             let &[at] = index.to_i64s()?.as_slice() else { return None };
             let at = if at < 0 { at.checked_add(width)? } else { at };
-            // An element of a vector is a number, which has no axes.
+            // A Gather of a scalar index from a vector gives a scalar.
             let is_dropped = index.rank() == 0 && (is_new || shape.is_empty());
             let layout = if is_dropped { Layout::Itself } else { kept };
             return ((0..width).contains(&at) && (is_dropped || index.rank() == 1)).then(|| with(layout, width, at))?;
@@ -487,7 +487,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         is_part.then(|| with(Layout::Parts(step), step, start))?
     }
 
-    /// A value in another layout.
+    /// Returns a value in another layout.
     fn lay_out(&mut self, value: ValueId, layout: Layout, width: i64) -> Option<ValueId> {
         if layout == Layout::Itself {
             return Some(value);
@@ -513,7 +513,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         self.push(node, made, 1)
     }
 
-    /// Lanes that are put side by side as they are.
+    /// Packs lanes with a Concat of their values.
     fn beside(&mut self, lanes: &[ValueId], axis: Axis) -> Option<ValueId> {
         let &first = lanes.first()?;
         let shape = self.place.shape(first)?;
@@ -534,7 +534,7 @@ impl<'p, 'a> Pack<'p, 'a> {
         self.push(Build::concat(parts, at), all, 1)
     }
 
-    /// Adds a node, which counts as so many.
+    /// Adds a node that counts as `count` nodes.
     fn push(&mut self, node: NewNode, output: ValueId, count: usize) -> Option<ValueId> {
         self.edit.insert.push(node.output(output));
         self.made = self.made.checked_add(count)?;
@@ -542,7 +542,7 @@ impl<'p, 'a> Pack<'p, 'a> {
     }
 }
 
-/// Whether these are nodes of one operator with the same attributes, and one result each.
+/// Returns `true` if the nodes have the same operator, the same attributes, and one result each.
 fn are_alike(nodes: &[(NodeId, &Node)]) -> bool {
     let Some(&(_, lead)) = nodes.first() else { return false };
     nodes.iter().all(|&(_, node)| {
@@ -551,7 +551,7 @@ fn are_alike(nodes: &[(NodeId, &Node)]) -> bool {
     })
 }
 
-/// The type of a node's first operand.
+/// Returns the type of a node's first operand.
 fn dtype_of(place: &Place<'_>, node: &Node) -> Option<DType> {
     place.dtype(node.input(0)?)
 }

@@ -1,7 +1,7 @@
-//! Matrix products on flattened rows: exporters flatten `[batch, seq, K]` to `[batch·seq, K]`, multiply, and shape the rows back.
-//! The product of the whole needs neither reshape, nor the sizes the second one is told.
+//! Removes Reshapes around matrix products: exporters flatten `[batch, seq, K]` to `[batch·seq, K]`, multiply, and reshape the rows back.
+//! The batched product needs neither Reshape, nor the computed shape operand of the second one.
 //!
-//! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `unrows(rows(x) · W + c) = x · W + c`.
+//! Law: with `rows(x)` the matrix of the last-axis vectors of `x`, `unrows(rows(x) · W + c) = x · W + c`.
 
 use super::build::rebuilt;
 use super::fuse::normalized::is_result as is_normalized;
@@ -34,14 +34,14 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: product_of_rows,
 }];
 
-/// A product of flattened rows: what is flattened, the weights, and what is added.
+/// A product of flattened rows: the flattened data, the weights and the bias.
 struct Product {
     rows: ValueId,
     weights: ValueId,
     transposed: bool,
     bias: Option<ValueId>,
     nodes: Vec<NodeId>,
-    /// The MatMul and the Add that are built anew, where the product is spelled so.
+    /// The MatMul and the Add that the edit rebuilds, if the product has this form instead of a Gemm.
     matmul: Option<NodeId>,
     add: Option<NodeId>,
 }
@@ -100,7 +100,7 @@ fn product_of_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     Ok(edit)
 }
 
-/// The product that computes a value, if nothing else reads what it computes on the way.
+/// Returns the product that computes a value, if no other node reads its intermediate values.
 fn product(place: &Place<'_>, value: ValueId) -> Option<Product> {
     if let Some((id, node)) = place.producer(value, "Gemm") {
         let plain = node.float("alpha", 1.0)? == 1.0 && node.float("beta", 1.0)? == 1.0;
@@ -143,7 +143,7 @@ fn of_matmul((id, node): (NodeId, &Node), added: Option<(NodeId, ValueId)>) -> O
     })
 }
 
-/// Constant weights with their axes swapped, if they have no other consumer: they would be stored twice otherwise.
+/// Returns constant weights with swapped axes, if they have no other consumer. With another consumer, the model would store them twice.
 fn transposed(place: &Place<'_>, weights: ValueId) -> Option<Tensor> {
     if !place.has_one_reader(weights) || !place.model.value(weights).is_constant() {
         return None;

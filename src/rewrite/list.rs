@@ -1,4 +1,4 @@
-//! All rules, in the order they are tried. The file is above the rules: no rule imports it.
+//! All rules, in the order in which the driver tries them. No rule imports this file.
 
 use super::rule::Rule;
 use super::{
@@ -37,8 +37,7 @@ pub const RULES: &[&[Rule]] = &[
     fuse::weights::RULES,
 ];
 
-/// The rules that wait until no other has anything left to do, in the order they are let loose: they take apart, or hide,
-/// what those before them look for.
+/// The rules that run when no other rule applies any more, in phases. They split or hide patterns that earlier phases match.
 #[rustfmt::skip]
 pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[slices::elementwise::LATE_RULES, fuse::factor::RULES, fuse::token::RULES, fuse::table::RULES, index::number::RULES, index::LATE_RULES],
@@ -47,11 +46,11 @@ pub const LATE_RULES: &[&[&[Rule]]] = &[
     &[index::FRONT_RULES, fuse::stream::RULES],
 ];
 
-/// The rules that need a request of the user, by name or by `--opset`: the standard has the operators that they write, but not every consumer
-/// of the operator set has kernels for them.
+/// The rules that run only on request, by name or with `--opset`. Their operators are in the standard, but not every consumer of the opset
+/// has kernels for them.
 pub const ASKED_FOR: &[&str] = &["spelled-attention", "attention-heads", "attention-of-parts", "attention-groups"];
 
-/// Every rule.
+/// Returns every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     RULES.iter().chain(LATE_RULES.iter().copied().flatten()).flat_map(|family| family.iter())
 }

@@ -1,5 +1,5 @@
-//! The reason for which a rule declines. A [`Miss`] names the premise that failed, and the operand or dim of that premise. A miss is four words
-//! in size: rules decline millions of times, so only `explain --rule` formats text.
+//! The reason for which a rule declines. A [`Miss`] names the failed premise, and the operand or dim that it is about. It has the size of
+//! four words: rules decline millions of times, so only `explain --rule` formats text.
 
 use crate::dim::Answer;
 use crate::ir::ValueId;
@@ -57,38 +57,38 @@ impl Miss {
     pub const LARGER: Miss = Miss::new("no-larger");
     /// The operator set in force cannot express the new node.
     pub const EXPRESSIBLE: Miss = Miss::new("expressible");
-    /// Nothing is known of the shape of an operand.
+    /// The shape of an operand is unknown.
     pub const SHAPE: Miss = Miss::new("known-shape");
     /// A constant of the edit cannot be computed.
     pub const COMPUTABLE: Miss = Miss::new("computable");
 
-    /// A miss about the node as a whole.
+    /// Returns a miss about the node as a whole.
     pub const fn new(premise: &'static str) -> Miss {
         Miss { premise, about: About::Node, is_open: false }
     }
 
-    /// The same about a value.
+    /// Returns the same miss about a value.
     pub const fn of(self, value: ValueId) -> Miss {
         Miss { about: About::Value(value), ..self }
     }
 
-    /// The same about an axis of a value.
+    /// Returns the same miss about an axis of a value.
     pub fn dim(self, value: ValueId, axis: usize) -> Miss {
         Miss { about: About::Dim(value, u32::try_from(axis).unwrap_or(u32::MAX)), ..self }
     }
 
-    /// Returns `true` if the node is not one that the rule is about.
+    /// Returns `true` if the node does not match the rule's root pattern.
     pub fn is_root(&self) -> bool {
         self.premise == Miss::ROOT.premise
     }
 }
 
-/// Declines with `miss` unless the condition holds.
+/// Returns `miss` unless the condition holds.
 pub fn ensure(holds: bool, miss: Miss) -> Result<(), Miss> {
     if holds { Ok(()) } else { Err(miss) }
 }
 
-/// Declines with `miss` unless the answer is yes; the miss records that the question is open if it is neither yes nor no.
+/// Returns `miss` unless the answer is yes. The miss is marked as open if the answer is unknown.
 pub fn prove(answer: Answer, miss: Miss) -> Result<(), Miss> {
     match answer {
         Answer::Yes => Ok(()),
@@ -97,7 +97,7 @@ pub fn prove(answer: Answer, miss: Miss) -> Result<(), Miss> {
     }
 }
 
-/// Returns the first attempt that succeeds. If all decline, the miss is that of the last one that found the pattern of the rule.
+/// Returns the first successful attempt. If all decline, returns the miss of the last one that matched the root pattern of the rule.
 pub fn first_of<T>(attempts: impl IntoIterator<Item = Result<T, Miss>>) -> Result<T, Miss> {
     let mut miss = Miss::ROOT;
     for attempt in attempts {

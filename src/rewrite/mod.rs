@@ -1,10 +1,9 @@
-//! Rewrites: a rule inspects a node and its facts, and returns an [`Edit`](crate::ir::Edit) that computes the same with
-//! less.
+//! Rewrites: a rule inspects a node and its facts, and returns an [`Edit`](crate::ir::Edit) to a cheaper equivalent subgraph.
 //!
-//! A rule is a pure function: it sees the model and changes nothing. The values its edit makes are placeholders until the driver
-//! applies the edit; an edit that is not applied leaves nothing behind. The driver counts how often each rule fired. Every rule is a
-//! record ([`Rule`]): the law it rests on, and the premises under which it fires, each of which a fixture in `tests/rules` shows to
-//! fail. To add one: write the function and its record in the family's file.
+//! A rule is a pure function of the model. The new values of its edit are placeholders until the driver applies the edit; a discarded edit
+//! leaves no trace. The driver counts how often each rule fires. Every rule is a record ([`Rule`]): the law that it rests on, and the
+//! premises under which it fires. For each premise, a fixture in `tests/rules` shows a model where it fails. To add a rule, write its
+//! function and its record in the file of its family.
 //!
 //! | file | what it holds |
 //! | --- | --- |

@@ -1,18 +1,18 @@
 //! Suggests the name nearest to a misspelled one.
 
-/// The name that a wrong one was most likely meant to be: the nearest in single letters, if it is near enough to be a slip.
+/// Returns the candidate with the smallest edit distance, if that distance is at most a third of the name's length.
 pub fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let (distance, name) = names.map(|name| (distance(wrong, name), name)).min()?;
     (distance <= wrong.chars().count().max(name.len()) / 3).then_some(name)
 }
 
-/// The same, where capital and small letters count as equal.
+/// Returns a candidate that differs in letter case only; if there is none, the nearest one.
 pub fn meant<'n>(wrong: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<&'n str> {
     let small = wrong.to_lowercase();
     names.clone().find(|name| name.to_lowercase() == small).or_else(|| nearest(wrong, names))
 }
 
-/// How many letters must be inserted, taken away or replaced to make one word the other.
+/// Returns the edit distance of two words: the number of inserted, deleted or replaced letters.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, letter) in a.chars().enumerate() {
@@ -34,7 +34,7 @@ mod tests {
     use super::{distance, nearest};
 
     #[test]
-    fn letters_between_words() {
+    fn edit_distances() {
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("abc", ""), 3);
         assert_eq!(distance("kitten", "sitting"), 3);

@@ -1,11 +1,12 @@
-//! Elements that few kernels take, and quantization to them.
+//! Guards for narrow element types: types for which few kernels exist, and quantization to them.
 //!
-//! By most operators that move elements ONNX Runtime cannot move floats of eight bits or fewer, nor integers of fewer than eight: it takes a
-//! Reshape of float8 and no Unsqueeze. No edit adds such an operator but in the place of the same.
+//! ONNX Runtime has no kernels for most operators that move floats of eight bits or fewer, or integers of fewer than eight bits: it
+//! supports Reshape of float8, but not Unsqueeze. An edit adds such an operator only in place of the same operator.
 //!
-//! ONNX Runtime quantizes before a Slice, Transpose, Reshape, Squeeze, Unsqueeze or MaxPool that a QuantizeLinear reads, and dequantizes behind one
-//! that reads a DequantizeLinear. For floats of eight bits or fewer and integers of two it has no such kernels, and refuses the model that it
-//! has made. Where an author has written that, it is theirs; no edit puts such an operator next to such a quantization.
+//! ONNX Runtime moves a QuantizeLinear from the result of a Slice, Transpose, Reshape, Squeeze, Unsqueeze or MaxPool to its operand, and a
+//! DequantizeLinear from the operand to the result. For floats of eight bits or fewer and integers of two bits it has no such kernels, so
+//! it refuses the model that it has produced. The author's own nodes are kept, but no edit puts such an operator next to such a
+//! quantization.
 
 use super::place::Place;
 use crate::ir::{Edit, Node, Users, ValueId};
@@ -13,7 +14,7 @@ use crate::ops::traits::CARRYING_QUANTIZATION;
 use crate::ops::{has_kernel_for_narrow, operator};
 use crate::tensor::DType;
 
-/// Whether an edit puts nothing that the runtime quantizes earlier or dequantizes later next to a quantization to narrow elements.
+/// Returns `true` if the edit puts no operator that ONNX Runtime moves across quantization next to a quantization to a narrow type.
 pub(super) fn passes_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let reader = |value: ValueId, is_one: &dyn Fn(&Node) -> bool| {
@@ -45,7 +46,7 @@ pub(super) fn passes_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
         })
 }
 
-/// Whether an edit adds nothing that moves narrow elements and that the runtime has no kernel for, but in the place of the same operator.
+/// Returns `true` if each added operator that moves narrow elements has a kernel in ONNX Runtime, or replaces the same operator.
 pub(super) fn moves_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
     let first = |node: &Node| node.input(0).and_then(|operand| place.dtype(operand));
     edit.insert.iter().filter(|node| ["", "ai.onnx"].contains(&node.domain.as_str())).all(|node| {
@@ -63,7 +64,7 @@ pub(super) fn moves_nothing_narrow(place: &Place<'_>, edit: &Edit) -> bool {
     })
 }
 
-/// The element type of a value after an edit, of which what moves elements has that of its first operand.
+/// Returns the element type of a value after an edit. Inserted operators that move elements have the type of their first operand.
 fn dtype_then(place: &Place<'_>, edit: &Edit, mut value: ValueId) -> Option<DType> {
     for _ in 0..=edit.insert.len() {
         if !value.is_placeholder() {
@@ -79,7 +80,7 @@ fn dtype_then(place: &Place<'_>, edit: &Edit, mut value: ValueId) -> Option<DTyp
     None
 }
 
-/// What computes a value.
+/// The operator that computes a value, and its first operand.
 struct Maker<'m> {
     operator: &'m str,
     operand: Option<ValueId>,
@@ -88,14 +89,14 @@ struct Maker<'m> {
 impl<'m> Maker<'m> {
     const NONE: Maker<'static> = Maker { operator: "", operand: None };
 
-    /// Before any edit.
+    /// Returns the producer before the edit.
     fn now(place: &Place<'m>, value: ValueId) -> Self {
         let node = if value.is_placeholder() { None } else { place.model.value(value).producer() };
         let node = node.and_then(|id| place.model.node(id)).filter(|node| is_default(node.canonical_domain()));
         node.map_or(Maker::NONE, |node| Maker { operator: &node.op_type, operand: node.input(0) })
     }
 
-    /// After this one.
+    /// Returns the producer after the edit.
     fn then(place: &Place<'m>, edit: &'m Edit, value: ValueId) -> Self {
         match edit.insert.iter().find(|node| node.outputs.contains(&Some(value))) {
             Some(node) if is_default(&node.domain) => {
@@ -110,18 +111,18 @@ impl<'m> Maker<'m> {
         CARRYING_QUANTIZATION.contains(&self.operator)
     }
 
-    /// Whether it is a DequantizeLinear of narrow elements.
+    /// Returns `true` for a DequantizeLinear of narrow elements.
     fn dequantizes(&self, place: &Place<'_>) -> bool {
         self.operator == "DequantizeLinear" && is_narrow(place, self.operand)
     }
 }
 
-/// The standard's domain, or that of ONNX Runtime, which has a QuantizeLinear and a DequantizeLinear of its own.
+/// Returns `true` for the default domain and for `com.microsoft`, which defines its own QuantizeLinear and DequantizeLinear.
 fn is_default(domain: &str) -> bool {
     ["", "ai.onnx", "com.microsoft"].contains(&domain)
 }
 
-/// Whether a node is a QuantizeLinear to narrow elements.
+/// Returns `true` for a QuantizeLinear to narrow elements.
 fn quantizes(place: &Place<'_>, node: &Node) -> bool {
     node.op_type == "QuantizeLinear" && is_default(node.canonical_domain()) && is_narrow(place, node.output(0))
 }

@@ -1,4 +1,4 @@
-//! Arithmetic and logic with a neutral element, and selections that are decided.
+//! Removes arithmetic and logic with a neutral element, and Wheres with a decided condition.
 
 use super::index;
 use super::miss::{Miss, ensure, prove};
@@ -65,8 +65,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// `f(x, e) = x` where `e` is the operator's neutral element, and `f(e, x) = x` where it commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait
-/// `neutral`): when broadcasting does not change the shape of `x`.
+/// `f(x, e) = x` where `e` is the neutral element of `f`, and `f(e, x) = x` if `f` commutes (`x + 0`, `x · 1`, `x ∧ true`; see the trait
+/// `neutral`). Broadcasting must not change the shape of `x`.
 fn neutral(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let (output, &[Some(a), Some(b)]) = (node.output(0).ok_or(Miss::ROOT)?, node.inputs()) else {
@@ -100,22 +100,22 @@ fn decided_where(place: &Place<'_>) -> Result<Edit, Miss> {
     choice.instead(place)
 }
 
-/// What a Where that is decided selects.
+/// The operand that a decided Where selects.
 struct Choice {
     value: ValueId,
-    /// Whether ONNX Runtime's kernel makes 0 of its −0.
+    /// `true` if ONNX Runtime's kernel turns its −0 into 0.
     may_lose_sign: bool,
 }
 
 impl Choice {
-    /// What is selected, in the place of the Where.
+    /// Replaces the Where by the selected operand.
     fn instead(&self, place: &Place<'_>) -> Result<Edit, Miss> {
         let is_alike = place.same_shape(self.value, place.result()?);
         if is_alike { place.forward(self.value) } else { place.reshape_instead(self.value) }
     }
 }
 
-/// What a Where selects, if that is decided and broadcasting adds no elements to it.
+/// Returns the operand that a Where selects, if the condition is decided and broadcasting adds no elements to the operand.
 fn choice(place: &Place<'_>) -> Result<Choice, Miss> {
     let node = place.root()?;
     let (&[Some(condition), Some(yes), Some(no)], output) = (node.inputs(), place.result()?) else {
@@ -131,7 +131,7 @@ fn choice(place: &Place<'_>) -> Result<Choice, Miss> {
     Ok(Choice { value, may_lose_sign: takes_yes && has_sign })
 }
 
-/// A comparison of integers cast to floats is one of the integers, where the floats are the very numbers.
+/// Compares integers directly instead of their casts to floats, if the casts represent them exactly.
 fn comparison_of_casts(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };

@@ -1,8 +1,8 @@
-//! The parts of a whole along an axis, and what is done to all of them alike.
+//! The parts of a tensor along an axis, and operators that are applied to all parts equally.
 //!
-//! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`. Arithmetic element by element is
-//! such, with operands that are the same all along the axis or have numbers of their own for each part, which then are
-//! strung together; so are movements of elements that leave the axis, or blocks of it, in order.
+//! Law: for `f` that treats every index along an axis in the same way, `f(Split(x)[i]) = Split(f(x))[i]`. Element-wise arithmetic satisfies
+//! the precondition, if the other operand is constant along the axis or has separate values for each part, which the rule concatenates.
+//! Movements satisfy it, if they keep the axis, or blocks of it, in order.
 
 use super::build::{Build, rebuilt, rebuilt_alike};
 use super::place::Place;
@@ -13,44 +13,44 @@ use crate::ops::traits::{Movement, Variation, traits_of};
 use crate::rewrite::limits::READERS;
 use crate::tensor::Tensor;
 
-/// The most bytes that are stored twice so that constants can be joined: a node less is worth more than a short vector. Without it, a table that
-/// two nodes read is stored twice, and the model grows.
+/// The most bytes that are stored twice to join constants: one node less is worth a duplicated short vector. Without it, a table with two
+/// consumers is stored twice, and the model grows.
 const MOST_TWICE: usize = 2048;
 
-/// The parts of a whole along an axis.
+/// The parts of a tensor along an axis.
 pub(super) struct Parts {
     pub values: Vec<ValueId>,
     pub axis: usize,
-    /// How many elements each has along the axis.
+    /// The size of each part along the axis.
     pub sizes: Vec<i64>,
 }
 
-/// What is done to every part, as it is done to the whole.
+/// An operation on every part, in the form in which it applies to the whole.
 pub(super) struct Partwise {
-    /// Whether results stay equal bit for bit.
+    /// `true` if the results stay equal bit for bit.
     pub exact: bool,
     work: Work,
-    /// The nodes that do it to the parts.
+    /// The nodes that apply the operation to the parts.
     nodes: Vec<NodeId>,
-    /// Their results.
+    /// The results of the nodes.
     pub results: Vec<ValueId>,
-    /// The axis of the results along which they are parts, and how many elements each has along it.
+    /// The axis of the results along which they are parts, and the size of each along it.
     axis: usize,
     sizes: Vec<i64>,
 }
 
 enum Work {
-    /// A function of one number; other operands are the same for all.
+    /// A function of one element; all nodes have the same other operands.
     Function,
-    /// Arithmetic with an operand in this slot that is the same for all.
+    /// Arithmetic with an operand in this slot that all nodes share.
     Common(usize),
     /// Arithmetic with a constant in this slot.
     Constants(usize, Tensor, ValueId),
     /// A reduction of other axes.
     Reduction,
-    /// A movement to this shape.
+    /// A reshape to this shape.
     Reshape(Vec<Dim>),
-    /// A permutation, and for each part one that then follows.
+    /// A permutation, and for each part an optional further permutation.
     Transpose(Vec<usize>, Vec<Option<Vec<usize>>>),
 }
 
@@ -58,14 +58,14 @@ enum Work {
 pub(super) enum Unfit {
     /// The parts have other consumers, or consumers that differ.
     Consumers,
-    /// The consumers compute something else along the axis, or their results depend on the place.
+    /// The consumers mix elements along the axis, or their results depend on the index.
     Operator,
     /// Another operand differs along the axis.
     Operand,
 }
 
 impl Parts {
-    /// These values as parts along an axis.
+    /// Returns these values as parts along an axis.
     pub fn of(place: &Place<'_>, values: Vec<ValueId>, axis: usize) -> Option<Parts> {
         let size = |&value: &ValueId| place.shape(value)?.get(axis)?.as_const();
         let sizes = values.iter().map(size).collect::<Option<Vec<i64>>>()?;
@@ -73,7 +73,7 @@ impl Parts {
         ((2..=READERS).contains(&values.len()) && splits).then_some(Parts { values, axis, sizes })
     }
 
-    /// The operation that is applied to all of them next, if applying it to the whole takes fewer nodes.
+    /// Returns the next operation on all parts, if applying it to the whole takes fewer nodes.
     pub fn step(&self, place: &Place<'_>) -> Result<Partwise, Unfit> {
         let nodes: Option<Vec<NodeId>> = self.values.iter().map(|&value| reader(place, value)).collect();
         let nodes = nodes.ok_or(Unfit::Consumers)?;
@@ -114,8 +114,8 @@ impl Parts {
         moved.ok_or(Unfit::Operator)
     }
 
-    /// Whether what a pointwise operator makes of the parts has the same bits where it is made of the whole; `None` if it may be other
-    /// numbers.
+    /// Returns `true` if a pointwise operator gives the same bits for the whole as for the parts, and `None` if the numbers may differ
+    /// beyond rounding.
     fn exact(&self, place: &Place<'_>, node: &Node) -> Option<bool> {
         let traits = traits_of(place.model, node);
         if traits.moves.is_some() {
@@ -128,7 +128,7 @@ impl Parts {
         }
     }
 
-    /// Arithmetic with another operand that is the same for all parts, or a constant for each.
+    /// Matches arithmetic with one other operand for all parts, or with a constant for each part.
     fn arithmetic(&self, place: &Place<'_>, nodes: &[NodeId]) -> Option<Work> {
         if !place.opset.arithmetic_broadcasts() {
             return None;
@@ -165,7 +165,7 @@ impl Parts {
             .iter()
             .zip(&self.sizes)
             .all(|(tensor, &size)| tensor.shape().get(axis).is_some_and(|&dim| i64::try_from(dim) == Ok(size)));
-        // Constants that other nodes read as well are stored twice.
+        // A constant with other consumers is stored twice.
         let shared = others.iter().zip(nodes).zip(&tensors);
         let shared = shared.filter(|((other, id), _)| !place.model.is_read_only_by(**other, &[**id]));
         let twice = shared.fold(0usize, |sum, (_, tensor)| sum.saturating_add(tensor.byte_len()));
@@ -173,7 +173,7 @@ impl Parts {
         Some(Work::Constants(other, place.concatenated(&tensors, axis)?, first))
     }
 
-    /// From `[L…, nᵢ, T…]` to `[L…, hᵢ, I…, T…]` with the same `I…` for all.
+    /// Matches reshapes from `[L…, nᵢ, T…]` to `[L…, hᵢ, I…, T…]` with the same `I…` for all parts.
     fn reshape(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let axis = self.axis;
         let mut sizes = Vec::with_capacity(results.len());
@@ -197,7 +197,7 @@ impl Parts {
         Some(Partwise { exact: true, work: Work::Reshape(target), nodes, results, axis, sizes })
     }
 
-    /// A reduction of axes that are not that of the parts. Kernels may sum otherwise where there is more to sum.
+    /// Matches a reduction of other axes than that of the parts. Kernels may add in another order if there are more elements.
     fn reduction(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let &id = nodes.first()?;
         let (first, view) = (place.model.node(id)?, place.view(id)?);
@@ -211,14 +211,14 @@ impl Parts {
         Some(Partwise { exact: false, work: Work::Reduction, nodes, results, axis, sizes: self.sizes.clone() })
     }
 
-    /// The permutation that most have. Those of another are permuted once more.
+    /// Matches transposes. The most frequent permutation is applied to the whole; parts with another one get a further Transpose.
     fn transpose(&self, place: &Place<'_>, nodes: Vec<NodeId>, results: Vec<ValueId>) -> Option<Partwise> {
         let rank = place.shape(*self.values.first()?)?.len();
         let perm = |&id: &NodeId| place.read(place.model.node(id)?).permutation(rank);
         let perms: Vec<Vec<usize>> = nodes.iter().map(perm).collect::<Option<_>>()?;
         let count = |perm: &Vec<usize>| perms.iter().filter(|other| *other == perm).count();
         let most = perms.iter().map(count).max()?;
-        // What is saved are the others of the same permutation.
+        // The rule saves all transposes with the common permutation except one.
         let common = perms.iter().find(|perm| count(perm) == most).filter(|_| most > 1)?;
         let position = |axis: usize| common.iter().position(|&other| other == axis);
         let after = |perm: &Vec<usize>| -> Option<Option<Vec<usize>>> {
@@ -234,13 +234,13 @@ impl Parts {
     }
 }
 
-/// Whether a node computes a function of two numbers, broadcast against each other.
+/// Returns `true` if a node computes a function of two broadcast operands.
 pub(super) fn is_arithmetic(place: &Place<'_>, node: &Node) -> bool {
     node.inputs().len() == 2 && traits_of(place.model, node).is_broadcasting(place.opset.version())
 }
 
 impl Partwise {
-    /// Adds to an edit what does this to `whole`, a value of these dims, and splits the result.
+    /// Adds to an edit the operation on `whole`, a value with these dims, and the Split of the result.
     pub fn build(self, place: &Place<'_>, edit: &mut Edit, whole: ValueId, dims: &[Dim]) -> Option<()> {
         let first = place.model.node(*self.nodes.first()?)?;
         let like = *self.results.first()?;
@@ -284,7 +284,7 @@ impl Partwise {
     }
 }
 
-/// Whether two nodes do the same to what they read in `slot`.
+/// Returns `true` if two nodes apply the same operation to their operand in `slot`.
 fn alike(a: &Node, b: &Node, slot: usize) -> bool {
     let others = |node: &Node| {
         let inputs = node.inputs().iter().enumerate().filter(|(at, _)| *at != slot);
@@ -293,7 +293,7 @@ fn alike(a: &Node, b: &Node, slot: usize) -> bool {
     a.op_type == b.op_type && a.same_attributes(b) && others(a) == others(b)
 }
 
-/// The only node that reads a value, which it reads once; `None` if something else needs the value.
+/// Returns the only consumer of a value, which reads it once; `None` if other nodes or the graph need the value.
 fn reader(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
     let id = place.model.users(value).first().filter(|_| place.has_one_reader(value))?.0;
     let node = place.model.node(id)?;

@@ -1,4 +1,4 @@
-//! A node with its facts, as a rule sees it.
+//! A node with its facts, as the input of a rule.
 
 use super::cache::Taken;
 use super::miss::Miss;
@@ -9,117 +9,117 @@ use crate::ops::traits::{Movement, NodeFacts, Traits, traits_of};
 use crate::ops::{Budget, NodeView, Opset, concat, concat_later, has_kernel_for_narrow};
 use crate::tensor::{DType, Tensor};
 
-/// A node a rule looks at, with everything it may know.
+/// The node that a rule inspects, with all information that the rule may use.
 pub struct Place<'a> {
     /// The model.
     pub model: &'a Model,
-    /// What is proved.
+    /// The proved facts.
     pub facts: &'a Facts,
     /// The node.
     pub id: NodeId,
     /// The operator set of the default domain in force.
     pub opset: Opset,
-    /// What computing new constants may cost.
+    /// The cost budget for computing new constants.
     pub budget: &'a Budget,
-    /// The slices analyzed so far.
+    /// The cache of analyzed slices.
     pub taken: &'a Taken,
     /// The constructs that the consumer of the result lacks.
     pub avoided: &'a [Construct],
 }
 
 impl<'a> Place<'a> {
-    /// The node.
+    /// Returns the node; `None` if it has been removed.
     pub fn node(&self) -> Option<&'a Node> {
         self.model.node(self.id)
     }
 
-    /// The graph the node is in.
+    /// Returns the graph of the node.
     pub fn graph(&self) -> Option<GraphId> {
         self.node().map(Node::graph)
     }
 
-    /// A node of this graph, read as its operator set means it.
+    /// Returns a view of a node of this graph under the opset in force.
     pub fn read(&self, node: &'a Node) -> NodeView<'a> {
         NodeView { node, facts: self.facts, opset: self.opset }
     }
 
-    /// The node looked at, read so.
+    /// Returns a view of the current node under the opset in force.
     pub fn this(&self) -> Option<NodeView<'a>> {
         self.node().map(|node| self.read(node))
     }
 
-    /// Operand `i` of the node.
+    /// Returns operand `i` of the node.
     pub fn input(&self, i: usize) -> Option<ValueId> {
         self.node()?.input(i)
     }
 
-    /// Result `i` of the node.
+    /// Returns result `i` of the node.
     pub fn output(&self, i: usize) -> Option<ValueId> {
         self.node()?.output(i)
     }
 
-    /// The node, for a rule: a node that is gone is not the rule's root operator.
+    /// Returns the node; [`Miss::ROOT`] if it has been removed.
     pub fn root(&self) -> Result<&'a Node, Miss> {
         self.node().ok_or(Miss::ROOT)
     }
 
-    /// The node as its operator set defines it, for a rule.
+    /// Returns a view of the node under the opset in force, or [`Miss::ROOT`].
     pub fn reading(&self) -> Result<NodeView<'a>, Miss> {
         self.this().ok_or(Miss::ROOT)
     }
 
-    /// Operand `i` of the node, for a rule: a node without it is not the rule's root operator.
+    /// Returns operand `i` of the node; [`Miss::ROOT`] if it is absent.
     pub fn operand(&self, i: usize) -> Result<ValueId, Miss> {
         self.input(i).ok_or(Miss::ROOT)
     }
 
-    /// The first result of the node, for a rule.
+    /// Returns the first result of the node, or [`Miss::ROOT`].
     pub fn result(&self) -> Result<ValueId, Miss> {
         self.output(0).ok_or(Miss::ROOT)
     }
 
-    /// An edit at this node, for a rule.
+    /// Returns an empty edit at this node, or [`Miss::ROOT`].
     pub fn begin(&self) -> Result<Edit, Miss> {
         self.edit().ok_or(Miss::ROOT)
     }
 
-    /// The symbols.
+    /// Returns the scope of the symbols.
     pub fn scope(&self) -> &'a Scope {
         self.facts.scope()
     }
 
-    /// The fact of a value.
+    /// Returns the fact about a value.
     pub fn fact(&self, value: ValueId) -> Option<&'a Fact> {
         self.facts.get(value)
     }
 
-    /// The shape of a value.
+    /// Returns the shape of a value.
     pub fn shape(&self, value: ValueId) -> Option<&'a [Dim]> {
         self.fact(value).and_then(Fact::shape)
     }
 
-    /// The shape of a value, for a rule.
+    /// Returns the shape of a value, or [`Miss::SHAPE`].
     pub fn dims(&self, value: ValueId) -> Result<&'a [Dim], Miss> {
         self.shape(value).ok_or(Miss::SHAPE.of(value))
     }
 
-    /// The element type of a value.
+    /// Returns the element type of a value.
     pub fn dtype(&self, value: ValueId) -> Option<DType> {
         self.fact(value).and_then(Fact::dtype)
     }
 
-    /// The content of a value, if all of it is known.
+    /// Returns the content of a value, if all of it is known.
     pub fn constant(&self, value: ValueId) -> Option<&'a Tensor> {
         self.fact(value).and_then(Fact::constant_tensor)
     }
 
-    /// The integers a value is known to hold.
+    /// Returns the constant integers of a value.
     pub fn const_ints(&self, value: ValueId) -> Option<Vec<i64>> {
         self.fact(value).and_then(Fact::const_ints)
     }
 
-    /// Returns `true` if a value holds dims: it is a constant, has integers as elements, or floats that follow from dims. Floats that are known
-    /// at some positions only, as behind a Pad, are data.
+    /// Returns `true` if a value holds dims: it is a constant, has integer elements, or has floats that derive from dims. Floats that are
+    /// known at some positions only, for example after a Pad, are data.
     pub fn holds_dims(&self, value: ValueId) -> bool {
         let is_dim = |element: &Scalar| match element {
             Scalar::Int(_) => true,
@@ -177,12 +177,13 @@ impl<'a> Place<'a> {
         parts.is_some_and(|(front, rest)| front.iter().all(|dim| dim.is_const(1)) && self.same_dims(dims, rest))
     }
 
-    /// A node with the facts of its operands and results.
+    /// Returns a node with the facts about its operands and results.
     pub fn view(&self, id: NodeId) -> Option<NodeFacts<'a>> {
         NodeFacts::of(self.model, self.facts, id, self.opset.version())
     }
 
-    /// The node that computes a value, if it is in the same graph and its operator is of the default domain and has this trait.
+    /// Returns the producer of a value, if it is in the same graph, its operator is in the default domain, and `has` accepts the operator's
+    /// traits.
     pub fn producer_with(&self, value: ValueId, has: impl Fn(&Traits) -> bool) -> Option<(NodeId, &'a Node)> {
         let id = self.model.value(value).producer()?;
         let node = self.model.node(id)?;
@@ -190,31 +191,31 @@ impl<'a> Place<'a> {
         (fits && has(traits_of(self.model, node))).then_some((id, node))
     }
 
-    /// Whether products of an operand of these sizes are best computed in rows: runtimes do so where all sizes are numbers. Where the
-    /// operator set has an Attention, that takes whole values.
+    /// Returns `true` if runtimes compute products of an operand with these dims best on flattened rows: they do so for static shapes. From
+    /// the first opset with Attention on, which takes unflattened values, this is `false`.
     pub fn runs_in_rows(&self, dims: &[Dim]) -> bool {
         let is_number = |dim: &Dim| dim.as_const().is_some_and(|size| size > 0);
         !self.opset.has("Attention") && dims.iter().all(is_number)
     }
 
-    /// The node that lays the elements of another value out as this one, if it is in the same graph.
+    /// Returns the layout node that computes a value, if it is in the same graph.
     pub fn layout(&self, value: ValueId) -> Option<(NodeId, &'a Node)> {
         self.producer_with(value, |traits| traits.moves == Some(Movement::Layout))
     }
 
-    /// The node that computes a value, if it is of this operator of the default domain and in the same graph.
+    /// Returns the producer of a value, if it has this operator of the default domain and is in the same graph.
     pub fn producer(&self, value: ValueId, operator: &str) -> Option<(NodeId, &'a Node)> {
         self.producer_of(value, &[operator])
     }
 
-    /// The node that computes a value, if it is of one of these operators of the default domain and in the same graph.
+    /// Returns the producer of a value, if it has one of these operators of the default domain and is in the same graph.
     pub fn producer_of(&self, value: ValueId, operators: &[&str]) -> Option<(NodeId, &'a Node)> {
         let id = self.model.value(value).producer()?;
         let node = self.model.node(id).filter(|node| Some(node.graph()) == self.graph())?;
         operators.iter().any(|operator| node.is(operator)).then_some((id, node))
     }
 
-    /// Tensors one behind the other along an axis; they are otherwise of one shape.
+    /// Concatenates constants along an axis; the other dims are equal.
     pub(super) fn concatenated(&self, tensors: &[&Tensor], axis: usize) -> Option<Tensor> {
         let dtype = tensors.first()?.dtype();
         let elements = tensors.iter().try_fold(0usize, |sum, tensor| sum.checked_add(tensor.len()))?;
@@ -226,12 +227,12 @@ impl<'a> Place<'a> {
         concat(tensors, axis).ok()
     }
 
-    /// Whether the only reader of a value is one operand of one node.
+    /// Returns `true` if exactly one operand of one node reads a value.
     pub fn has_one_reader(&self, value: ValueId) -> bool {
         self.model.is_read_once(value)
     }
 
-    /// Whether every reader of a value is one node, which may read it more than once.
+    /// Returns `true` if exactly one node reads a value, once or more often.
     pub fn has_one_reader_node(&self, value: ValueId) -> bool {
         let users = self.model.users(value);
         let first = users.first().map(|&(node, _)| node);
@@ -239,14 +240,14 @@ impl<'a> Place<'a> {
         !self.model.is_named(value) && first.is_some() && all
     }
 
-    /// An edit at this node.
+    /// Returns an empty edit at this node.
     pub fn edit(&self) -> Option<Edit> {
         Edit::at(self.model, self.id)
     }
 
     /// Returns the edit that removes this node and rewires the consumers of its first result to `value`. The other results must be unread.
-    /// Where the name of the result must survive and the producer of `value` cannot take it, as between an input and an output of a
-    /// graph, the edit inserts an Identity.
+    /// If a graph output needs the result's name and the producer of `value` cannot take it, for example because `value` is a graph input,
+    /// the edit inserts an Identity.
     pub fn forward(&self, value: ValueId) -> Result<Edit, Miss> {
         let (node, output) = (self.root()?, self.result()?);
         if !self.may_forward(value) && (node.is("Identity") || !self.may_be_copied(value)) {
@@ -264,7 +265,7 @@ impl<'a> Place<'a> {
         self.dtype(value).is_none_or(|dtype| has_kernel_for_narrow("Identity", dtype, self.opset.version()))
     }
 
-    /// Whether a quantization and a dequantization have the same scale, zero point, axis and blocks.
+    /// Returns `true` if a quantization and a dequantization have the same scale, zero point, axis and blocks.
     pub fn same_grid(&self, outer: &Node, inner: &Node) -> bool {
         let same = |slot: usize| match (outer.input(slot), inner.input(slot)) {
             (None, None) => true,

@@ -1,14 +1,15 @@
-//! Lookups by a Range that an edit would make.
+//! Guard for a Gather whose indices are a Range.
 //!
-//! ONNX Runtime makes a Slice of a Gather whose indices are a Range that nothing else reads, with the numbers of the Range for its bounds
-//! (GatherToSliceFusion). Below 0 these mean something else: `Range(n − 1, −1, −1)` counts down to 0, and a Slice from `n − 1` to `−1` is
-//! empty. So no edit lets a Gather read a Range that is not proved to begin and to end at 0 or above.
+//! ONNX Runtime turns a Gather by a Range without other consumers into a Slice with the same bounds (GatherToSliceFusion). Negative bounds
+//! have another meaning there: `Range(n − 1, −1, −1)` counts down to 0, but a Slice from `n − 1` to `−1` is empty. So an edit makes a
+//! Gather read a Range only if both bounds are proved to be 0 or above.
 
 use super::place::Place;
 use crate::dim::Dim;
 use crate::ir::{Edit, ValueId};
 
-/// Whether an edit lets no Gather read a Range that may begin or end below 0, unless it read that one before.
+/// Returns `true` if the edit makes no Gather read a Range with a bound that may be negative. A Gather that read the Range before is
+/// exempt.
 pub(super) fn looks_up_by_no_negative_range(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let looks_up =
@@ -20,7 +21,7 @@ pub(super) fn looks_up_by_no_negative_range(place: &Place<'_>, edit: &Edit) -> b
         .all(|index| range(place, edit, index).is_none_or(|bounds| bounds.iter().all(|&at| may_bound(place, edit, at))))
 }
 
-/// Where a Range that computes the value begins and ends, be it there or made by the edit.
+/// Returns the bounds of the Range that computes the value, in the model or in the edit.
 fn range<'a>(place: &Place<'a>, edit: &'a Edit, value: ValueId) -> Option<&'a [Option<ValueId>]> {
     let inputs = match edit.insert.iter().find(|node| node.outputs.contains(&Some(value))) {
         Some(node) => Some(&node.inputs[..]).filter(|_| node.op_type == "Range" && node.domain.is_empty()),
@@ -30,7 +31,7 @@ fn range<'a>(place: &Place<'a>, edit: &'a Edit, value: ValueId) -> Option<&'a [O
     inputs?.get(..2)
 }
 
-/// Whether a number is proved not to be negative.
+/// Returns `true` if a bound is proved to be 0 or above.
 fn may_bound(place: &Place<'_>, edit: &Edit, number: Option<ValueId>) -> bool {
     let Some(number) = number else { return false };
     if let Some((_, tensor)) = edit.constants.iter().find(|(own, _)| *own == number) {

@@ -11,20 +11,20 @@ pub type Premise = (&'static str, &'static str);
 /// A rewrite rule, or a pass that can be left out.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// Its name, in kebab case, as `--skip` and `--only` take it.
+    /// The name in kebab case, as `--skip` and `--only` accept it.
     pub name: &'static str,
-    /// What equals what, as a formula.
+    /// The law as an equation.
     pub law: &'static str,
     /// The effect of the rule, in one sentence.
     pub sentence: &'static str,
-    /// When it does it. Each premise can fail while the others hold.
+    /// The preconditions. Each one can fail while the others hold.
     pub premises: &'static [Premise],
     /// `true` if the rule preserves every bit of the results. Other rules preserve them up to rounding, and `--exact` disables them.
     pub exact: bool,
-    /// The operators it looks at, those of other domains as [`Node::operator`](crate::ir::Node::operator) names them; empty for a pass
-    /// that looks at all of them.
+    /// The operators of the nodes that the rule visits; those of other domains in the form of
+    /// [`Node::operator`](crate::ir::Node::operator). Empty for a pass that visits all nodes.
     pub operators: &'static [&'static str],
-    /// Looks at a node of one of the operators.
+    /// Applies the rule to a node with one of the operators.
     pub apply: fn(&Place<'_>) -> Result<Edit, Miss>,
 }
 

@@ -1,12 +1,12 @@
-//! Outputs of the model that are turned and quantized as well.
+//! Guard for graph outputs that are also transposed and quantized.
 //!
-//! Where a QuantizeLinear reads a Transpose, ONNX Runtime quantizes before it transposes, and a value that is an output besides becomes the
-//! quantized one. Where an author has written that, it is theirs; no edit lets an output be read so.
+//! Where a QuantizeLinear reads a Transpose, ONNX Runtime quantizes before it transposes. If the data of the Transpose is also a graph
+//! output, the output becomes the quantized value. The author's own nodes are kept, but no edit creates this pattern.
 
 use super::place::Place;
 use crate::ir::{Edit, Model, Node, ValueId};
 
-/// Whether an edit lets no Transpose that a QuantizeLinear reads read an output that was not read so.
+/// Returns `true` if the edit makes no output the data of a Transpose before a QuantizeLinear, unless it was before.
 pub(super) fn turns_no_output(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let is_shown = |value: ValueId| !value.is_placeholder() && model.is_output(value);
@@ -40,7 +40,7 @@ pub(super) fn turns_no_output(place: &Place<'_>, edit: &Edit) -> bool {
     !is_turned_anew && !is_shown_anew && !is_made
 }
 
-/// Whether a Transpose that a QuantizeLinear reads reads a value.
+/// Returns `true` if a value is the data of a Transpose that a QuantizeLinear reads.
 pub fn is_quantized_turned(model: &Model, value: ValueId) -> bool {
     model
         .users(value)
@@ -54,7 +54,7 @@ fn is_turned_for_quantization(model: &Model, node: &Node) -> bool {
         && readers().into_iter().any(|(id, slot)| slot == 0 && model.node(id).is_some_and(is_quantization))
 }
 
-/// Whether a node is a QuantizeLinear, be it the standard's or that of ONNX Runtime's own domain.
+/// Returns `true` for a QuantizeLinear of the default domain or of `com.microsoft`.
 pub fn is_quantization(node: &Node) -> bool {
     node.op_type == "QuantizeLinear" && ["", "com.microsoft"].contains(&node.canonical_domain())
 }

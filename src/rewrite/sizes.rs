@@ -1,5 +1,5 @@
-//! Operands that say sizes: where they are decided, up to what the operator can be told by convention, they become constants,
-//! and the chain that computed them dies.
+//! Makes operands that hold sizes constant, where the proved dims determine them. The special codes of an operator (0 and −1 of a Reshape)
+//! represent symbolic dims. The shape chain that computed the operand is dead afterwards.
 
 use super::miss::{Miss, ensure};
 use super::place::Place;
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// The operand that says sizes, unless it is an initializer already.
+/// Returns the operand that holds sizes, unless it is already a constant.
 fn computed(place: &Place<'_>, slot: usize) -> Result<ValueId, Miss> {
     let value = place.operand(slot)?;
     place.model.value(value).producer().ok_or(miss!("computed").of(value))?;
@@ -67,7 +67,7 @@ fn computed(place: &Place<'_>, slot: usize) -> Result<ValueId, Miss> {
     Ok(value)
 }
 
-/// An edit that makes operand `slot` a constant vector.
+/// Returns the edit that makes operand `slot` a constant vector.
 fn with_constant(place: &Place<'_>, slot: usize, like: ValueId, tensor: Tensor) -> Result<Edit, Miss> {
     let mut edit = place.begin()?;
     let constant = edit.constant(like, "const", tensor);
@@ -82,7 +82,7 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
     let tensor = measuring.input(0).ok_or(Miss::ROOT)?;
     let is_whole = place.dims(sizes)?.first().ok_or(Miss::ROOT)?.as_const().ok_or(miss!("all-sizes").of(sizes))?
         == i64::try_from(place.dims(tensor)?.len()).or(Err(Miss::COMPUTABLE))?;
-    // Over one axis there is nothing else to reduce; an empty list of axes means all or none.
+    // For one axis, every reduction is a full one. An empty list of axes reduces all or none of them.
     let (axes, keeps_dims) = place
         .view(place.id)
         .ok_or(Miss::ROOT)?
@@ -97,13 +97,13 @@ fn size_of_all(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(place.begin()?.removing(shape), NewNode::new("Size", [Some(tensor)]))
 }
 
-/// `Reshape(x, e)` with a constant operand that says the dims of the result by convention.
+/// Makes the shape operand of a Reshape constant, with the codes 0 and −1 for symbolic dims.
 fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let target = computed(place, 1)?;
     let (input, output) = (place.operand(0)?, place.result()?);
     let from = place.dims(input)?;
     let to = place.dims(output)?;
-    // One dim may be the rest of the elements.
+    // At most one dim may be inferred from the number of elements.
     let is_open = |(axis, dim): &(usize, &Dim)| {
         let is_copied = from.get(*axis).is_some_and(|own| place.scope().eq(own, dim).is_yes());
         dim.as_const().is_none() && !is_copied
@@ -111,13 +111,13 @@ fn reshape(place: &Place<'_>) -> Result<Edit, Miss> {
     let open = to.iter().enumerate().filter(is_open).count();
     let miss = if open > 1 { miss!("sizes-known") } else { miss!("rest-decided") };
     let codes = size_operand::reshape_codes(place.scope(), from, to).ok_or(miss.of(output))?;
-    // In the convention 0 copies a dim, so there is no `allowzero`; all else that is said of the node stays.
+    // A code of 0 copies a dim, so `allowzero` is dropped. All other attributes are kept.
     let mut edit = place.begin()?;
     let constant = edit.constant(target, "const", Tensor::vector(codes));
     place.instead(edit, NewNode::like(place.root()?).without("allowzero").reading(1, constant))
 }
 
-/// The bounds of a Slice with positive steps, as numbers that lie where the bounds do.
+/// Replaces the computed bounds of a Slice with positive steps by constants that select the same range.
 fn slice_bounds(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.opset.slice_has_operands(), Miss::EXPRESSIBLE)?;
     let this = place.reading()?;

@@ -1,6 +1,6 @@
-//! What is done to every part of a whole, done to the whole.
+//! Moves an operator that is applied to every part of a Split before the Split.
 //!
-//! Law: for `f` that treats every place along an axis alike, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
+//! Law: for `f` that treats every index along an axis in the same way, `f(Split(x)[i]) = Split(f(x))[i]`; see [`super::parts`].
 
 use super::miss::{Miss, ensure};
 use super::parts::{Parts, Unfit};
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Only such work as keeps results equal bit for bit.
+/// Applies only operations that keep results equal bit for bit.
 fn behind(place: &Place<'_>) -> Result<Edit, Miss> {
     apply(place, true)
 }
@@ -73,7 +73,7 @@ fn apply(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         Unfit::Operand if exact => miss!("operand-alike"),
         Unfit::Operand => miss!("alike-along-axis"),
     })?;
-    // The other rule splits these.
+    // The other rule handles these.
     ensure(step.exact == exact, Miss::ROOT)?;
     ensure(!step.results.iter().any(|&result| is_spread_over_convolution(place, result)), miss!("no-residual"))?;
     let mut edit = place.begin()?.removing(place.id);
@@ -81,7 +81,7 @@ fn apply(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     Ok(edit)
 }
 
-/// Whether a value is added to what a convolution computes, and is smaller: the time that is embedded in a block of a diffusion model.
+/// Returns `true` if a value is broadcast and added to the result of a Conv, as the time embedding in a block of a diffusion model is.
 fn is_spread_over_convolution(place: &Place<'_>, value: ValueId) -> bool {
     place.model.users(value).into_iter().any(|(id, slot)| {
         let sum = place.model.node(id).filter(|node| node.is("Add"));

@@ -1,12 +1,11 @@
-//! What is computed alike of every element along an axis, computed once of all of them.
+//! Vectorizes an element-wise operator that is applied to every element along an axis.
 //!
-//! Law: for `f` that computes element by element, `f(xᵢ, yᵢ)` is place `i` of `f(X, Y)`, where `X` and `Y` are the `xᵢ` and the `yᵢ`
-//! stacked along a new axis. Where an exporter has written out the steps of a recurrence, what does not go from step to step is
-//! computed in one node for all steps, as the model's author may have written it.
+//! Law: for an element-wise `f`, `f(xᵢ, yᵢ)` is index `i` of `f(X, Y)`, where `X` and `Y` are the `xᵢ` and the `yᵢ` stacked along a new
+//! axis. Where an exporter has unrolled a recurrence, one node computes all values that do not depend on the step before.
 //!
-//! Stacked values need not be made where operands are taken out of one value: parts of equal size are that value with the axis in two,
-//! and elements are that value itself. The results are parts again, of the value with both axes as one, so that what follows can be done to
-//! the whole, too ([`super::parts`]).
+//! Operands that are extracted from one value need no Concat. Parts of equal size are that value with the axis split in two, and elements
+//! are that value itself. The results are parts of the value with both axes merged, so following operators can apply to the whole, too
+//! ([`super::parts`]).
 
 use super::miss::{Miss, ensure, first_of};
 use super::parts::is_arithmetic;
@@ -47,36 +46,37 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// The most steps that are compared. Without it, a Concat of N results takes N² comparisons.
 const MOST_STEPS: usize = 1024;
 
-/// The most elements of all results together, which before were computed one at a time and could be forgotten. Without it, a run takes N times
-/// the memory.
+/// The most elements of all results together. Before the rewrite a runtime can free each result after its use. Without the limit, a run
+/// takes N times the memory.
 const MOST_ELEMENTS: i64 = 1 << 24;
 
-/// The same with dynamic dims: the largest ratio of the elements of all results to those of the sliced operand.
+/// The limit for dynamic dims: the largest ratio of the elements of all results to those of the sliced operand.
 const MOST_TIMES: i64 = 64;
 
-/// The most nodes that are followed back to see that steps do not need one another. Without it, each Concat follows the whole model.
+/// The most nodes that are followed upwards to prove that the steps do not depend on each other. Without it, each Concat follows the whole
+/// model.
 const MOST_FOLLOWED: usize = 4096;
 
-/// What operands of all steps are together.
+/// The combined operands of all steps.
 enum Whole {
-    /// Parts of equal size of this value, along the axis.
+    /// Equal parts of this value along the axis.
     Parts(ValueId),
-    /// Elements of this value along an axis, with these axes of size 1 put in.
+    /// Elements of this value along an axis, with these axes of size 1 inserted.
     Elements { of: ValueId, axis: usize, ones: Vec<usize> },
-    /// One value for all.
+    /// One value for all steps.
     Same(ValueId),
-    /// A value each.
+    /// A separate value for each step.
     Each,
 }
 
-/// An operand of every step.
+/// One operand slot of all steps.
 struct Operands {
     whole: Whole,
     values: Vec<ValueId>,
 }
 
 impl Operands {
-    /// Before which axes of the operand the steps may lie.
+    /// Returns the axes of the operand before which the axis of the steps can be inserted.
     fn axes(&self, rank: usize) -> Vec<usize> {
         match &self.whole {
             Whole::Elements { axis, ones, .. } => {
@@ -98,7 +98,7 @@ fn function_of_steps(place: &Place<'_>) -> Result<Edit, Miss> {
     first_of([0, 1].into_iter().map(|slot| steps(place, node, slot)))
 }
 
-/// The edit if the operand in this slot is of the first step.
+/// Returns the edit, if the operand in this slot belongs to the first step.
 fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
     let other = 1usize.checked_sub(slot).ok_or(Miss::COMPUTABLE)?;
     let (first, second) = (node.input(slot).ok_or(Miss::ROOT)?, node.input(other).ok_or(Miss::ROOT)?);
@@ -110,7 +110,7 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
         })
         .ok_or(if is_taken_out(place, first) { miss!("all-steps").of(first) } else { Miss::ROOT })?;
     let count = own.values.len();
-    // What stands beside the steps.
+    // The other operand of the steps.
     let same = Operands { whole: Whole::Same(second), values: vec![second; count] };
     let with = |beside: &Operands| {
         let pairs = own.values.iter().zip(&beside.values);
@@ -141,13 +141,13 @@ fn steps(place: &Place<'_>, node: &Node, slot: usize) -> Result<Edit, Miss> {
     build(place, slot, &nodes, [&own, &beside], fixed)
 }
 
-/// Returns `true` if a value is a part or an element of another.
+/// Returns `true` if a value is a part or an element of another value.
 fn is_taken_out(place: &Place<'_>, value: ValueId) -> bool {
     let element = place.producer(value, "Unsqueeze").and_then(|(_, node)| node.input(0)).unwrap_or(value);
     place.producer(value, "Split").is_some() || place.producer(element, "Gather").is_some()
 }
 
-/// All parts of a Split of which this is the first, if they are of one size, and the axis.
+/// Returns all parts of a Split of which this is the first, if they have equal size, and the axis.
 fn parts(place: &Place<'_>, first: ValueId) -> Option<(Operands, usize)> {
     let (_, split) = place.producer(first, "Split")?;
     let whole = split.input(0)?;
@@ -160,7 +160,7 @@ fn parts(place: &Place<'_>, first: ValueId) -> Option<(Operands, usize)> {
         .then_some((Operands { whole: Whole::Parts(whole), values }, axis))
 }
 
-/// All elements along an axis of which this is the first, with the same axes put in.
+/// Returns all elements along an axis of which this is the first, with the same inserted axes.
 fn elements(place: &Place<'_>, first: ValueId) -> Option<Operands> {
     let unsqueeze = place.producer(first, "Unsqueeze").map(|(_, node)| node);
     let ones = match unsqueeze {
@@ -195,7 +195,7 @@ fn elements(place: &Place<'_>, first: ValueId) -> Option<Operands> {
     (values.first() == Some(&first)).then_some(Operands { whole: Whole::Elements { of, axis, ones }, values })
 }
 
-/// The place that a Gather takes out of an axis of this size, which it drops.
+/// Returns the index of a Gather that extracts one index of an axis of this size and drops the axis.
 fn index(place: &Place<'_>, gather: &Node, count: usize) -> Option<usize> {
     let tensor = place.constant(gather.input(1)?).filter(|tensor| tensor.rank() == 0)?;
     let &[at] = tensor.to_i64s()?.as_slice() else { return None };
@@ -204,7 +204,8 @@ fn index(place: &Place<'_>, gather: &Node, count: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|_| at < count)
 }
 
-/// The node that does to `value` what `node` does to its operand in `slot`; with this other operand, or with any.
+/// Returns the consumer of `value` that repeats `node`, which reads its own operand in `slot`. `beside` is the required other operand, if
+/// any.
 fn step(place: &Place<'_>, node: &Node, slot: usize, value: ValueId, beside: Option<ValueId>) -> Option<NodeId> {
     let other = 1usize.checked_sub(slot)?;
     let mut found = place.model.users(value).into_iter().filter_map(|(id, at)| {
@@ -221,7 +222,7 @@ fn step(place: &Place<'_>, node: &Node, slot: usize, value: ValueId, beside: Opt
     found.next().is_none().then_some(id)
 }
 
-/// Whether no value needs what any of the nodes computes.
+/// Returns `true` if no value depends on the result of any of the nodes.
 fn are_apart(place: &Place<'_>, values: &[ValueId], nodes: &[NodeId]) -> bool {
     let steps: BTreeSet<NodeId> = nodes.iter().copied().collect();
     let mut seen = BTreeSet::new();
@@ -232,7 +233,7 @@ fn are_apart(place: &Place<'_>, values: &[ValueId], nodes: &[NodeId]) -> bool {
             return false;
         }
         let Some(node) = place.model.node(id).filter(|_| seen.insert(id)) else { continue };
-        // What a body reads from outside is no operand.
+        // Values that a subgraph captures are not among the inputs of the node.
         if node.subgraphs().next().is_some() {
             return false;
         }
@@ -292,7 +293,7 @@ fn build(
     Ok(edit)
 }
 
-/// Whether so many results of these dims may be held at once, computed of steps of these dims that are taken out of values.
+/// Returns `true` if the stacked results with these dims stay within the limits of memory; `taken` lists the dims of the sliced operands.
 fn is_bounded(scope: &Scope, steps: i64, result: &[Dim], taken: &[&[Dim]]) -> bool {
     let all = result.iter().try_fold(steps, |all, dim| Some(all.saturating_mul(dim.as_const()?)));
     if let Some(all) = all {
@@ -309,7 +310,7 @@ fn is_bounded(scope: &Scope, steps: i64, result: &[Dim], taken: &[&[Dim]]) -> bo
     taken.iter().any(|operand| times(operand).is_some_and(|times| times <= MOST_TIMES))
 }
 
-/// An operand of all steps, with the steps before this axis of each, and how many nodes that takes.
+/// Returns the stacked operand, with the axis of the steps before this axis, and the number of nodes that stacking takes.
 fn stacked(
     place: &Place<'_>,
     edit: &mut Edit,
@@ -371,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_at_once_is_bounded() {
+    fn memory_of_stacked_results_is_bounded() {
         let scope = Scope::new();
         let dims = |text: &str| -> Vec<Dim> { text.split(' ').map(|dim| scope.parse(dim).unwrap()).collect() };
         let fits = |steps, result: &str, taken: &str| is_bounded(&scope, steps, &dims(result), &[&dims(taken)]);

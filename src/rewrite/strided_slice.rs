@@ -1,13 +1,13 @@
-//! Slices of other dialects, in the standard's operators.
+//! Lowers slices of other dialects to the standard's operators.
 //!
-//! A StridedSlice (or OpenVINO Slice) is a Slice of its ranges, then a Squeeze or Gathers of its single indices, then an
-//! Unsqueeze of its new axes. What the dialects read differently is not lowered unless it is proved to make no difference:
-//! * a backward range that begins before the first element takes nothing in TensorFlow, and begins at the first element in
-//!   ONNX. `x[b:e:-s] = x[:b + 1][:e:-s]` for `b < -1`, where an `e` that counts from the end counts from the new one;
-//! * an end of `INT_MAX` with a negative step is an ordinary bound, and disputed in ONNX;
+//! A StridedSlice (or OpenVINO Slice) becomes a Slice of its ranges, then a Squeeze or Gathers of its single indices, then an Unsqueeze of
+//! its new axes. Where the dialects differ, the rule requires a proof that the difference has no effect:
+//! * a backward range that begins before the first element is empty in TensorFlow, and begins at the first element in ONNX.
+//!   `x[b:e:-s] = x[:b + 1][:e:-s]` for `b < -1`, where an `e` that counts from the end counts from the new end;
+//! * an end of `INT_MAX` with a negative step is an ordinary bound in TensorFlow, and disputed in ONNX;
 //! * a single index is checked. Gather checks it too, and `Squeeze(x[i:i + 1])` fails where there is no element `i`.
 //!
-//! Bounds that are known only at run time are passed on, element by element where the masks leave only some of them in force.
+//! Bounds that are known only at run time are copied from the operand, element by element if the masks disable some of them.
 
 use super::build::Build;
 use super::miss::{Miss, ensure};
@@ -40,18 +40,18 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: lower,
 }];
 
-/// The operands that hold where ranges begin and end, in every dialect lowered here.
+/// The operands with the begins and ends of ranges, in every dialect that is lowered here.
 const BEGIN: usize = 1;
 const END: usize = 2;
 
-/// A bound of a range or a single index: a number, or the element of the operand that an entry of the slice has.
+/// A bound of a range, or a single index: a constant, or an element of the operand, at the position of the slice entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number {
     Constant(i64),
     RunTime(usize),
 }
 
-/// A range in the standard's terms, on an axis of the data; a negative axis counts from the end.
+/// A range in the standard's form, on an axis of the data; a negative axis counts from the end.
 #[derive(Clone, Copy, Debug)]
 struct AxisRange {
     axis: i64,
@@ -60,19 +60,19 @@ struct AxisRange {
     step: i64,
 }
 
-/// What a slice comes to, in the standard's terms.
+/// The plan of a slice in the standard's operators.
 #[derive(Debug, Default)]
 struct Lowered {
-    /// Forward ranges that are taken first.
+    /// Forward ranges that are sliced first.
     first: Vec<AxisRange>,
     cuts: Vec<AxisRange>,
-    /// Axes of which one index is taken.
+    /// Axes with a single index.
     indices: Vec<(i64, Number)>,
-    /// Axes of the result that are new.
+    /// The new axes, as axes of the result.
     new_axes: Vec<i64>,
 }
 
-/// An entry with the axis it is about: of the data, or of the result if it is new.
+/// An entry with its axis: of the data, or of the result for a new axis.
 type Placed<'s> = (i64, usize, &'s Entry);
 
 /// Lowers a slice of another dialect.
@@ -84,7 +84,7 @@ fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.root()?.outputs().len() == 1, miss!("can-run"))?;
     ensure(place.opset.is_known(), miss!("sayable"))?;
     let shape = place.shape(data).map(<[Dim]>::to_vec);
-    // A node that cannot run is left alone.
+    // A node that cannot run is kept.
     if let Some(shape) = &shape {
         spec.dense(shape.len()).or(Err(miss!("can-run")))?;
     }
@@ -118,11 +118,11 @@ fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
             }
         }
     }
-    // TensorFlow refuses a single index with a negative stride, whatever it is at run time.
+    // TensorFlow refuses a single index with a negative stride, whatever the index is at run time.
     if !plan.indices.is_empty() && place.model.meaning(place.root()?).0 != "ai.intel.openvino" {
         place.const_ints(place.operand(3)?).ok_or(miss!("same-reading"))?;
     }
-    // Without cuts nothing would refuse a scalar, as a slice on named axes does.
+    // Without a Slice no node would refuse a scalar, as a slice on named axes does.
     ensure(!keep_whole || !plan.cuts.is_empty(), miss!("sayable"))?;
     plan.new_axes.sort_unstable();
     let mut lowering = Lowering { edit: place.begin()?, place, shape, output, steps: Vec::new() };
@@ -130,7 +130,7 @@ fn lower(place: &Place<'_>) -> Result<Edit, Miss> {
     lowering.finish(data).ok_or(Miss::ROOT)
 }
 
-/// The entries of a slice, with the axis of each that names one.
+/// Returns the entries of a slice, with the axis of each entry that names one.
 fn entries_of(spec: &SliceSpec) -> Option<Vec<(Option<i64>, Entry)>> {
     if let Some(entries) = spec.entries() {
         return Some(entries.iter().map(|entry| (None, entry.clone())).collect());
@@ -139,7 +139,8 @@ fn entries_of(spec: &SliceSpec) -> Option<Vec<(Option<i64>, Entry)>> {
     named.map(|(axis, range)| Some((Some((*axis)?), Entry::Range(range.clone())))).collect()
 }
 
-/// Finds the axis of each entry. With a known rank all count from the front; without, those after an ellipsis count from the end.
+/// Finds the axis of each entry. With a known rank all count from the front; with an unknown one, those after an ellipsis count from the
+/// end.
 fn placed(entries: &[(Option<i64>, Entry)], named: bool, rank: Option<usize>) -> Option<Vec<Placed<'_>>> {
     let rank = rank.map(i64::try_from).transpose().ok()?;
     let from_front = |axis: i64, length: Option<i64>| match length {
@@ -178,7 +179,7 @@ fn placed(entries: &[(Option<i64>, Entry)], named: bool, rank: Option<usize>) ->
     Some(placed)
 }
 
-/// A bound that is not open.
+/// Returns a bound that is not open.
 fn number(bound: &Bound, entry: usize) -> Option<Number> {
     match bound {
         Bound::Open => None,
@@ -187,7 +188,7 @@ fn number(bound: &Bound, entry: usize) -> Option<Number> {
     }
 }
 
-/// Whether a range takes all of its axis.
+/// Returns `true` if a range selects its whole axis.
 fn is_whole(scope: &Scope, dim: Option<&Dim>, range: &Range, reading: Reading) -> bool {
     let says_so = range.begin == Bound::Open && range.end == Bound::Open && range.step == Some(1);
     says_so || dim.is_some_and(|dim| slicing::is_identity(scope, dim, range, reading))
@@ -198,7 +199,7 @@ fn is_int_max(value: i64) -> bool {
 }
 
 impl Lowered {
-    /// Plans a range, unless it cannot be said in ONNX.
+    /// Plans a range; `None` if ONNX cannot express it.
     fn range(
         &mut self,
         scope: &Scope,
@@ -218,13 +219,13 @@ impl Lowered {
         }
         let nothing = AxisRange { axis, start: Number::Constant(0), end: Number::Constant(0), step: 1 };
         match (&range.end, end) {
-            // Beyond the last element, unless the axis is longer than any is.
+            // The end is after the last element, unless the axis is longer than `INT_MAX`.
             (_, Some(Number::Constant(end))) if is_int_max(end) => {
                 let is_beyond = end == i64::MAX || dim.is_some_and(|dim| scope.le(dim, &Dim::constant(end)).is_yes());
                 self.cuts.push(Some(nothing).filter(|_| is_beyond)?);
                 return Some(());
             }
-            // At run time it must not turn out to be a number that ONNX may read as open.
+            // A bound known at run time must be less than every value that ONNX may read as open.
             (Bound::At(at), Some(Number::RunTime(_))) => {
                 scope.bounds(at).1.filter(|&high| high < i64::from(i32::MAX))?;
             }
@@ -264,20 +265,20 @@ impl Lowered {
     }
 }
 
-/// An edit under construction: nodes that make operands are inserted as they come, nodes on the data itself are chained last.
+/// An edit under construction: nodes that compute operands are inserted at once, nodes on the data are chained at the end.
 struct Lowering<'p, 'a> {
     place: &'p Place<'a>,
     edit: Edit,
     shape: Option<Vec<Dim>>,
     output: ValueId,
-    /// Nodes whose first operand is what the one before computes.
+    /// Nodes whose first operand is the result of the node before.
     steps: Vec<NewNode>,
 }
 
 impl Lowering<'_, '_> {
     fn build(&mut self, plan: Lowered) -> Option<()> {
         let Lowered { first, mut cuts, indices, new_axes } = plan;
-        // Between Squeeze of a slice and Gather, whichever takes fewer nodes. Counting from the end, Gather is younger.
+        // Chooses between a Squeeze of a Slice and Gathers by the number of nodes. Gather supports negative indices only in newer opsets.
         let constant = |&(_, index): &(i64, Number)| matches!(index, Number::Constant(_));
         let from_end = |&(_, index): &(i64, Number)| matches!(index, Number::Constant(index) if index < 0);
         let squeeze = !indices.is_empty()
@@ -311,7 +312,7 @@ impl Lowering<'_, '_> {
         Some(())
     }
 
-    /// Makes the dims what these ranges, all forward, leave of them.
+    /// Replaces the dims by the lengths of these forward ranges.
     fn shorten(&mut self, cuts: &[AxisRange]) {
         for &AxisRange { axis, start, end, step } in cuts {
             let at = usize::try_from(axis).ok();
@@ -329,7 +330,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// One Slice of these ranges.
+    /// Adds one Slice of these ranges.
     fn slice(&mut self, mut cuts: Vec<AxisRange>) -> Option<()> {
         if cuts.is_empty() {
             return Some(());
@@ -346,7 +347,7 @@ impl Lowering<'_, '_> {
         Some(())
     }
 
-    /// Slice-1 has attributes and no steps: where there are steps, the indices are listed for a Gather.
+    /// Slice-1 has attributes and no steps. Ranges with steps become a Gather with listed indices.
     fn slice_by_attributes(&mut self, cuts: Vec<AxisRange>) -> Option<()> {
         let (mut starts, mut ends, mut axes) = (Vec::new(), Vec::new(), Vec::new());
         for AxisRange { axis, start, end, step } in cuts {
@@ -375,7 +376,7 @@ impl Lowering<'_, '_> {
         Some(())
     }
 
-    /// One Gather an index. Those that leave the axes of the others where they are come first.
+    /// Adds one Gather for each index, in an order in which no Gather shifts the axis of a later one.
     fn gather_indices(&mut self, indices: Vec<(i64, Number)>) -> Option<()> {
         let (mut front, mut back): (Vec<_>, Vec<_>) = indices.into_iter().partition(|(axis, _)| *axis >= 0);
         sort::by_key(&mut front, |(axis, _)| std::cmp::Reverse(*axis));
@@ -390,7 +391,7 @@ impl Lowering<'_, '_> {
         Some(())
     }
 
-    /// Element `entry` of the operand with the begins, as a scalar that Gather takes.
+    /// Returns element `entry` of the operand with the begins, as a scalar for a Gather.
     fn index_at_run_time(&mut self, entry: usize, axis: i64) -> Option<ValueId> {
         let known = self.place.fact(self.place.input(BEGIN)?).and_then(|fact| fact.elements());
         let source = self.operand(BEGIN)?;
@@ -406,8 +407,8 @@ impl Lowering<'_, '_> {
         if !self.place.opset.has("Where") {
             return None;
         }
-        // An index that counts from the end is counted from the front before Gather sees it. One before the first element must not
-        // turn into one from the end: it is made the dim, which is out of range as well.
+        // Normalizes a negative index before the Gather. An index before the first element must not turn into a valid negative one: it is
+        // replaced by the dim, which is out of range as well.
         let data = self.place.input(0)?;
         let shape = self.side(Build::shape(data), "shape");
         let axis = self.constant(Tensor::scalar(axis), "axis");
@@ -420,7 +421,7 @@ impl Lowering<'_, '_> {
         Some(self.side(NewNode::new("Where", [Some(negative), Some(counted), Some(index)]), "index"))
     }
 
-    /// A vector of these numbers: a constant, or put together from constants and stretches of the operand.
+    /// Returns a vector of these numbers: a constant, or a Concat of constants and slices of the operand.
     fn vector(&mut self, numbers: impl Iterator<Item = Number>, slot: usize) -> Option<ValueId> {
         enum Piece {
             Constant(Vec<i64>),
@@ -449,7 +450,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Elements `begin..end` of an operand.
+    /// Returns elements `begin..end` of an operand.
     fn stretch(&mut self, slot: usize, begin: usize, end: usize) -> Option<ValueId> {
         let length = self.place.fact(self.place.input(slot)?).and_then(|fact| fact.static_len());
         let source = self.operand(slot)?;
@@ -464,12 +465,12 @@ impl Lowering<'_, '_> {
         Some(self.side(NewNode::new("Slice", operands), "stretch"))
     }
 
-    /// An operand as `int64`.
+    /// Returns an operand as `int64`.
     fn operand(&mut self, slot: usize) -> Option<ValueId> {
         let value = self.place.input(slot)?;
         match self.place.dtype(value)? {
             DType::Int64 => Some(value),
-            // Cast has named types by number since version 6.
+            // Cast names types by number since version 6.
             dtype if dtype.is_integer() => {
                 let cast = self.write().cast(value, DType::Int64)?;
                 Some(self.side(cast, "int64"))
@@ -478,7 +479,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Writes nodes whose constants are named after the result.
+    /// Returns a builder whose constants are named after the result.
     fn write(&mut self) -> Build<'_> {
         self.place.build(&mut self.edit, self.output)
     }
@@ -487,14 +488,14 @@ impl Lowering<'_, '_> {
         self.edit.constant(self.output, name, tensor)
     }
 
-    /// A node beside the data's way, and what it computes.
+    /// Inserts a node that computes an operand, and returns its result.
     fn side(&mut self, node: NewNode, name: &'static str) -> ValueId {
         let value = self.edit.new_value(self.output, name);
         self.edit.insert.push(node.output(value));
         value
     }
 
-    /// Chains the nodes on the data; without any the slice was an identity.
+    /// Chains the nodes on the data. Without any, the slice is an identity.
     fn finish(mut self, data: ValueId) -> Option<Edit> {
         let name = self.place.node()?.name.clone();
         let mut steps = std::mem::take(&mut self.steps);

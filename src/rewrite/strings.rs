@@ -1,16 +1,16 @@
-//! Lookups of strings that an edit would make.
+//! Guard for a Gather of strings.
 //!
-//! ONNX Runtime's Gather takes of each entry the first string alone and leaves the others empty; every other operator moves strings as it
-//! moves numbers. So no edit makes a Gather of strings, be it of others that were there.
+//! ONNX Runtime's Gather copies only the first string of each entry and leaves the others empty. Every other operator moves strings
+//! correctly. So no edit adds a Gather of strings, not even in place of another one.
 
 use super::place::Place;
 use crate::ir::{Edit, ValueId};
 use crate::tensor::DType;
 
-/// Whether an edit makes no Gather of strings.
+/// Returns `true` if the edit adds no Gather of strings.
 pub(super) fn looks_up_no_strings(place: &Place<'_>, edit: &Edit) -> bool {
     let is_string = |value: ValueId| place.dtype(value) == Some(DType::String);
-    // Of a value that the edit itself makes it is told by what is made in the end.
+    // The type of a value that the edit makes is that of the node's result.
     let results = || place.node().is_some_and(|node| node.outputs().iter().flatten().copied().any(is_string));
     let data = edit.insert.iter().filter(|node| node.op_type == "Gather" && node.domain.is_empty());
     let mut data = data.filter_map(|node| node.inputs.first().copied().flatten());

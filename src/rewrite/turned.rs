@@ -1,14 +1,14 @@
-//! Products in float16 with weights of what is turned.
+//! Guard for float16 products with transposed data and constant weights.
 //!
-//! ONNX Runtime takes a Transpose into a product (MatmulTransposeFusion), also one that moves the first axis to the last or last but one
-//! place and leaves the others in order. In float16, where the other operand is a constant matrix, it then reads outside of its memory and
-//! ends the process. So no edit lets such a product read such a Transpose.
+//! ONNX Runtime merges a Transpose into a product (MatmulTransposeFusion), also one that moves the first axis to the last or last but one
+//! position and keeps the order of the others. In float16 with a constant matrix as the other operand, the fused kernel reads out of bounds
+//! and the process crashes. So no edit makes such a product read such a Transpose.
 
 use super::place::Place;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
 use crate::tensor::DType;
 
-/// Whether an edit lets no product in float16 with a constant matrix read a Transpose that the runtime misreads there.
+/// Returns `true` if the edit makes no float16 product with a constant matrix read a Transpose that ONNX Runtime misreads there.
 pub(super) fn multiplies_nothing_turned(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let changed = edit.changed_operands(model).filter_map(|(id, slot, new)| {
@@ -24,7 +24,7 @@ pub(super) fn multiplies_nothing_turned(place: &Place<'_>, edit: &Edit) -> bool 
     !products.any(|(operand, weight)| is_half_matrix(place, edit, weight) && is_turned(place, edit, operand))
 }
 
-/// Whether a value is a constant matrix of float16, be it there or made by the edit.
+/// Returns `true` if a value is a constant float16 matrix, in the model or in the edit.
 fn is_half_matrix(place: &Place<'_>, edit: &Edit, value: ValueId) -> bool {
     let made = edit.constants.iter().find(|(own, _)| *own == value).map(|(_, tensor)| (tensor.dtype(), tensor.rank()));
     let there = || {
@@ -34,7 +34,7 @@ fn is_half_matrix(place: &Place<'_>, edit: &Edit, value: ValueId) -> bool {
     made.or_else(there) == Some((DType::Float16, 2))
 }
 
-/// Whether a value is a Transpose, there or made by the edit, that moves the first axis behind all others or all but the last.
+/// Returns `true` if a value is a Transpose, in the model or in the edit, that moves the first axis to the last or last but one position.
 fn is_turned(place: &Place<'_>, edit: &Edit, value: ValueId) -> bool {
     let made = edit.insert.iter().find(|node| node.outputs.contains(&Some(value)));
     let perm = match made {
@@ -52,7 +52,7 @@ fn is_turned(place: &Place<'_>, edit: &Edit, value: ValueId) -> bool {
     })
 }
 
-/// The order of axes that a node made by an edit names.
+/// Returns the permutation that a node of an edit declares.
 fn named_order(node: &NewNode) -> Option<Vec<usize>> {
     let perm = node.attributes.iter().find(|attribute| attribute.name == "perm")?;
     let Attribute::Ints(axes) = &perm.value else { return None };

@@ -1,14 +1,14 @@
-//! Products whose weights are dequantized constants.
+//! Guard for products whose weights are dequantized constants.
 //!
-//! ONNX Runtime computes a product with a dequantized constant as its second operand in integers (`MatMulNBits`), and quantizes the other
-//! operand for that, to 8 bits, which costs some hundredths of the result. Where an author has written such a product, it is theirs. Where
-//! the weights are moved in between, by a Transpose for example, the runtime does so in some operator sets and for some types alone. So no
-//! edit puts the dequantization directly before a product that computes in floats.
+//! ONNX Runtime computes a product with a dequantized constant as its second operand in integers (`MatMulNBits`). It quantizes the other
+//! operand to 8 bits, which changes results by some hundredths. The author's own products of this form are kept. If another node is in
+//! between, for example a Transpose, ONNX Runtime uses integers only in some opsets and for some types. So no edit puts the
+//! DequantizeLinear directly before a product that computes in floats.
 
 use super::place::Place;
 use crate::ir::{Attribute, Edit, NewNode, ValueId};
 
-/// Whether an edit makes no product of floats read a dequantized constant directly that it did not read so before.
+/// Returns `true` if the edit makes no float product read a dequantized constant directly that it did not read before.
 pub(super) fn multiplies_no_integers(place: &Place<'_>, edit: &Edit) -> bool {
     let model = place.model;
     let made = || edit.insert.iter().filter(|node| node.op_type == "DequantizeLinear" && node.domain.is_empty());
@@ -30,7 +30,7 @@ pub(super) fn multiplies_no_integers(place: &Place<'_>, edit: &Edit) -> bool {
     !changed.any(is_weight) && !edit.insert.iter().any(|node| multiplies_anew(place, edit, node, &is_weight))
 }
 
-/// Whether a new node is a product of floats and of weights that no product that goes has read.
+/// Returns `true` if a new node is a float product with weights that no removed product has read.
 fn multiplies_anew(place: &Place<'_>, edit: &Edit, node: &NewNode, is_weight: &dyn Fn(ValueId) -> bool) -> bool {
     let is_product = node.domain.is_empty() && (node.op_type == "MatMul" || node.op_type == "Gemm");
     let is_turned = node.attributes.iter().any(|own| own.name == "transB" && !matches!(own.value, Attribute::Int(0)));
@@ -42,7 +42,7 @@ fn multiplies_anew(place: &Place<'_>, edit: &Edit, node: &NewNode, is_weight: &d
     !gone.any(|node| (node.is("MatMul") || node.is("Gemm")) && node.input(1) == Some(weight))
 }
 
-/// Whether a value is computed by a DequantizeLinear, of a constant if that is asked.
+/// Returns `true` if a DequantizeLinear computes a value, of a constant if `of_constant` is set.
 fn is_dequantized(place: &Place<'_>, value: ValueId, of_constant: bool) -> bool {
     if value.is_placeholder() {
         return false;

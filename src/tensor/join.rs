@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_together_later_is_the_same() {
+    fn deferred_concatenations_equal_immediate_ones() {
         let part = |rows: usize, row: usize, seed: usize| {
             Tensor::from_vec(&[rows, row], (0..rows * row).map(|n| (n * 7 + seed) as u16).collect()).unwrap()
         };

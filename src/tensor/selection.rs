@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_copied_later_is_the_same() {
+    fn deferred_copies_equal_immediate_ones() {
         let shape = [12, 5, 70, 181];
         let views: [fn(StridedView) -> StridedView; 8] = [
             |view| view.permute(&[3, 2, 1, 0]).unwrap(),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_or_packed_is_copied_at_once() {
+    fn small_or_packed_tensors_are_copied_at_once() {
         let small = numbers(&[100, 100], false);
         let view = StridedView::of(&small).permute(&[1, 0]).unwrap();
         assert!(!gather_later(&small, &view).unwrap().is_deferred());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn many_times_over_is_no_deep_recursion() {
+    fn repeated_selection_does_not_recurse() {
         let source = numbers(&[600, 501], false);
         let mut turned = source.clone();
         for _ in 0..20 {

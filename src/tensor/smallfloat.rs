@@ -363,7 +363,7 @@ mod tests {
 
     /// Cast's two tables; the second is for finite values that overflow after rounding.
     #[test]
-    fn what_is_out_of_range_follows_the_tables() {
+    fn numbers_out_of_range_follow_the_tables() {
         const NAN: f32 = f32::NAN;
         const INFINITY: f32 = f32::INFINITY;
         // Codes of: NaN, −NaN, infinity, the smallest overflowing value (and its negative).

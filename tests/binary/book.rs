@@ -1,4 +1,4 @@
-//! The README and the pages of docs/: the commands they show work, the flags and pages they name are all there are.
+//! The README and the pages of docs/: the commands in them work, and the flags and pages that they name are complete.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// A model for every command of docs/command-line.md: an input whose first dim has no name, symbols batch, past and seq, values
-/// `a` and `b`, and an operator that is a strided slice.
+/// A model for every command of docs/command-line.md: an input whose first dim has no name, symbols batch, past and seq, values `a` and
+/// `b`, and an operator that is a strided slice.
 const SOURCE: &str = r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>
     g (float[?,3,64,64] x, float[batch,past] p, float[batch,seq] s) => (z, b, t)
     <int64[2] start = {0,0}, int64[2] end = {2,2}, int64[2] step = {1,1}> {
         a = Relu (x)  z = Neg (a)  j = Concat <axis = 1> (p, s)  b = Neg (j)
         t = com.example.Crop (p, start, end, step) }"#;
 
-/// The same for `--inputs a --outputs b`, which asks for what is between two values.
+/// A model for `--inputs a --outputs b`, which extracts the part between two values.
 const CHAIN: &str = r#"<ir_version: 8, opset_import: ["" : 17]>
     g (float[n,3] x) => (float[n,3] y) { a = Relu (x)  b = Neg (a)  y = Exp (b) }"#;
 
@@ -33,7 +33,7 @@ fn write(folder: &TempDir, name: &str, source: &str) {
     onnx_slice_fold::OnnxModel::of(model).save(path).expect("it is written");
 }
 
-/// Runs a command line as a shell would.
+/// Runs a command line like a shell.
 fn run(folder: &TempDir, line: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_onnx-slice-fold"));
     let path =
@@ -62,7 +62,7 @@ fn every_listed_command_works() {
     }
 }
 
-/// The two commands at the top are what sets the project up: one runs the main job, the other the tests.
+/// The two commands at the top set the project up: one runs the main task, the other the tests.
 #[test]
 fn the_readme_begins_with_the_main_job_and_the_tests() {
     let readme = page("README.md");
@@ -75,7 +75,7 @@ fn the_readme_begins_with_the_main_job_and_the_tests() {
     assert!(done.status.success());
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     let shown = readme.split("```text").nth(1).and_then(|block| block.split("```").next()).expect("what it prints");
-    // All but the size in bytes, which the version of the tool changes, and the last line with the time.
+    // All lines except the size in bytes, which depends on the tool's version, and the last line with the time.
     let lines = |text: &str| -> Vec<String> {
         let kept = text.lines().filter(|line| !line.starts_with("wrote") && !line.starts_with("bytes"));
         kept.map(str::to_string).filter(|line| !line.is_empty()).collect()
@@ -83,7 +83,7 @@ fn the_readme_begins_with_the_main_job_and_the_tests() {
     assert_eq!(lines(shown), lines(&said));
 }
 
-/// Long flags that a text names.
+/// Returns the long flags in a text.
 fn flags(text: &str) -> BTreeSet<String> {
     let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '-';
     let words = text.split(|letter| !is_part(letter)).filter(|word| word.starts_with("--") && word.len() > 3);
@@ -102,9 +102,9 @@ fn the_page_names_every_flag() {
     assert!(forgotten.is_empty(), "{forgotten:?}");
 }
 
-/// Every file that a page refers to is there, and the contents name every page.
+/// Every file that a page links to exists, and the contents list every page.
 #[test]
-fn links_lead_somewhere() {
+fn links_have_targets() {
     let docs = std::fs::read_dir(root().join("docs")).expect("the folder");
     let mut pages: Vec<String> =
         docs.map(|entry| format!("docs/{}", entry.expect("an entry").file_name().to_string_lossy())).collect();

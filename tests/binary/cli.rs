@@ -1,4 +1,4 @@
-//! The real binary: what it prints, writes and exits with.
+//! The binary: its output, files and exit codes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,7 +32,7 @@ fn names(folder: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn writes_beside_the_model_and_prints_a_table() {
+fn writes_next_to_the_model_and_prints_a_table() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
     let done = run(&[&path.to_string_lossy()]);
@@ -46,7 +46,7 @@ fn writes_beside_the_model_and_prints_a_table() {
 }
 
 #[test]
-fn tells_how_defaults_become_constants() {
+fn explains_how_defaults_become_constants() {
     let folder = TempDir::new().expect("a folder");
     let (path, small) = (folder.path().join("defaults.onnx"), folder.path().join("small.onnx"));
     let source = r#"<ir_version: 3, opset_import: ["" : 13]>
@@ -124,7 +124,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn an_output_that_cannot_be_written_leaves_nothing_behind() {
+fn a_failed_write_leaves_no_file() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
     let done = run(&[&path.to_string_lossy(), "-o", &folder.path().to_string_lossy()]);
@@ -134,9 +134,9 @@ fn an_output_that_cannot_be_written_leaves_nothing_behind() {
     assert_eq!(names(&folder), ["focus_ts13d.onnx"]);
 }
 
-/// A model from standard input goes to standard output, and what is told goes to standard error.
+/// A model from standard input is written to standard output, and messages are written to standard error.
 #[test]
-fn models_go_through_pipes() {
+fn models_are_read_from_and_written_to_pipes() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
     let piped = |arguments: &[&str]| {
@@ -153,15 +153,15 @@ fn models_go_through_pipes() {
         assert!(text(&done.stderr).contains("all nodes"), "{arguments:?}");
     }
     assert!(text(&piped(&["show", "-"]).stdout).contains("Concat"));
-    // Nothing is written to where nothing is kept.
+    // `/dev/null` means a dry run.
     let done = piped(&["-", "-o", "/dev/null"]);
     assert!(done.status.success() && text(&done.stdout).contains("dry run"), "{}", text(&done.stdout));
     assert_eq!(names(&folder), ["file.onnx", "focus_ts13d.onnx"]);
 }
 
-/// The result is the file; what is printed is told to those who listen.
+/// The result is the file; printing may fail.
 #[test]
-fn a_full_or_closed_standard_output_is_no_reason_to_fall_over() {
+fn a_full_or_closed_standard_output_is_no_error() {
     let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { return };
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "focus_ts13d.onnx");
@@ -185,7 +185,7 @@ fn a_full_or_closed_standard_output_is_no_reason_to_fall_over() {
 
 #[test]
 fn show_prints_text_that_parses() {
-    // These have no weights that are too long to be printed whole.
+    // These have no weights that are too long to be printed completely.
     for name in ["tf_cond_slice_13d.onnx", "scripted_loop_slice_ts16d.onnx", "tf_masks_17d_custom.onnx"] {
         let done = run(&["show", &model(name).to_string_lossy()]);
         assert!(done.status.success());
@@ -195,7 +195,7 @@ fn show_prints_text_that_parses() {
 }
 
 #[test]
-fn timings_and_the_last_edit_are_told() {
+fn timings_and_the_last_edit_are_printed() {
     let folder = TempDir::new().expect("a folder");
     let path = copied(&folder, "bert_dy18d.onnx");
     let name = path.to_string_lossy();
@@ -279,7 +279,7 @@ fn a_rule_explains_itself() {
     assert!(!text(&done.stderr).contains("did you mean"), "{}", text(&done.stderr));
 }
 
-/// With one rule alone, what others would do stays, and inference goes on.
+/// With one enabled rule, the effects of other rules are absent, and inference still runs.
 #[test]
 fn one_rule_is_used_alone() {
     let folder = TempDir::new().expect("a folder");
@@ -293,12 +293,12 @@ fn one_rule_is_used_alone() {
     let done = run(&["show", "--folded", &path, "--only", "cast-same-typ"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("did you mean 'cast-same-type'?"), "{}", text(&done.stderr));
-    // A pass is a rule among them.
+    // A pass counts as a rule.
     let explained = text(&run(&["explain", &path, "--only", "common-subexpression"]).stdout);
     assert!(!explained.contains("identity") && !explained.contains("cast-same-type"), "{explained}");
 }
 
-/// Writes a model that is given as text.
+/// Writes a model given as text.
 fn written(folder: &TempDir, name: &str, source: &str) -> String {
     let model = onnx_slice_fold::ir::text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let path = folder.path().join(name);
@@ -339,7 +339,7 @@ fn strided_slices_of_other_names_are_registered() {
     for stated in [r#"float["min(2, n)",2] a"#, "float[n,2] b", "float[n,2,2] c"] {
         assert!(shown.contains(stated), "{stated}\n{shown}");
     }
-    // Inference alone takes them for what they are and leaves them as they are.
+    // Inference alone recognizes them and does not change them.
     let inferred = text(&run(&[&["show", &path][..], &names].concat()).stdout);
     assert!(inferred.contains("com.example.Crop") && inferred.contains("float[n,2] b"), "{inferred}");
 }
@@ -361,7 +361,7 @@ fn a_name_that_means_something_else_is_no_strided_slice() {
     assert_eq!(names(&folder), ["focus_ts13d.onnx"]);
 }
 
-/// A slice that breaks a rule of its operator is named with the rule, and stays as it is; what is around it is folded all the same.
+/// A slice that violates its operator's rules is reported with the rule and kept; the nodes around it are folded.
 #[test]
 fn bad_slices_are_reported_and_left_alone() {
     let folder = TempDir::new().expect("a folder");
@@ -387,7 +387,7 @@ fn bad_slices_are_reported_and_left_alone() {
     ];
     for (operator, masks, operands) in operators {
         for (begin, end, axes, step, reason) in cases {
-            // Operators that go through the axes in order name none.
+            // Operators that process the axes in order name none.
             if !operands.contains("axes") && reason.starts_with("axis") {
                 continue;
             }
@@ -412,7 +412,7 @@ fn bad_slices_are_reported_and_left_alone() {
             let stays = format!("[bad] y = {operator} ");
             assert!(shown.contains(&stays) && shown.contains(operands) && !shown.contains("Add ("), "{shown}");
         }
-        // Numbers at the ends of their range are bounds like any other.
+        // Numbers at the ends of their range are valid bounds.
         let far = "int64[2] begin = {-9223372036854775808,9223372036854775807}, int64[2] end = {9223372036854775807,-9223372036854775808}, int64[2] axes = {0,1}, int64[2] step = {9223372036854775807,-9223372036854775808}";
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[3,4,6] x) => (y) <{far}> {{\n[far] y = {operator} {masks} {operands} }}"
@@ -424,7 +424,7 @@ fn bad_slices_are_reported_and_left_alone() {
 }
 
 #[test]
-fn what_is_assumed_is_checked() {
+fn assumptions_are_checked() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n,c,h,w] x, float[n,h] z, float[8,3,3,3] k) => (y, u) { y = Conv (x, k)  u = Relu (z) }"#;
@@ -467,7 +467,7 @@ fn what_is_assumed_is_checked() {
 }
 
 #[test]
-fn a_model_that_cannot_run_is_told_of_or_refused() {
+fn a_model_that_cannot_run_is_reported_or_refused() {
     let folder = TempDir::new().expect("a folder");
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n,4] x, bool c) => (y) {\n[turn] y = Transpose <perm = [0, 0]> (x)  unread = Transpose <perm = [1, 1]> (x) }";
     let path = written(&folder, "turn.onnx", source);
@@ -480,7 +480,7 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
     let told = text(&written_all_the_same.stderr);
     assert!(written_all_the_same.status.success() && target.exists());
     assert!(told.contains("warning: ") && told.contains("'turn'"), "{told}");
-    // By what is declared inside, where inference knows nothing; and what is declared and false.
+    // A declaration of an inner value that inference does not know, and a false declaration.
     for (body, place) in [
         (
             "g (float[2,3] x, int64[k] s) => (z)\n<float[1,2,3] y> { y = Reshape (x, s)  [turn] z = Transpose <perm = [1,0]> (y) }",
@@ -488,11 +488,11 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
         ),
         ("g (float[2,3] x) => (float[2,3] y) { y = Transpose (x) }", "declared float[2,3]"),
         ("g (float[2,3] x) => (string[3,2] y) { y = Transpose (x) }", "declared string[3,2]"),
-        // By what the operator has.
+        // Attributes and results that the operator does not have.
         ("g (float[n] x) => (y) { [turn] y = Relu <nonsense = 1> (x) }", "'turn'"),
         ("g (float[n] x) => (y) { [turn] y, z = Relu (x) }", "'turn'"),
         ("g (float[n,2] x) => (y) { [turn] y = ReduceSum <axes = [1]> (x) }", "'turn'"),
-        // By the default of an input that callers may give.
+        // The default of an input that callers may override.
         ("g (float[6,4] x, int64[1] s = {5}) => (y) { [turn] y = Reshape (x, s) }", "'turn'"),
         ("g (float[2] x, int64[1] s = {3}) => (float[4] y) { y = Tile (x, s) }", "declared float[4]"),
     ] {
@@ -503,12 +503,12 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
         assert!(told.contains("the model is inconsistent") && told.contains(place), "{body}: {told}");
         assert!(run(&[&path, "-o", &target.to_string_lossy()]).status.success(), "{body}");
     }
-    // One name for two sizes is told of and no contradiction.
+    // One name for two sizes is reported, but is no contradiction.
     let source =
         "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n] x) => (float[n] y) { y = Concat <axis = 0> (x, x) }";
     let done = run(&[&written(&folder, "names.onnx", source), "--strict", "-o", &target.to_string_lossy()]);
     assert!(done.status.success(), "{}", text(&done.stderr));
-    // ONNX Runtime does not hold a node to every rule.
+    // ONNX Runtime does not enforce every rule.
     for body in [
         "g (float x) => (int64[i,k] y) { y = NonZero (x) }",
         "g (float[n,4] x) => (y) { y = ReduceMax <keepdims = 3> (x) }",
@@ -518,7 +518,7 @@ fn a_model_that_cannot_run_is_told_of_or_refused() {
         let done = run(&[&path, "--strict", "-o", &target.to_string_lossy()]);
         assert!(done.status.success(), "{body}: {}", text(&done.stderr));
     }
-    // A branch that is not taken may do what it likes, and so may what nobody reads.
+    // A branch that is not taken may be invalid, and so may dead nodes.
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[n,4] x, bool c) => (y) {\nunread = Transpose <perm = [1, 1]> (x)  y = If (c) <then_branch: graph = t () => (u) { u = Transpose <perm = [0, 0]> (x) }, else_branch: graph = e () => (v) { v = Relu (x) }> }";
     let path = written(&folder, "branch.onnx", source);
     let done = run(&[&path, "--strict", "-o", &target.to_string_lossy()]);

@@ -1,4 +1,4 @@
-//! What the program does when `--check` finds a difference: a fault is put into a rule on purpose.
+//! The behaviour of the program when `--check` finds a difference: a rule has an injected fault.
 
 use std::process::Command;
 
@@ -18,7 +18,7 @@ fn a_difference_ends_with_3_and_writes_nothing() {
     assert_eq!(done.status.code(), Some(3), "{told}");
     assert!(told.contains("is the first edit after which the output differs: movement at Slice node"), "{told}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder is listed").count(), 0);
-    // Without the fault nothing differs.
+    // Without the fault there is no difference.
     let done = run("no-rule:raised:0");
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(output.exists());

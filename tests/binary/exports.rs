@@ -1,4 +1,4 @@
-//! The real exports in `models/`: what becomes of each, as text.
+//! The real exports in `models/`: the folded form of each, as text.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ macro_rules! exports {
         fn $name() {
             let mut document = document(stringify!($name));
             document.fold(&Options::default()).expect("the model folds");
-            // Weights would drown the structure.
+            // Weights would hide the structure.
             let shown: Vec<String> = document
                 .text()
                 .lines()
@@ -47,7 +47,7 @@ exports!(
     tf_masks_17d_custom,
 );
 
-/// Models of which our own evaluator covers every operator give the same results before and after.
+/// Models whose operators are all evaluated by this program give equal results before and after folding.
 #[test]
 fn folded_exports_compute_the_same() {
     for name in
@@ -66,7 +66,7 @@ fn folded_exports_compute_the_same() {
     }
 }
 
-/// A second run finds nothing left to do.
+/// A second run changes nothing.
 #[test]
 fn folding_settles() {
     for name in ["bert_dy18d", "focus_ts13d", "slice_zoo_ts13d", "tf_masks_17d_custom"] {
@@ -78,7 +78,7 @@ fn folding_settles() {
     }
 }
 
-/// The same input gives the same text, run after run.
+/// The same input gives the same text in each run.
 #[test]
 fn folding_is_deterministic() {
     let fold = || {

@@ -1,4 +1,4 @@
-//! Files that break the standard, or lean on what it leaves open: refused with the reason, or left as they are.
+//! Files that violate the standard, or depend on undefined parts of it: refused with a reason, or kept.
 
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{OnnxModel, Options};
@@ -14,7 +14,7 @@ fn refusal(source: &str) -> String {
 }
 
 #[test]
-fn what_a_node_is_about_must_be_there() {
+fn attributes_refer_to_existing_values() {
     let body = |nodes: &str| {
         format!(r#"<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[3] x) => (y) {{ {nodes} }}"#)
     };
@@ -37,12 +37,12 @@ fn other_people_s_operators_may_be_called_the_same() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>
         g (float[3] x) => (y) { k = mine.Constant () y = mine.If (x, k) }"#;
     assert!(text::parse(source).is_ok());
-    // A function of the model gives an operator of the standard another meaning.
+    // A function of the model redefines an operator of the standard.
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[3] x) => (y) { y = If (x) }
         <domain: "", opset_import: ["" : 17]> If (a) => (b) { b = Neg (a) }"#;
     assert!(text::parse(source).is_ok());
-    // What a function lacks may come from its call.
+    // The call may supply an attribute that the function body lacks.
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
         g (float[3] x) => (y) { y = f.Scale <by = 2.0> (x) }
         <domain: "f", opset_import: ["" : 17]> Scale <by> (a) => (b) { c = Constant <value_float: float = @by> () b = Mul (a, c) }"#;
@@ -70,19 +70,19 @@ fn functions_do_not_call_themselves() {
         let said = refusal(&model(&functions));
         assert!(said.contains("calls itself"), "{functions}: {said}");
     }
-    // Twice is not in a circle.
+    // Two calls of one function are no recursion.
     let twice = function("A", "t = f.B (a) b = f.B (t)") + &function("B", "b = Neg (a)");
     assert!(text::parse(&model(&twice)).is_ok());
 }
 
-/// A field of a message: its number and its bytes.
+/// Encodes a field of a message: its number and its bytes.
 fn field(number: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).expect("payloads are short here");
     assert!(number < 16 && length < 128);
     [&[number << 3 | 2, length][..], payload].concat()
 }
 
-/// A small number as a field of a message.
+/// Encodes a small number as a field of a message.
 fn number(number: u8, value: i32) -> Vec<u8> {
     let mut bytes = vec![number << 3];
     let mut rest = i64::from(value) as u64;
@@ -94,7 +94,7 @@ fn number(number: u8, value: i32) -> Vec<u8> {
     bytes
 }
 
-/// A model in text form as a file, with more bytes behind it: messages merge with what is there.
+/// Writes a model in text form as a file with more bytes at the end: protobuf merges messages.
 fn file(folder: &TempDir, source: &str, more: &[u8]) -> std::path::PathBuf {
     let path = folder.path().join("model.onnx");
     let model = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
@@ -118,7 +118,7 @@ fn element_types_are_types() {
         field(7, &field(5, &tensor))
     };
     assert!(opened(PLAIN, &weight(&number(2, 1))).is_ok());
-    // A type younger than this program is kept as it is.
+    // An unknown element type is preserved.
     assert!(opened(PLAIN, &weight(&number(2, 99))).is_ok());
     for (dtype, shown) in
         [(Vec::new(), "0"), (number(2, 0), "0"), (number(2, -1), "-1"), (number(2, i32::MAX), "2147483647")]
@@ -144,9 +144,9 @@ fn scalars_are_not_sparse() {
     assert!(said.contains("sparse initializer 'w': a scalar cannot be sparse"), "{said}");
 }
 
-/// To ONNX Runtime a version of 0 is one, and no version is an error.
+/// ONNX Runtime accepts a version of 0, and refuses a missing one.
 #[test]
-fn a_version_of_0_stays() {
+fn a_version_of_0_is_kept() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 0, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) { y = Neg (x) }"#;
     for (more, kept) in [(number(1, 0), true), (Vec::new(), false)] {
@@ -155,7 +155,7 @@ fn a_version_of_0_stays() {
         let target = folder.path().join("folded.onnx");
         document.save(&target).expect("the model is written");
         let bytes = std::fs::read(&target).expect("the file is read");
-        // The version is the first field or, among what is kept as it was, the last.
+        // The version is the first field or, among preserved fields, the last.
         assert_eq!(bytes.starts_with(&[8, 0]) || bytes.ends_with(&[8, 0]), kept, "{bytes:?}");
     }
 }
@@ -166,7 +166,7 @@ fn folded(source: &str) -> Model {
     document.model().clone()
 }
 
-/// Processors trap there.
+/// Processors trap for this division.
 #[test]
 fn the_smallest_integer_is_not_divided_by_minus_one() {
     for (dtype, least) in [("int64", i64::MIN), ("int32", i64::from(i32::MIN)), ("int8", i64::from(i8::MIN))] {
@@ -185,9 +185,9 @@ fn the_smallest_integer_is_not_divided_by_minus_one() {
     assert!(operators(&model).is_empty());
 }
 
-/// Gradient refers to values by attributes, and not only by operands.
+/// Gradient refers to values by attributes as well as by operands.
 #[test]
-fn what_is_differentiated_stays() {
+fn differentiated_values_are_kept() {
     let model = folded(
         r#"<ir_version: 7, opset_import: ["" : 12, "ai.onnx.preview.training" : 1]>
         g (float[n] a, float[n] b) => (da, db) {
@@ -199,9 +199,9 @@ fn what_is_differentiated_stays() {
     assert_eq!(operators(&model), ["Add", "Mul", "Gradient"]);
 }
 
-/// Loops that never end, or end after ages, are neither run nor dropped where somebody waits for them.
+/// Infinite loops, and extremely long ones, are neither run nor removed if something depends on their end.
 #[test]
-fn endless_loops_stay() {
+fn endless_loops_are_kept() {
     let model = |trips: &str| {
         format!(
             r#"<ir_version: 8, opset_import: ["" : 17]> g () => (float[2] y)
@@ -240,7 +240,7 @@ fn bounds_of_a_slice_are_of_one_type() {
         operators(&folded(&source))
     };
     assert_eq!(left("int32"), [""; 0]);
-    // ONNX Runtime refuses it when it loads the model.
+    // ONNX Runtime refuses it at load time.
     assert_eq!(left("int64"), ["Slice"]);
 }
 
@@ -253,7 +253,7 @@ fn no_name_fills_the_report() {
     assert!(report.len() < 2000 && report.contains("qqq…"), "{} bytes", report.len());
 }
 
-/// The user's setting for the stack is not what bounds how deep graphs may lie within graphs.
+/// The user's stack limit does not bound the depth of nested graphs.
 #[cfg(unix)]
 #[test]
 fn a_small_stack_is_enough_for_graphs_within_graphs() {

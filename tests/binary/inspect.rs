@@ -1,4 +1,4 @@
-//! `inspect` by the binary: text, columns, JSON, and models with missing data.
+//! `inspect` in the binary: text, columns, JSON, and models with missing data.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -36,7 +36,7 @@ fn a_recurrent_network_at_given_sizes() {
 fn models_side_by_side() {
     let columns = told(models(), &["inspect", "focus_ts13d.onnx", "tf_masks_17d_custom.onnx"]);
     insta::assert_snapshot!(columns);
-    // OnnxSlim's spelling.
+    // OnnxSlim's flag.
     assert_eq!(told(models(), &["focus_ts13d.onnx", "tf_masks_17d_custom.onnx", "--inspect"]), columns);
 }
 
@@ -50,7 +50,7 @@ fn json() {
     assert_eq!(both.len(), 2);
     assert_eq!(both[0]["model"], "bert_dy18d.onnx");
     assert_eq!(both[0]["nodes"], 104);
-    // docs/report.md lists every field, and no other.
+    // docs/report.md lists exactly the existing fields.
     let docs =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.md")).expect("the schema is read");
     let section = docs.split_once("\n## Inspections").expect("the section").1.split("\n## ").next().expect("a text");
@@ -68,7 +68,7 @@ fn json() {
     assert_eq!(given[0]["dynamic_dims"], serde_json::json!([]));
 }
 
-/// A model whose weight lies in a data file, which then is missing.
+/// A model whose weight is in a data file, which is missing later.
 #[test]
 fn missing_data() {
     let folder = TempDir::new().expect("a folder");

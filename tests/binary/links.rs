@@ -1,4 +1,4 @@
-//! External data behind symbolic links, in other directories, and nowhere.
+//! External data behind symbolic links, in other directories, or missing.
 
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ fn run_in(directory: &Path, arguments: &[&str]) -> Output {
     program.args(arguments).current_dir(directory).output().expect("the binary starts")
 }
 
-/// The text on both streams, and the exit code.
+/// Returns the text of both streams, and the exit code.
 fn told(done: &Output) -> (String, Option<i32>) {
     let text = [&done.stdout[..], &done.stderr].map(String::from_utf8_lossy).concat();
     (text, done.status.code())
@@ -34,7 +34,7 @@ fn fails(directory: &Path, arguments: &[&str], message: &str) {
     assert!(text.contains(message), "{arguments:?}: {text}");
 }
 
-/// Two weights in `weights.data`, of which the first is multiplied with itself.
+/// Two weights in `weights.data`; the first is multiplied by itself.
 fn model() -> OnnxModel {
     let numbers = |from: usize| (from..from + 64 * 8).map(|n| format!("{}.5", n % 89)).collect::<Vec<_>>().join(", ");
     let source = format!(
@@ -47,7 +47,7 @@ fn model() -> OnnxModel {
     OnnxModel::of(parse(&source).expect("a model"))
 }
 
-/// A model at `model.onnx` in a directory, with its weights in `model.onnx.data`.
+/// Writes a model at `model.onnx` in a directory, with its weights in `model.onnx.data`.
 fn external(directory: &Path) {
     std::fs::create_dir_all(directory).expect("a directory");
     let options = SaveOptions::new().save_as_external_data(true).threshold(0);
@@ -55,7 +55,7 @@ fn external(directory: &Path) {
     assert_eq!(saved.data.expect("there is a data file").path, directory.join("model.onnx.data"));
 }
 
-/// A download cache: `snapshots/main/model.onnx` and its data are links to blobs.
+/// Creates a download cache: `snapshots/main/model.onnx` and its data are links to blobs.
 fn cache() -> TempDir {
     let root = TempDir::new().expect("a directory");
     let (blobs, snapshot) = (root.path().join("blobs"), root.path().join("snapshots/main"));
@@ -68,7 +68,7 @@ fn cache() -> TempDir {
     root
 }
 
-/// The names in a directory, links with an arrow.
+/// Returns the names in a directory; links have an arrow.
 fn names(directory: &Path) -> Vec<String> {
     let name = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.expect("an entry");
@@ -84,7 +84,7 @@ fn bytes(path: &Path) -> Vec<u8> {
     std::fs::read(path).expect("a file")
 }
 
-/// The folded model with all its data, as text.
+/// Returns the folded model with all its data, as text.
 fn folded(path: &Path) -> String {
     let mut model = OnnxModel::open(path).expect("it opens");
     assert_eq!(model.missing_data(), []);
@@ -93,7 +93,7 @@ fn folded(path: &Path) -> String {
 }
 
 #[test]
-fn a_download_cache_is_read_and_its_blobs_stay() {
+fn a_download_cache_is_read_and_its_blobs_are_unchanged() {
     let root = cache();
     let (blobs, snapshot) = (root.path().join("blobs"), root.path().join("snapshots/main"));
     let before = [bytes(&blobs.join("aa")), bytes(&blobs.join("bb"))];
@@ -140,13 +140,13 @@ fn a_link_beneath_the_models_directory_is_followed_and_kept() {
     std::fs::rename(root.path().join("model.onnx.data"), root.path().join("blobs/bb")).expect("moved");
     symlink("blobs/bb", root.path().join("model.onnx.data")).expect("a link");
     succeeds(root.path(), &["model.onnx", "-o", "small.onnx", "--exact"]);
-    // One weight is new; the other is referred to behind the link.
+    // One weight is new; the other is still in the file behind the link.
     assert_eq!(names(root.path()), ["blobs", "model.onnx", "model.onnx.data@", "small.onnx", "small.onnx.data"]);
     assert_eq!(folded(&root.path().join("small.onnx")), folded(&root.path().join("model.onnx")));
 }
 
 #[test]
-fn links_that_lead_elsewhere_need_a_root() {
+fn links_to_other_directories_need_a_root() {
     let root = cache();
     let (blobs, snapshot) = (root.path().join("blobs"), root.path().join("snapshots/main"));
     // A copy of the model next to the links does not allow the blobs' directory.
@@ -176,7 +176,7 @@ fn links_that_lead_elsewhere_need_a_root() {
         replace(target);
         fails(&snapshot, &["model.onnx", "-o", "/dev/null"], message);
     }
-    // A file with two names is no data file, whatever leads to it.
+    // A file with two hard links is no data file, even through a link.
     replace("../../blobs/bb");
     std::fs::hard_link(blobs.join("bb"), root.path().join("other")).expect("a hard link");
     fails(&snapshot, &["model.onnx", "-o", "/dev/null"], "has 2 hard links");
@@ -203,7 +203,7 @@ fn standard_input_has_the_roots_that_are_named() {
 }
 
 #[test]
-fn a_model_without_its_data_is_folded_as_far_as_that_goes() {
+fn a_model_without_its_data_is_partly_folded() {
     let root = TempDir::new().expect("a directory");
     let (given, away) = (root.path().join("given"), root.path().join("away"));
     external(&given);
@@ -262,7 +262,7 @@ fn new_data_do_not_take_the_name_of_missing_data() {
     model.save_with(&path, &SaveOptions::new().save_as_external_data(true)).expect("it is written");
     std::fs::create_dir(root.path().join("out")).expect("a directory");
     std::fs::rename(root.path().join("model.onnx.data"), root.path().join("away")).expect("moved");
-    // The addend is in the model file. Written to a data file, it is not found at the place of the weight.
+    // The addend is in the model file. In a data file it would be searched next to the weight.
     let more = ["--save-as-external-data", "--external-data-threshold", "0"];
     succeeds(root.path(), &[&["model.onnx", "-o", "out/model.onnx"], &more[..]].concat());
     assert_eq!(names(&root.path().join("out")), ["model.onnx", "model.onnx.2.data"]);

@@ -1,4 +1,4 @@
-//! The program as its users meet it: the command line, real exports, and files that break the standard.
+//! Tests of the binary: the command line, real exports, and files that violate the standard.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,18 +1,18 @@
-//! Large weights are written without being held: folding under a hard limit of memory.
+//! Large weights are written without being held in memory: folding under a hard memory limit.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Memory of its own that the program may have, in KiB: a fraction of the weights.
+/// The private memory that the program may use, in KiB: a fraction of the weights.
 const LIMIT: usize = 64 << 10;
 
 /// Weights of 4 MiB.
 const SIDE: usize = 1024;
 const WEIGHTS: usize = 20;
 
-/// A field of a protobuf message that has a length.
+/// Encodes a length-delimited field of a protobuf message.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = varint(usize::from(number) << 3 | 2);
     out.extend(varint(bytes.len()));
@@ -20,7 +20,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A field of a protobuf message that is an integer.
+/// Encodes an integer field of a protobuf message.
 fn integer(number: u8, value: usize) -> Vec<u8> {
     let mut out = varint(usize::from(number) << 3);
     out.extend(varint(value));
@@ -37,7 +37,7 @@ fn varint(mut value: usize) -> Vec<u8> {
     out
 }
 
-/// An initializer of floats. Each has another first element, lest equal ones become one.
+/// Encodes an initializer of floats. Each has another first element, so that no two are equal and merged.
 fn weight(name: &str, shape: &[usize], seed: usize) -> Vec<u8> {
     let len: usize = shape.iter().product();
     let number = |n: usize| ((n.wrapping_mul(2_654_435_761) >> 7) % 2001) as f32 / 25_000.0 - 0.04 + seed as f32 / 1e5;
@@ -53,26 +53,26 @@ fn node(operator: &str, inputs: &[&str], output: &str, attributes: &[u8]) -> Vec
     field(1, &[inputs.collect(), rest].concat())
 }
 
-/// `Transpose` of a matrix.
+/// Encodes a `Transpose` of a matrix.
 fn turned(input: &str, output: &str) -> Vec<u8> {
     let perm = [field(1, b"perm"), integer(8, 1), integer(8, 0), integer(20, 7)].concat();
     node("Transpose", &[input], output, &field(5, &perm))
 }
 
-/// `Cast` to an element type.
+/// Encodes a `Cast` to an element type.
 fn cast(input: &str, output: &str, to: usize) -> Vec<u8> {
     let to = [field(1, b"to"), integer(3, to), integer(20, 2)].concat();
     node("Cast", &[input], output, &field(5, &to))
 }
 
-/// An input or output of floats, `[n, SIDE]`.
+/// Encodes an input or output of floats, `[n, SIDE]`.
 fn end(number: u8, name: &str, element: usize) -> Vec<u8> {
     let dims = [field(1, &field(2, b"n")), field(1, &integer(1, SIDE))].concat();
     let tensor = [integer(1, element), field(2, &dims)].concat();
     field(number, &[field(1, name.as_bytes()), field(2, &field(1, &tensor))].concat())
 }
 
-/// A file with products one behind the other. `prepare` says with its index what makes a layer's weight and what it is called.
+/// Writes a file with a chain of products. `prepare` returns, for each index, the nodes that compute a layer's weight, and its name.
 fn model(
     folder: &Path,
     name: &str,
@@ -104,7 +104,7 @@ fn model(
     path
 }
 
-/// Folds under the limit. Returns the folded file's bytes.
+/// Folds under the limit. Returns the bytes of the folded file.
 fn folded(path: &Path) -> Vec<u8> {
     let target = path.with_extension("out.onnx");
     let script = format!("ulimit -d {LIMIT} && exec \"$0\" \"$@\"");
@@ -115,7 +115,7 @@ fn folded(path: &Path) -> Vec<u8> {
     std::fs::read(&target).expect("the result is there")
 }
 
-/// Whether a file speaks of an operator.
+/// Returns `true` if a file contains an operator.
 fn has(bytes: &[u8], operator: &str) -> bool {
     let wanted = field(4, operator.as_bytes());
     bytes.windows(wanted.len()).any(|window| window == wanted)
@@ -123,7 +123,7 @@ fn has(bytes: &[u8], operator: &str) -> bool {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn weights_that_change_take_no_memory() {
+fn changed_weights_take_no_memory() {
     let folder = TempDir::new().expect("a folder");
     let name = |layer: usize| format!("w{layer}");
     let large = |layer: usize| weight(&format!("w{layer}"), &[SIDE, SIDE], layer);
@@ -132,7 +132,7 @@ fn weights_that_change_take_no_memory() {
         (nodes, format!("t{layer}"), None)
     });
     assert!(!has(&folded(&path), "Transpose"));
-    // Three steps, one of the other, and a factor of each column.
+    // Three movements, one other step, and a factor for each column.
     let path = model(folder.path(), "several.onnx", 1, &|layer| {
         let row = weight(&format!("c{layer}"), &[SIDE], layer + 1);
         let add = node("Add", &[&name(layer), &format!("c{layer}")], &format!("a{layer}"), &[]);

@@ -1,4 +1,4 @@
-//! Command lines of other tools, as docs/migration.md has them.
+//! Command lines of other tools, as docs/migration.md lists them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -25,7 +25,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// The lines of the table: flag, tool, and what becomes of it.
+/// Returns the lines of the table: flag, tool, and effect.
 fn lines() -> Vec<(String, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/migration.md");
     let file = std::fs::read_to_string(path).expect("the table is read");
@@ -49,7 +49,7 @@ fn every_line_of_the_table_is_true() {
             "surgeon sanitize IN -o OUT" => vec!["surgeon", "sanitize", "in.onnx", "-o", "out.onnx"],
             flag => ["in.onnx", "out.onnx"].into_iter().chain(flag.split(' ')).collect(),
         };
-        // What only tells has no result to write.
+        // Commands that only print have no output file.
         let given: Vec<&str> = match flag.as_str() {
             "--inspect" => given.into_iter().filter(|word| *word != "out.onnx").collect(),
             _ => given,
@@ -69,9 +69,9 @@ fn every_line_of_the_table_is_true() {
     }
 }
 
-/// What is left out by another tool's name for it stays.
+/// A rule that is disabled by another tool's name for it does not run.
 #[test]
-fn what_is_skipped_stays() {
+fn skipped_rules_do_not_run() {
     for (flags, stays) in [
         (&["--skip-fuse-bn"][..], &["BatchNormalization"][..]),
         (&["--skip-optimization", "fuse_bn_into_conv"], &["BatchNormalization"]),

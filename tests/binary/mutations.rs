@@ -1,8 +1,8 @@
-//! Changed inputs of every kind that the program reads: none may end the process otherwise than by an error, and a model that is taken and
-//! folded must compute what it did. What is tried is in `tests/support/readers.rs`; the targets of `fuzz/` try the same, guided by coverage.
+//! Mutated inputs of every kind that the program reads: each run ends normally or with an error, and a folded model computes the same as
+//! before. The checks are in `tests/support/readers.rs`; the targets of `fuzz/` run the same checks with coverage guidance.
 //!
-//! It needs no nightly toolchain and is bounded: `FUZZ_SECONDS=600 cargo test --release --test binary mutations` takes ten minutes for each
-//! reader; a thousand inputs, always the same, are tried if nothing is said. What fails is printed as hexadecimal digits, to become a test.
+//! The tests need no nightly toolchain and are bounded: `FUZZ_SECONDS=600 cargo test --release --test binary mutations` takes ten minutes
+//! for each reader. The default is a thousand fixed inputs. A failing input is printed in hexadecimal digits, to become a test.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::support::{Numbers, readers};
 
-/// Larger seeds take the time of many small ones.
+/// The largest seed; a larger one takes the time of many small ones.
 const LARGEST_SEED: usize = 32 << 10;
 
-/// How many inputs are tried of each reader where no time is said.
+/// The number of inputs for each reader, without a time limit.
 const USUAL: u64 = 1000;
 
 fn files(folder: &str, extension: &str) -> Vec<Vec<u8>> {
@@ -43,7 +43,8 @@ fn below(numbers: &mut Numbers, count: usize) -> usize {
     (numbers.next() % count.max(1) as u64) as usize
 }
 
-/// One to eight changes: a bit, a byte, a stretch left out, doubled, or taken from another seed, a number at an end of its range.
+/// Applies one to eight changes: flips a bit, replaces a byte by an extreme one, removes or repeats a range, inserts a range of another seed
+/// or a word, or truncates the input.
 fn changed(seed: &[u8], other: &[u8], words: &[&str], numbers: &mut Numbers) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=below(numbers, 8) {
@@ -74,7 +75,7 @@ fn changed(seed: &[u8], other: &[u8], words: &[&str], numbers: &mut Numbers) -> 
     bytes
 }
 
-/// Gives changed seeds to a reader until the time is over, and tells how many it took.
+/// Passes mutated seeds to a reader until the time is over, and prints the number of accepted ones.
 fn attack(name: &str, seeds: &[Vec<u8>], words: &[&str], seed: u64, read: &dyn Fn(&[u8]) -> bool) {
     let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     let (begin, limit) = (Instant::now(), seconds.map(Duration::from_secs));
@@ -124,7 +125,7 @@ fn folded_models_compute_the_same() {
 }
 
 #[test]
-fn data_files_and_where_they_are() {
+fn data_files_and_their_locations() {
     let folder = TempDir::new().expect("a folder");
     let (model, seed) = readers::data_folder(folder.path());
     let words = ["../secret.bin", "/etc/passwd", "w.bin", ".", "..", "9223372036854775807", "-4", "model.onnx"];

@@ -1,4 +1,4 @@
-//! The report in its other forms: a page of HTML, JSON in detail, and drawings; and `explain` by the binary.
+//! Other forms of the report: an HTML page, detailed JSON, and drawings; and `explain` in the binary.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -29,21 +29,21 @@ fn corpus(name: &str) -> String {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models").join(name).to_string_lossy().into_owned()
 }
 
-/// The data of the page's script.
+/// Returns the data of the page's script.
 fn data(page: &str) -> serde_json::Value {
     let begin = "<script type=\"application/json\" id=\"data\">";
     let rest = page.split_once(begin).expect("the page has data").1;
     serde_json::from_str(rest.split_once("</script>").expect("they end").0).expect("they are JSON")
 }
 
-/// How often each element begins and ends.
+/// Counts the begin and end tags of an element.
 fn balance(page: &str, element: &str) -> (usize, usize) {
     let begins = [" ", ">"].iter().map(|end| page.matches(&format!("<{element}{end}")).count()).sum();
     (begins, page.matches(&format!("</{element}>")).count())
 }
 
 #[test]
-fn the_page_is_whole_and_needs_nothing_beside_it() {
+fn the_page_is_complete_and_self_contained() {
     let page = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "html", "--no-config"]);
     assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">") && page.trim_end().ends_with("</html>"));
     for element in ["section", "table", "tbody", "figure", "details", "h2", "main", "script", "style", "ul", "label"] {
@@ -54,12 +54,12 @@ fn the_page_is_whole_and_needs_nothing_beside_it() {
         assert!(page.contains(&format!("<section id=\"{part}\" aria-labelledby=\"{part}-title\">")), "{part}");
         assert!(page.contains(&format!("href=\"#{part}\"")), "nothing leads to {part}");
     }
-    // Nothing is loaded: there is no address but the name of the language of drawings, and the page forbids itself to load anything.
+    // Nothing is loaded: the only address is the namespace of SVG, and the page's policy forbids loading.
     let addresses: Vec<&str> =
         page.match_indices("://").map(|(at, _)| &page[at.saturating_sub(5)..(at + 22).min(page.len())]).collect();
     assert!(addresses.iter().all(|address| address.contains("www.w3.org/2000/svg")), "{addresses:?}");
     assert!(!page.contains(" src=") && page.contains("default-src 'none'"));
-    // Every picture has a name, every column and field a label.
+    // Every picture has a name, every column and field has a label.
     assert_eq!(page.matches("role=\"img\"").count(), page.matches("role=\"img\" aria-label").count());
     for field in ["query", "side", "depth"] {
         assert!(page.contains("<label>") && page.contains(&format!("id=\"{field}\"")), "{field}");
@@ -118,7 +118,7 @@ fn the_page_of_a_large_model_is_small() {
 }
 
 #[test]
-fn json_tells_every_edit_and_every_type() {
+fn json_has_every_edit_and_every_type() {
     let line = told(&[&corpus("focus_ts13d.onnx"), "-o", "/dev/null", "--report", "json", "--no-config"]);
     let report: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
     assert_eq!(report["schema"], "1.4");
@@ -137,7 +137,7 @@ fn json_tells_every_edit_and_every_type() {
 }
 
 #[test]
-fn what_is_not_meant_is_refused() {
+fn invalid_combinations_are_refused() {
     let path = corpus("focus_ts13d.onnx");
     for (arguments, code, reason) in [
         (vec!["show", &path, "--around", "x"], 2, "add --dot or --mermaid"),

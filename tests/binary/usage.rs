@@ -1,11 +1,11 @@
-//! How the program is called: shapes, parts of models, several models, the configuration file, and what is said when something is wrong.
+//! Command line options: shapes, parts of models, several models, the configuration file, and error messages.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// An input with a number, a name and a dim without one; declared shapes that rest on the number.
+/// An input with a constant dim, a named one and an unnamed one, and declared shapes that depend on the constant.
 const SOURCE: &str = r#"<ir_version: 8, opset_import: ["" : 17]>
     g (float[2,seq,?] x, float[Height] k) => (float[2,seq,?] y, float[1] z) <float[2,seq,?] a, float[2,seq,?] b, int64[3] sizes = {2,-1,1}> {
         a = Relu (x)  b = Neg (a)  y = Abs (b)  z = ReduceSum (k) }"#;
@@ -45,13 +45,13 @@ fn a_size_that_the_model_declares_is_overwritten() {
         let shown = shown(&folder, &["--overwrite-input-shape", spelling]);
         assert!(shown.contains("(float[4,6,8] x,") && shown.contains("=> (float[4,6,8] y,"), "{spelling}: {shown}");
     }
-    // A name opens what was a number; no old number is left anywhere.
+    // A name replaces a constant dim, and no old number remains.
     let shown = shown(&folder, &["--overwrite-input-shape", "x:batch,-1,?"]);
     assert!(shown.contains("float[batch,seq,x_dim_2] x") && !shown.contains("[2,"), "{shown}");
 }
 
 #[test]
-fn what_follows_an_overwritten_size_must_fit() {
+fn declarations_must_fit_an_overwritten_size() {
     let folder = folder(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[2,3] x) => (y) <float[2,3] w = {1,2,3,4,5,6}> { y = Add (x, w) }"#,
@@ -59,7 +59,7 @@ fn what_follows_an_overwritten_size_must_fit() {
     let done = run(&folder, &["m.onnx", "-o", "/dev/null", "--overwrite-input-shape", "4,3"]);
     assert_eq!(done.status.code(), Some(1));
     assert!(text(&done.stderr).contains("the assumptions make a node invalid"), "{}", text(&done.stderr));
-    // The default of an input has the size it has.
+    // The default of an input has the declared size.
     let done = {
         write(
             &folder,
@@ -72,7 +72,7 @@ fn what_follows_an_overwritten_size_must_fit() {
 }
 
 #[test]
-fn a_dim_is_told_by_its_place() {
+fn a_dim_is_named_by_its_position() {
     let folder = folder(SOURCE);
     for (said, expected) in [
         (&["--dim", "x[2]=width"][..], "float[2,seq,width] x"),
@@ -99,7 +99,7 @@ fn a_wrong_dim_is_answered_with_the_dims_that_the_inputs_have() {
     let ids = "int64[s33,s50] x, int64[s33,s50] mask";
     let known = "the model's symbolic dimensions are s33 (x, axis 0, 1 more) and s50 (x, axis 1, 1 more)";
     for (inputs, flags, expected) in [
-        // Alike in letters, then by what names of axes usually mean.
+        // First by similar letters, then by usual meanings of axis names.
         (ids, ["--dim", "s34=1"], format!("error: dimension \"s34\" not found; {known}; did you mean s33?")),
         (ids, ["--dim", "batch=1"], format!("error: dimension \"batch\" not found; {known}; did you mean s33?")),
         (ids, ["--dim", "seq_len=1..8"], format!("error: dimension \"seq_len\" not found; {known}; did you mean s50?")),
@@ -146,14 +146,14 @@ fn parts_of_a_model_are_taken() {
     assert!(part.contains("Relu") && part.contains("Neg") && !part.contains("Abs"), "{part}");
     let part = shown(&folder, &["--unused-output", "z"]);
     assert!(part.contains("Abs") && !part.contains("ReduceSum") && part.contains("float[Height] k"), "{part}");
-    // What becomes an input may be given a shape.
+    // An inner value that becomes an input may be given a shape.
     let part = shown(&folder, &["--inputs", "a", "--outputs", "b", "--overwrite-input-shape", "2,5,6"]);
     assert!(part.contains("(float[2,5,6] a) => (float[2,5,6] b)"), "{part}");
 }
 
-/// A node with a second result that is wanted stays when the first becomes an input.
+/// A node with a second result in use is kept when its first result becomes an input.
 #[test]
-fn a_result_becomes_an_input_and_its_node_stays() {
+fn a_result_becomes_an_input_and_its_node_is_kept() {
     let folder = folder(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[4] x, bool c) => (y) {
@@ -188,7 +188,7 @@ fn several_models_are_folded() {
     assert_eq!(line["files"][0]["path"].as_str(), Some("out2/o.onnx"));
 }
 
-/// A product that is shared out to all threads is computed by one where the system starts no other.
+/// A product that is parallelized is computed on one thread if the system starts no other.
 #[test]
 fn a_model_is_folded_without_threads() {
     let folder = folder(
@@ -197,7 +197,7 @@ fn a_model_is_folded_without_threads() {
             row = Range (start, end, step)  table = Reshape (row, square)  sine = Sin (table)
             product = MatMul (sine, sine)  y = MatMul (x, product) }"#,
     );
-    // A stack that no system gives.
+    // A stack size that no system provides.
     let alone = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_onnx-slice-fold"));
         command.args(arguments).current_dir(folder.path()).env("RUST_MIN_STACK", (1u64 << 46).to_string());
@@ -213,7 +213,7 @@ fn a_model_is_folded_without_threads() {
     assert_eq!(read("several/m.onnx"), read("together.onnx"));
 }
 
-/// docs/report.md tells every field, and no other.
+/// docs/report.md lists exactly the existing fields.
 #[test]
 fn the_json_report_is_as_documented() {
     let folder = folder(SOURCE);
@@ -263,16 +263,16 @@ fn flags_come_from_a_file() {
     }
 }
 
-/// What the shell puts in the place of `*.onnx` may be two models.
+/// The shell may expand `*.onnx` to two models.
 #[test]
-fn another_model_is_not_replaced_unasked() {
+fn another_model_is_not_overwritten() {
     let folder = folder(SOURCE);
     let other = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n] p) => (q) { q = Neg (p) }"#;
     write(&folder, "n.onnx", other);
     let done = run(&folder, &["m.onnx", "n.onnx"]);
     assert_eq!(done.status.code(), Some(2), "{}", text(&done.stderr));
     assert!(run(&folder, &["m.onnx", "-o", "n.onnx"]).status.success());
-    // An earlier result is.
+    // An earlier result may be overwritten.
     assert!(run(&folder, &["m.onnx", "n.onnx"]).status.success());
 }
 
@@ -303,9 +303,9 @@ fn shells_and_man_know_the_flags() {
 }
 
 #[test]
-fn models_are_told_apart_by_what_they_compute() {
+fn models_are_compared_by_their_functions() {
     let folder = folder(SOURCE);
-    // The same under other names and in another order, but for Tanh in the place of Neg.
+    // The same under other names and in another order, with Tanh in place of Neg.
     let other = SOURCE
         .replace("b = Neg (a)", "b = Tanh (a)")
         .replace("a = Relu (x)", "first = Relu (x)")
@@ -319,7 +319,7 @@ fn models_are_told_apart_by_what_they_compute() {
 }
 
 #[test]
-fn functions_are_told_apart_as_graphs() {
+fn functions_are_compared_as_graphs() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
         g (float[n] x) => (float[n] y) { a = f.inner (x)  y = f.inner (a) }
         <domain: "f", opset_import: ["" : 17]> inner (u) => (w) { w = Tanh (u) }
@@ -343,7 +343,7 @@ fn functions_are_told_apart_as_graphs() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_described() {
     let folder = folder(SOURCE);
     std::fs::write(folder.path().join("page.onnx"), "<!DOCTYPE html>").expect("it is written");
     let lines = [

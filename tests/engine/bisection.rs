@@ -1,4 +1,4 @@
-//! `--stop-after`: whatever the number of edits, they are the first ones of those made without a limit.
+//! `--stop-after`: a run with a limit makes the first edits of the run without one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,7 +36,7 @@ g (float[n,h,w] x) => (float[a,b] y, float[d,h,w] z, int64[2] twice) <int64 one 
     z = Expand (z1, other)
 }";
 
-/// An If and Loops that are decided, and values inside that hide outer ones.
+/// An If and Loops with constant conditions, and inner values that shadow outer ones.
 const BODIES: &str = "<ir_version: 8, opset_import: [\"\" : 17]>
 g (float[n] x) => (float[n] y, float[n] z, float[n] w) <bool yes = {1}, int64 once = {1}, int64 never = {0}, float two = {2}> {
     a = Abs (x)
@@ -52,7 +52,7 @@ g (float[n] x) => (float[n] y, float[n] z, float[n] w) <bool yes = {1}, int64 on
     w = Div (w1, s)
 }";
 
-/// Functions of which one is called once, one is small, one is large and stays, and one nobody calls.
+/// Functions: one that is called once, a small one, a large one that is kept, and an unused one.
 const FUNCTIONS: &str = "<ir_version: 8, opset_import: [\"\" : 17, \"f\" : 1]>
 g (float[n,4] x, float[m,4] u) => (float[n,4] y, float[m,4] z) {
     a = f.once (x)
@@ -99,7 +99,7 @@ fn stopped_after(source: &str, edits: usize) -> (Model, Report) {
     folded(source, &Options::new().stop_after(edits).verify_each(true))
 }
 
-/// Nodes, initializers, inputs and outputs of every graph by name: all there is but types.
+/// Nodes, initializers, inputs and outputs of every graph by name, without types.
 fn skeleton(model: &Model) -> Vec<String> {
     let name = |value| model.value(value).name.clone();
     let mut lines = Vec::new();
@@ -141,7 +141,7 @@ fn with_no_edit_the_graph_is_that_of_the_file() {
 }
 
 #[test]
-fn every_number_of_edits_is_the_beginning_of_the_next() {
+fn each_limit_extends_the_edits_of_the_one_before() {
     for (name, source) in MODELS {
         let (unlimited, whole) = folded(source, &Options::new());
         let total: usize = whole.fired.values().sum();
@@ -183,9 +183,9 @@ fn edits_of_every_kind_of_pass_are_counted() {
     }
 }
 
-/// What passes say they changed is what was counted.
+/// The reported changes of each pass equal the counted ones.
 #[test]
-fn the_report_tells_what_each_pass_did() {
+fn the_report_lists_the_changes_of_each_pass() {
     let (_, report) = folded(SIZES, &Options::new());
     let changes: usize = report.passes.iter().map(|pass| pass.changes).sum();
     assert_eq!(changes, report.fired.values().sum::<usize>());
@@ -195,14 +195,14 @@ fn the_report_tells_what_each_pass_did() {
     assert!(!report.passes.iter().any(|pass| pass.name == "common-subexpression"));
 }
 
-/// The names of all rules and passes.
+/// Returns the names of all rules and passes.
 fn all_names() -> Vec<&'static str> {
     let mut names: Vec<&str> = PASSES.iter().chain(CLOSING).map(|pass| pass.name).collect();
     names.extend(records().map(|record| record.name));
     names
 }
 
-/// The models of a folder of the repository, by path.
+/// Returns the models of a folder of the repository, by path.
 fn models_of(folder: &str) -> Vec<(String, Model)> {
     let mut models = Vec::new();
     let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
@@ -237,13 +237,13 @@ fn folded_model(model: &Model, options: &Options) -> (Model, Report) {
     (held.model().clone(), report)
 }
 
-/// All there is but types and the names of nodes.
+/// Returns the skeleton without the names of nodes.
 fn computation(model: &Model) -> Vec<String> {
     skeleton(model).into_iter().filter(|line| !line.starts_with("node ")).collect()
 }
 
-/// Without edits the model is the file's: with all rules and passes left out only nodes without names get some, and with no edit allowed not
-/// even those. So nothing but passes edits a model.
+/// Without edits the model equals the file. With all rules and passes disabled, only unnamed nodes get names; with a limit of 0 edits, not
+/// even those. So only passes edit a model.
 #[test]
 fn nothing_but_passes_edits_a_model() {
     let none_left = Options::new().skip(all_names());
@@ -259,10 +259,10 @@ fn nothing_but_passes_edits_a_model() {
     }
 }
 
-/// Each change has a number and a name: where one edit more is allowed, that edit is counted, and after the last one nothing changes.
+/// Each edit has a number and a name: a limit that is higher by one adds that edit, and after the last edit nothing changes.
 #[test]
 fn each_change_of_a_model_is_counted_and_named() {
-    // Of long runs some numbers, the last one among them.
+    // A sample of the numbers of long runs, including the last one.
     const MOST: usize = 24;
     let fixtures = models_of("tests/rules/passes").into_iter().chain(models_of("tests/rules/together"));
     let models = fixtures.chain(models_of("tests/families")).chain(models_of("models"));

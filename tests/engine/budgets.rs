@@ -1,18 +1,18 @@
-//! What costs too much to evaluate is left alone before memory is touched or work begins, and `explain` says why.
+//! Nodes that are too expensive to evaluate are kept before memory or time is spent, and `explain` gives the reason.
 
 use std::time::{Duration, Instant};
 
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{OnnxModel, Options};
 
-/// What there is to tell of a model whose nodes have to stay.
+/// Returns the explanation for a model whose nodes must be kept.
 fn explained(body: &str) -> String {
     let source = format!("<ir_version: 10, opset_import: [\"\" : 20]>\n{body}");
     let model = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let mut document = OnnxModel::of(model);
     let start = Instant::now();
     let report = document.fold(&Options::default()).expect("the model folds");
-    // Generous: what is refused costs next to nothing, what is done would take minutes or more memory than there is.
+    // A generous limit: a refusal costs almost nothing, the work would take minutes or more memory than available.
     assert!(start.elapsed() < Duration::from_secs(60), "{body}");
     report.explanation()
 }
@@ -78,7 +78,7 @@ fn results_that_grow_the_model() {
     assert!(!told.contains("declined"), "{told}");
 }
 
-/// The operators and the bytes of the initializers that are left of a model which constants may make larger by so many bytes.
+/// Returns the remaining operators and the bytes of the remaining initializers, if constants may add this many bytes.
 fn left(body: &str, growth: usize) -> (Vec<String>, Vec<usize>) {
     let source = format!("<ir_version: 10, opset_import: [\"\" : 20]>\n{body}");
     let mut document = OnnxModel::of(text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}")));
@@ -91,7 +91,7 @@ fn left(body: &str, growth: usize) -> (Vec<String>, Vec<usize>) {
     (operators, bytes.filter(|&bytes| bytes > 256).collect())
 }
 
-/// Each decision about one of them looks at all, so the fewer are decided about one by one the more there are.
+/// Each decision visits all results, so the number of individual decisions must fall with the number of results.
 #[test]
 fn thousands_of_results_that_do_not_fit() {
     let names: Vec<String> = (0..2000).map(|number| format!("e{number}")).collect();
@@ -108,9 +108,9 @@ fn numbers(count: usize) -> String {
     (0..count).map(|number| (number * number % 97).to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// What is over the budget only as long as a branch that is never taken reads the weights is folded when the branch is gone.
+/// A result that is over the budget only because a branch that is never taken reads the weights. It is folded after the branch is removed.
 #[test]
-fn a_result_that_fits_when_a_branch_is_gone() {
+fn a_result_that_fits_after_a_branch_is_removed() {
     let body = format!(
         "g (float[n,16] x) => (y) <float[16,24] w = {{{}}}> {{
             r = Shape (x)  rank = Size (r)  two = Constant <value_int = 2> ()  c = Equal (rank, two)
@@ -122,9 +122,9 @@ fn a_result_that_fits_when_a_branch_is_gone() {
     assert_eq!(left(&body, 0), (vec!["MatMul".to_string()], vec![384 * 4]));
 }
 
-/// The first steps to a result that is over the budget take none of it.
+/// Intermediate results of a computation whose end is over the budget use none of it.
 #[test]
-fn the_beginnings_of_what_does_not_fit() {
+fn intermediate_results_of_a_result_over_budget() {
     let body = format!(
         "g (float[n,16] x) => (y, z) <float[16,24] w = {{{}}}, int64[3] k = {{4, 8, 4}}> {{
             a, b, c = Split <axis = 0> (w, k)  d = Concat <axis = 0> (b, c, a)  e = Concat <axis = 1> (d, w)
@@ -133,13 +133,13 @@ fn the_beginnings_of_what_does_not_fit() {
     );
     let (operators, bytes) = left(&body, 1600);
     assert_eq!((operators.len(), bytes), (5, vec![384 * 4]), "{operators:?}");
-    // Where there is room, it is all folded.
+    // With enough budget everything is folded.
     assert_eq!(left(&body, 3000), (vec!["MatMul".to_string(); 2], vec![384 * 4, 768 * 4]));
 }
 
-/// A rule that writes a number for each place of a batch does not for a batch that only a shape is as large as.
+/// A rule that lists one index per batch entry must not do so for a batch that only a shape can have.
 #[test]
-fn a_batch_that_no_memory_holds() {
+fn a_batch_larger_than_memory() {
     let source = "<ir_version: 10, opset_import: [\"\" : 23]>
         g (float[1099511627776,2,3,4] x) => (y, w, u)
         <float[1,1,3,4] cos = {1,1,1,1,0.5,0.25,0.5,0.25,-0.5,0,-0.5,0},
@@ -152,7 +152,7 @@ fn a_batch_that_no_memory_holds() {
     assert!(bytes < 10_000, "{bytes}");
 }
 
-/// Lanes that could be looked at again for each of several operands, level by level, are looked at so many times for one Concat.
+/// Lanes with several operands at each level: the number of visited groups per Concat is bounded.
 #[test]
 fn lanes_with_many_ways_back() {
     const LEVELS: usize = 14;

@@ -1,4 +1,4 @@
-//! `--check`: what is equal passes, what differs is found and told with both values, and what could not be compared is told.
+//! `--check`: equal models pass, a difference is reported with both values, and skipped comparisons are reported.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::support::folded_unrun;
 
 const HEAD: &str = "<ir_version: 8, opset_import: [\"\" : 17]>\n";
 
-/// Compares two models as if the second were the first one folded.
+/// Compares two models as if the second were the folded first one.
 fn compared(original: &str, folded: &str, options: &Options) -> Checked {
     let parsed = |source: &str| text::parse(&format!("{HEAD}{source}")).unwrap();
     check(&parsed(original), &parsed(folded), options, &Trial::drawn(8))
@@ -22,19 +22,19 @@ fn difference(original: &str, folded: &str) -> String {
 }
 
 #[test]
-fn wrong_models_are_told_apart() {
+fn differences_are_found() {
     let slice = |end: i64| {
         format!("g (float[n] x) => (float[m] y) <int64[1] a = {{0}}, int64[1] b = {{{end}}}> {{ y = Slice (x, a, b) }}")
     };
-    // They differ only where there are more than four elements.
+    // They differ only for more than four elements.
     let told = difference(&slice(i64::MAX), &slice(4));
     assert!(told.contains("[4] instead of "), "{told}");
     let binary = |operator: &str| format!("g (float[n] x, float[n] z) => (float[n] y) {{ y = {operator} (x, z) }}");
     assert!(difference(&binary("Sub"), &binary("Add")).contains("instead of"));
-    // Only inputs below 0 tell.
+    // Only negative inputs show the difference.
     let unary = |operator: &str| format!("g (float[n] x) => (float[n] y) {{ y = {operator} (x) }}");
     assert!(difference(&unary("Relu"), &unary("Identity")).contains("instead of"));
-    // Only a branch that is not taken otherwise.
+    // Only a rarely taken branch shows it.
     let choice =
         "g (bool b, float[n] x) => (float[n] y) { y = If (b) <then_branch: graph = t () => (float[n] p) { p = Neg (x) },
         else_branch: graph = e () => (float[n] q) { q = Abs (x) }> }";
@@ -125,7 +125,7 @@ fn sizes_that_depend_on_each_other_are_found() {
 
 #[test]
 fn masks_of_0_and_1_are_among_the_inputs() {
-    // The model runs only where no element is more than 1.
+    // The model runs only if every element is at most 1.
     let looked_up = |last: &str| {
         format!(
             "g (float[n, 40] x, int64[n, 40] mask) => (float[n, 40] y) <float[2] t = {{0.5, 2}}> {{
@@ -140,8 +140,8 @@ fn masks_of_0_and_1_are_among_the_inputs() {
 }
 
 #[test]
-fn a_model_that_gives_nothing_is_not_run_with_ever_larger_sizes() {
-    // No tangent is that large, so there are no places to give.
+fn a_model_with_empty_results_is_not_run_with_larger_sizes() {
+    // Tanh never reaches the bound, so NonZero finds no indices.
     let source = "g (float[n, h, w] x) => (int64[3, k] y) <float most = {1000000}> {
         t = Tanh (x)
         g = Greater (t, most)
@@ -154,7 +154,7 @@ fn a_model_that_gives_nothing_is_not_run_with_ever_larger_sizes() {
 
 #[test]
 fn sums_that_processors_make_differently_are_compared_as_the_standard_defines_them() {
-    // A weight of 100 by a byte of 255: two such products leave 16 bits, so that they are no constant.
+    // A weight of 100 times a byte of 255: two such products exceed 16 bits, so they are not constant.
     let product = |more: &str, y: &str| {
         format!(
             "g (uint8[n,2] x) => (int32[n,1] y) <int8[2,1] w = {{100, 127}}, uint8 z = {{3}}> {{
@@ -171,7 +171,7 @@ fn sums_that_processors_make_differently_are_compared_as_the_standard_defines_th
 }
 
 #[test]
-fn what_is_not_compared_is_told() {
+fn skipped_comparisons_are_reported() {
     let unknown = "g (float[n] x) => (float[n] y) { y = com.example.Thing (x) }";
     let checked = compared(unknown, unknown, &Options::new());
     assert_eq!(checked.agreed, 0);
@@ -179,9 +179,9 @@ fn what_is_not_compared_is_told() {
     assert!(checked.to_string().contains("not checked, 8 times: the original: "), "{checked}");
 }
 
-/// Nothing is computed first, be it ever so large.
+/// If one node prevents every run from finishing, the runs do not begin, however large the model is.
 #[test]
-fn where_one_node_keeps_every_run_from_ending_none_is_begun() {
+fn no_run_begins_if_one_node_never_ends() {
     let source = "g (float[n, m] x) => (y) { a = MatMul (x, x) b = MatMul (a, x) c = SizeSqrt (b) y = Div (b, c) }";
     let checked = compared(source, source, &Options::new());
     let reason = "the original: SizeSqrt node that computes 'c': there is no definition of SizeSqrt";
@@ -202,14 +202,14 @@ fn a_model_that_is_folded_rightly_passes() {
         let mut model = OnnxModel::of(text::parse(&format!("{HEAD}{source}")).unwrap());
         let (report, checked) = model.fold_checked(&options, 8, &mut |_| {}).unwrap();
         assert!(report.after.nodes() < report.before.nodes());
-        // At 0 elements the Reshape does not run; other inputs are drawn then.
+        // The Reshape fails for 0 elements; other inputs are drawn then.
         assert_eq!((checked.agreed, checked.difference), (8, None), "{:?}", checked.unchecked);
     }
 }
 
-/// A 0 in the target of a Reshape copies a dim. Where n and h are both 0 the result is [0, 4, 2], and [n, 2*h, 2] is stated.
+/// A 0 in the target of a Reshape copies a dim. If n and h are both 0, the result is [0, 4, 2], and [n, 2*h, 2] is declared.
 #[test]
-fn which_dim_of_an_empty_tensor_is_0_does_not_count_where_two_sizes_are() {
+fn the_position_of_a_0_dim_is_ignored_if_two_sizes_are_0() {
     let source = "g (float[n,4,h] x) => (y) <int64[1] i = {0}, int64[1] j = {2}, int64[1] two = {2}> {
         s = Shape (x)
         n = Gather (s, i)
@@ -240,7 +240,7 @@ fn given_values_are_compared_as_well() {
     let given = vec![("'a.npz'".to_string(), values("x", 30_000.0))];
     let (_, checked) = document.fold_checked_on(&Options::new(), 2, given, &mut |_| {}).unwrap();
     assert_eq!((checked.asked, checked.agreed, checked.difference), (3, 3, None), "{:?}", checked.unchecked);
-    // What is assumed of sizes rules them out, which is told.
+    // The assumptions about sizes exclude the given values, which is reported.
     let mut document = OnnxModel::of(parsed(&model("20000")));
     let given = vec![("'a.npz'".to_string(), values("x", 1.0))];
     let (_, checked) = document.fold_checked_on(&Options::new().dim("n=2"), 0, given, &mut |_| {}).unwrap();
@@ -249,7 +249,7 @@ fn given_values_are_compared_as_well() {
         checked.agreed == 0 && told.contains("the assumptions exclude the inputs n = 1, values of 'a.npz'"),
         "{told}"
     );
-    // What the model has no input for is refused before anything is folded.
+    // Values for unknown inputs are refused before folding.
     let mut document = OnnxModel::of(parsed(&model("20000")));
     let given = vec![("'a.npz'".to_string(), values("z", 1.0))];
     let error = document.fold_checked_on(&Options::new(), 0, given, &mut |_| {}).unwrap_err();
@@ -259,7 +259,7 @@ fn given_values_are_compared_as_well() {
 }
 
 #[test]
-fn each_pass_is_compared_where_that_is_asked_for() {
+fn each_pass_is_compared_on_request() {
     let source = "g (float[n,4] x) => (float[n,4] y) <float a = {1}, float b = {2}> {
         s = Shape (x)
         c = Add (a, b)

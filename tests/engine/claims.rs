@@ -1,4 +1,4 @@
-//! What a model declares of shapes inside it: names to adopt, gaps to fill, errors to report, and no premise.
+//! Declared shapes of inner values: they give names, fill gaps and cause errors, but are no premises.
 
 use onnx_slice_fold::ir::{DeclaredType, DimClaim, Model, text};
 use onnx_slice_fold::ops::EventKind;
@@ -26,7 +26,7 @@ fn an_author_s_name_is_shown_wherever_its_size_occurs() {
         }"#,
     );
     assert_eq!(shape(&model, "all"), "batch,total_seq,4");
-    // Equal sizes have one name, whatever else they are called.
+    // Equal sizes have one name, whatever their declarations are.
     assert_eq!(shape(&model, "twice"), "batch,total_seq,4");
     assert_eq!(shape(&model, "doubled"), "batch,2*total_seq,4");
     assert_eq!(notes(&report, EventKind::Claimed), [""; 0]);
@@ -81,9 +81,9 @@ fn a_false_claim_is_reported_and_the_proof_is_written() {
     );
 }
 
-/// Equal nodes are merged before anything is inferred, but for those of which the file says something.
+/// Equal nodes are merged before inference, except those with declared shapes.
 #[test]
-fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
+fn declarations_of_merged_nodes_are_checked() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[2] x) => (y, z) <float[3] b>
         {
@@ -105,8 +105,8 @@ fn what_is_declared_of_a_node_that_is_merged_is_looked_at() {
 }
 
 #[test]
-fn only_what_is_trusted_is_a_premise() {
-    // The slice takes everything if what is found is no more than 3.
+fn only_trusted_claims_are_premises() {
+    // The Slice is an identity if NonZero finds at most 3 indices.
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n] x) => (int64[1, m] y) <int64[1, 3] at, int64[1] start = {0}, int64[1] end = {3}, int64[1] axis = {1}>
         {
@@ -139,7 +139,7 @@ fn a_trusted_claim_that_is_false_is_no_premise() {
 
 /// A caller may give another target.
 #[test]
-fn the_default_of_an_input_says_nothing() {
+fn the_default_of_an_input_is_no_fact() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n, 4] x, int64[2] target) => (float[a, b] y) <int64[2] target = {-1, 2}>
         {
@@ -150,9 +150,9 @@ fn the_default_of_an_input_says_nothing() {
     assert_eq!(notes(&report, EventKind::Claimed).len(), 0);
 }
 
-/// A run that leaves the default has its sizes, one that gives a kernel those that are declared.
+/// A run with the default has the sizes of the default; a run with a given kernel has the declared ones.
 #[test]
-fn where_a_default_is_not_as_declared_only_what_both_say_is_known() {
+fn a_default_with_another_shape_leaves_the_common_facts() {
     let source = |declared: &str| {
         format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -178,7 +178,7 @@ fn where_a_default_is_not_as_declared_only_what_both_say_is_known() {
 }
 
 #[test]
-fn how_many_sizes_a_resize_takes_is_told_in_numbers_or_not_at_all() {
+fn the_number_of_sizes_of_a_resize_is_constant_or_undeclared() {
     let sized = |count: &str| {
         let source = format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -218,7 +218,7 @@ fn a_false_expression_is_no_name() {
 }
 
 #[test]
-fn what_is_written_for_not_knowing_is_no_size_and_no_name() {
+fn placeholders_for_unknown_sizes_are_no_names() {
     for text in ["-1", "3", "?", "None", ""] {
         let source = format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -281,12 +281,12 @@ fn a_name_from_a_branch_that_does_not_run_is_no_bound() {
             y = If (c) <then_branch: graph = t () => (float[1, 1, total] u) { u = Conv (x, k) }, else_branch: graph = e () => (v) { v = Relu (x) }> }"#,
         &Options::default(),
     );
-    // Of one element nothing is left behind the second.
+    // After the second of one element nothing remains.
     assert_eq!(shape(&model, "z"), "1,1,max(0, x_dim_2 - 2)");
 }
 
 #[test]
-fn sizes_given_are_told_to_expressions() {
+fn given_sizes_are_substituted_in_expressions() {
     use onnx_slice_fold::passes::Assumption;
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[b, seq] x, float[b, past] p, float[b, "past + seq"] m) => (y, w) { y = Concat <axis = 1> (x, p)  w = Relu (m) }"#;
@@ -307,7 +307,7 @@ fn sizes_given_are_told_to_expressions() {
 }
 
 #[test]
-fn names_survive_that_functions_are_tried_in_more_than_one_way() {
+fn names_survive_trials_of_functions() {
     let (model, report) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         agraph (float[b, ?, 4] past, float[b, seq, 4] x) => (float[b, total_seq, 4] y, z, w) {
@@ -323,7 +323,7 @@ fn names_survive_that_functions_are_tried_in_more_than_one_way() {
 }
 
 #[test]
-fn what_is_said_of_no_value_is_not_said_of_another() {
+fn a_declaration_without_a_value_applies_to_no_other_value() {
     use onnx_slice_fold::onnx::{self, proto};
     let parsed = text::parse(
         r#"<ir_version: 8, opset_import: ["" : 18]>
@@ -361,7 +361,7 @@ fn what_is_said_of_no_value_is_not_said_of_another() {
 }
 
 #[test]
-fn operators_of_two_versions_at_once_are_left() {
+fn operators_of_two_versions_are_kept() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18, "ai.onnx" : 11]>
         g (float[n] x) => (y) <float[1, 2, 2] w = {1, 2, 3, 4}> { y = Softmax (w) }"#,
@@ -371,7 +371,7 @@ fn operators_of_two_versions_at_once_are_left() {
 }
 
 #[test]
-fn what_is_computed_twice_has_one_size() {
+fn equal_computations_have_one_size() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[n] x) => (a, b, c) { y1 = NonZero (x)  y2 = NonZero (x)  a = Neg (y1)  b = Abs (y2)  c = Add (a, b) }"#,
@@ -382,7 +382,7 @@ fn what_is_computed_twice_has_one_size() {
 }
 
 #[test]
-fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
+fn sizes_for_unnamed_dims_apply_to_one_dim_each() {
     use onnx_slice_fold::passes::Assumption;
     for text in ["None", "?", "-1"] {
         let source = format!(
@@ -394,11 +394,11 @@ fn sizes_given_for_what_says_nothing_are_of_one_dim_each() {
         document.fold(&Options::new().assumptions(assumptions)).expect("both fit");
         assert_eq!(shape(document.model(), "y"), "4,5");
         assert!(!shape(document.model(), "z").contains(['4', '5']), "{text}");
-        // Nor is it what an author calls a size.
+        // The author's name for a size is not a premise either.
         let (model, _) = folded_unrun(&source, &Options::default());
         assert_ne!(shape(&model, "z"), text);
     }
-    // A name that is no identifier is one all the same.
+    // A name that is not an identifier is still a name.
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float["2x"] x, float["2x"] w) => (y) { y = Add (x, w) }"#,
@@ -427,10 +427,10 @@ fn names_of_attributes_that_are_no_words_are_in_quotes() {
     assert_eq!(text::print(&text::parse(&printed).expect("it reads back")), printed);
 }
 
-/// Runtimes believe what a body says of what it is given. Where a node in it could not work then, they refuse the model as soon as they know enough
-/// of the other operands, and folding tells them more: so such a claim is not written.
+/// Runtimes trust a subgraph's declaration of a captured value. If an inner node fails for the declared shape, they refuse the model once
+/// they know enough about its other operands, and folding increases that knowledge. So such a declaration is not written.
 #[test]
-fn claims_inside_that_a_node_could_not_work_with_are_not_written() {
+fn claims_on_which_an_inner_node_would_fail_are_not_written() {
     let body = |inside: &str| {
         format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -458,16 +458,16 @@ fn claims_inside_that_a_node_could_not_work_with_are_not_written() {
             assert!(!text::print(&model).contains("float[6]"), "{}", text::print(&model));
         }
     }
-    // A claim that nothing disputes stays.
+    // An undisputed declaration is kept.
     let kept = body(bodies[0]).replace("Add (x, carried)", "Neg (carried)");
     let (model, _) = folded_unrun(&kept, &Options::default());
     assert!(text::print(&model).contains("float[6] carried"), "{}", text::print(&model));
 }
 
-/// ONNX Runtime drops a claim that does not fit what it infers. If one size of it were mended, the others would count, and might dispute another
-/// operand.
+/// ONNX Runtime ignores a declaration that contradicts its inference. If only one size were corrected, the others would take effect, and
+/// might contradict another operand.
 #[test]
-fn of_a_claim_that_is_false_in_part_nothing_is_written() {
+fn a_partly_false_claim_is_not_written() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n, 3] x, int64[2] sizes) => (y, z) <float[0, 6] wide, float[4, 1] column = {1, 2, 3, 4}>
@@ -477,9 +477,10 @@ fn of_a_claim_that_is_false_in_part_nothing_is_written() {
     assert!(!shape(&model, "wide").starts_with('0'), "{}", text::print(&model));
 }
 
-/// ONNX Runtime drops the shape, which fits nothing that it infers. Were only its false number mended, it would believe the rest and fail.
+/// ONNX Runtime ignores the shape, which contradicts its inference. If only the false number were corrected, it would trust the rest and
+/// fail.
 #[test]
-fn a_false_shape_in_a_loop_that_may_not_run_stays_as_it_is() {
+fn a_false_shape_in_a_loop_that_may_not_run_is_kept() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 13]>
         g (float[n, 2] x, bool b, int64 trips) => (y)
@@ -507,7 +508,8 @@ fn outputs(source: &str, options: &Options) -> Vec<String> {
     names.iter().map(|name| shape(&model, name)).collect()
 }
 
-/// Outputs keep labels that no input has, and claims that no run with sizes of at least 1 shows to be false, in the file's own spelling.
+/// Outputs keep labels that no input has. They also keep declarations that no run with sizes of at least 1 contradicts, in the file's own
+/// spelling.
 #[test]
 fn an_output_keeps_what_the_file_declares() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>

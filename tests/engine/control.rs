@@ -1,11 +1,11 @@
-//! Bodies of control flow: names that give way, values that are not shared, and initializers that shadow.
+//! Subgraphs of control flow: renamed inner values, values that are not shared, and initializers that shadow others.
 
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{OnnxModel, Options};
 
 use crate::support;
 
-/// Folds a model, writes it in text, where a value is nothing but its name, and checks that this computes the same. Returns the text.
+/// Folds a model, prints it with names as the only identity of values, and checks that this text computes the same. Returns the text.
 fn as_written(source: &str) -> String {
     let written = crate::support::written(&support::folded(source, &Options::default()));
     let read = text::parse(&written).unwrap_or_else(|error| panic!("{error}\n{written}"));
@@ -34,7 +34,7 @@ captures! {
             d = Identity (c)  t = Identity (i)
             e = Loop <body: graph = h (int64 i, bool c, float[N] a) => (bool f, float[N] o) {
                 f = Identity (c)  u = Add (i, t)  v = Mul (u, i)  r = Cast <to = 1> (v)  o = Add (a, r) }> (l, \"\", a) }> (k, \"\", x) }";
-    what_lies_between_gives_way: 17, "g (float[N] x, int64 n) => (y) {
+    a_value_in_between_is_renamed: 17, "g (float[N] x, int64 n) => (y) {
         r = Exp (x)  g = Identity (r)
         y = Loop <body: graph = b (int64 i, bool c, float[N] r) => (bool d, float[N] e) {
             d = Identity (c)  p = Cast <to = 9> (i)
@@ -56,7 +56,7 @@ captures! {
         w = Relu (x)
         y = Loop <body: graph = b (int64 n, bool w, float[N] x) => (bool d, float[N] y) {
             d = Identity (w)  y = Exp (x) }> (n, \"\", w) }";
-    // What is folded is there before the body is, in which no runtime takes its name a second time.
+    // The folded constant exists before the subgraph, in which no runtime accepts a second value with its name.
     a_name_in_a_body_gives_way_to_what_is_folded_behind_it: 17, "g (float[N] x, bool k) => (y, z) {
         y = If <then_branch: graph = b () => (float[N] o) { v = Exp (x)  o = Neg (v) }, else_branch: graph = e () => (float[N] p) { p = Neg (x) }> (k)
         s = Constant <value = float {1}> ()  v = Add (s, s)  z = Sub (x, v) }";
@@ -74,7 +74,7 @@ fn names_give_way_in_the_bodies_of_functions() {
     ));
 }
 
-/// Before IR version 4 every initializer is an input, and runtimes take them all as constants; a newer version would end that.
+/// Before IR version 4 every initializer is an input, and runtimes treat all of them as constants. A newer IR version would change that.
 #[test]
 fn before_version_4_new_constants_are_nodes() {
     let source = "<ir_version: 3, opset_import: [\"\" : 8]> g (float[N] x, bool n) => (y) {
@@ -99,7 +99,7 @@ fn before_version_4_new_constants_are_nodes() {
 }
 
 #[test]
-fn sequences_that_a_loop_takes_apart_are_not_shared() {
+fn sequences_that_a_loop_consumes_are_not_shared() {
     let source = |first: &str| {
         format!(
             "<ir_version: 9, opset_import: [\"\" : 19]> g (float[N] x, int64 n) => (y, z, q) {{
@@ -117,8 +117,8 @@ fn sequences_that_a_loop_takes_apart_are_not_shared() {
 }
 
 #[test]
-fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
-    // Which of both is added, runtimes do not agree on, so nothing is said of what comes out.
+fn an_initializer_that_shadows_an_outer_value_is_kept() {
+    // Runtimes disagree on which of the two is added, so the result is unknown.
     let source = "<ir_version: 9, opset_import: [\"\" : 19]> g (float[N, 2] x, bool k) => (z, w)
             <float[2] q = {1, 2}, float[2] r = {1, 2}, bool t = {1}> {
         w = Mul (x, r)
@@ -132,10 +132,10 @@ fn an_initializer_that_shadows_an_outer_value_stays_as_it_is() {
     insta::assert_snapshot!(document.text());
 }
 
-/// ONNX Runtime counts on in the tensor that holds the number of the iteration, so that three rows of it are 3, 3, 3. Of what the body of a
-/// Scan took, and of the second of two equal results, it gives what was in memory.
+/// ONNX Runtime increments the tensor with the iteration number in place, so three rows of it are 3, 3, 3. For an operand that the body of
+/// a Scan takes, and for the second of two equal results, it returns uninitialized memory.
 #[test]
-fn what_bodies_do_not_hand_on_in_runtimes_stays() {
+fn body_results_that_runtimes_get_wrong_are_kept() {
     let looped = |results: &str| {
         format!(
             "g (float[N] x) => (y, w) {{ k = Constant <value = int64 {{3}}> ()  z = Constant <value = int64 {{7}}> ()
@@ -179,10 +179,10 @@ fn what_bodies_do_not_hand_on_in_runtimes_stays() {
     }
 }
 
-/// Rows of a loop that may not run have the shape that ONNX Runtime infers of one. It infers nothing of the result of a loop inside, also of
-/// one that never runs; of what that begins with it would.
+/// Rows of a Loop that may not run have the shape that ONNX Runtime infers for one row. It infers nothing for the result of a nested Loop,
+/// even if that never runs, but it infers the initial value of that result.
 #[test]
-fn a_loop_that_never_runs_stays_where_it_hides_the_shape_of_rows() {
+fn a_loop_that_never_runs_is_kept_if_it_hides_the_shape_of_rows() {
     let source = |row: &str| {
         format!(
             "<ir_version: 8, opset_import: [\"\" : 14]> g (float[4] z, int64 n) => (y) <int64 zero = {{0}}, bool t = {{1}}> {{
@@ -198,8 +198,8 @@ fn a_loop_that_never_runs_stays_where_it_hides_the_shape_of_rows() {
     }
 }
 
-/// Where no iteration tells how long a row is along an axis, runtimes go by what the file declares and by what they infer of the body. Of an axis
-/// that the file leaves open nothing is stated if the body makes it a number.
+/// If no iteration determines the length of a row, runtimes use the declared shape and their inference of the body. An axis without a
+/// declared size gets no size if the body makes it constant.
 #[test]
 fn rows_of_a_loop_that_never_runs_are_as_open_as_declared() {
     let folded = |row: &str| {
@@ -210,7 +210,7 @@ fn rows_of_a_loop_that_never_runs_are_as_open_as_declared() {
                 d = Identity (c)  t = Neg (s)  a, b = Split <axis = -1> (x, parts) }}> (never, \"\", z)
             y = Pad (rows, pads) }}"
         );
-        // The program's own evaluator computes nothing of such rows.
+        // The program's own evaluator does not compute such rows.
         let mut document = OnnxModel::of(text::parse(&source).expect("it parses"));
         document.fold(&Options::default()).expect("it folds");
         crate::support::written(document.model())
@@ -219,9 +219,9 @@ fn rows_of_a_loop_that_never_runs_are_as_open_as_declared() {
     assert!(!folded("2").contains("Pad ("), "{}", folded("2"));
 }
 
-/// ONNX Runtime joins nothing of what has no elements, whatever its sizes are, but loads no Concat of sizes that are stated and do not fit.
+/// ONNX Runtime skips empty operands of a Concat, whatever their sizes are, but refuses a Concat of declared sizes that do not match.
 #[test]
-fn rows_of_a_loop_that_never_runs_stay_where_they_do_not_fit() {
+fn rows_of_a_loop_that_never_runs_are_kept_if_they_do_not_fit() {
     let folded = |axis: i64| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 13]> g (float[n] x, int64 m) => (y, w) <bool never = {{0}}, float[1,2] k = {{3,4}}> {{
@@ -237,9 +237,9 @@ fn rows_of_a_loop_that_never_runs_stay_where_they_do_not_fit() {
     assert!(!folded(0).contains("Concat") && !folded(0).contains("Loop"), "{}", folded(0));
 }
 
-/// Without an iteration ONNX Runtime takes what it does not infer of a row for 0, and it infers less than is proved here.
+/// Without an iteration, ONNX Runtime uses 0 for each size of a row that it does not infer, and it infers less than is proved here.
 #[test]
-fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
+fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_infer() {
     let rows = |row: &str, declared: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 23]> g (int64 trips, float[n,4] x, float[n,c,k] z, float[1,2,8,8] image, float[4,2,k,3] w) => (y, size) {{
@@ -253,27 +253,27 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
         let written = model.text();
         (written.contains("Gather ("), written)
     };
-    // A number by what only runs compute: 4 of an iteration, 0 of none.
+    // A size that only a run determines: 4 in an iteration, 0 without one.
     let computed = "s = Shape <start = 1> (x) h = Constant <value_floats = [0.5]> () e = Expand (h, s)";
     let counted = "a = Constant <value_int = 0> () o = Constant <value_int = 4> () p = Identity (o) q = Constant <value_int = 1> () e = Range (a, p, q)";
     let nested = "t = Constant <value_int = 2> () e = Loop <body: graph = h (int64 j, bool f) => (bool k, o) { k = Identity (f) o = Constant <value_ints = [1, 2]> () }> (t, \"\")";
     let pooled = "o = Constant <value_ints = [0]> () u = Unsqueeze (x, o) e = MaxPool <kernel_shape = [1]> (u)";
-    // By operators of which the runtime infers less than the standard says.
+    // An operator for which the runtime infers less than the standard defines.
     let attended = "o = Constant <value_ints = [0]> () u = Unsqueeze (x, o) e = Attention <q_num_heads = 2, kv_num_heads = 2> (u, u, u)";
-    // By an operand of which the runtime does not ask.
+    // An operand that the runtime's inference does not use.
     let normal = "s = Constant <value_floats = [1., 2., 3., 4.]> () u = InstanceNormalization (z, s, s) e = Transpose <perm = [0, 2, 1]> (u)";
-    // Where a size of the operand is open.
+    // An operand with an unknown size.
     let topped = "k = Constant <value_ints = [4]> () e, places = TopK (x, k)";
     let grouped = "s = Constant <value_floats = [1., 2., 3., 4.]> () o = Constant <value_ints = [2]> () u = Unsqueeze (x, o) v = GroupNormalization <num_groups = 2> (u, s, s) e = Transpose <perm = [0, 2, 1]> (v)";
     let convolved = "e = Conv (image, w)";
     let rounded = "e = MaxPool <kernel_shape = [1, 1], strides = [2, 2], ceil_mode = 1> (image)";
-    // In a shape of another rank.
+    // A shape of another rank.
     let leaky = "s = Constant <value_floats = [1., 2., 3., 4.]> () e = PRelu (s, x)";
     for row in [computed, counted, nested, pooled, attended, normal, topped, grouped, convolved, rounded, leaky] {
         let (is_open, written) = rows(row, "e");
         assert!(is_open, "{written}");
     }
-    // By a shape that the file has.
+    // A shape that the file declares.
     for (row, declared) in [("e = Relu (x)", "e"), ("e = Transpose <perm = [0, 1]> (x)", "e"), (computed, "float[4] e")]
     {
         let (is_open, written) = rows(row, declared);
@@ -281,9 +281,10 @@ fn rows_of_a_loop_that_may_not_run_have_the_sizes_that_runtimes_are_told() {
     }
 }
 
-/// ONNX Runtime takes the open hidden size of an Attention's values for 0, and makes room for a branch's result once no other size is open.
+/// ONNX Runtime uses 0 for the unknown hidden size of an Attention's values, and allocates a branch's result once all other sizes are
+/// known.
 #[test]
-fn nothing_is_stated_of_what_a_branch_makes_of_values_of_an_open_size() {
+fn results_of_a_branch_with_values_of_unknown_size_have_no_declared_shape() {
     let branches = |hidden: &str| {
         let source = format!(
             "<ir_version: 10, opset_import: [\"\" : 23]> g (bool c, float[2,4,24] q, float[2,6,24] k, float[2,6,{hidden}] v) => (y) {{

@@ -1,5 +1,5 @@
-//! A part of a model folds as it does alone, however many unrelated parts there are beside it: no budget, table or list that they share decides
-//! what becomes of it.
+//! A part of a model folds in the same way alone and next to many unrelated parts: they share no budget, table or list that affects the
+//! result.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ struct Part {
     nodes: String,
 }
 
-/// A part in which `@` stands for the prefix of its names.
+/// Returns a part; `@` is replaced by the prefix of its names.
 fn part(prefix: &str, [input, output, initializers, nodes]: [&str; 4]) -> Part {
     let named = |text: &str| text.replace('@', prefix);
     Part { input: named(input), output: named(output), initializers: named(initializers), nodes: named(nodes) }
 }
 
-/// Every number below `count` once, in another order.
+/// Returns a permutation of the numbers below `count`.
 fn shuffled(count: usize) -> String {
     let numbers: Vec<String> = (0..count).map(|at| (at * 37 % count).to_string()).collect();
     numbers.join(", ")
 }
 
-/// Lookups that become one, over so many blocks of elements a side.
+/// Lookups that merge into one, with this many blocks of elements per side.
 fn lookups(prefix: &str, side: usize) -> Part {
     let all = side * side;
     let order = shuffled(side);
@@ -37,13 +37,13 @@ fn lookups(prefix: &str, side: usize) -> Part {
     part(prefix, [&format!("float[{all},8] @x"), &format!("float[{all},8] @y"), &initializers, nodes])
 }
 
-/// The parts that are looked at.
+/// The parts under test.
 fn subjects() -> Vec<Part> {
     let factors: Vec<String> = (0..64).map(|at| format!("{}.25", at % 7)).collect();
     let weights = format!("float[8,8] @w = {{{}}}, float @f = {{0.5}}, float @g = {{3}}", factors.join(", "));
     vec![
         lookups("a", 8),
-        // A Slice of a sum of sizes, which takes proofs to be nothing.
+        // A Slice of a sum of sizes, whose removal needs proofs.
         part(
             "b",
             [
@@ -55,7 +55,7 @@ fn subjects() -> Vec<Part> {
                  @l = Slice (@x, @0, @k, @1) @y = Add (@f, @l)",
             ],
         ),
-        // An image in windows of 4 times 4.
+        // An image in windows of 4 by 4.
         part(
             "c",
             [
@@ -91,7 +91,7 @@ fn subjects() -> Vec<Part> {
     ]
 }
 
-/// A chain with sizes, lookups and a factor of its own.
+/// A chain with separate sizes, lookups and a factor.
 fn chain(at: usize) -> Part {
     let initializers = format!(
         "int64 @0 = {{0}}, int64 @1 = {{1}}, int64[1] @i = {{0}}, int64[1] @q = {{4}}, int64[2] @g = {{3, 1}}, \
@@ -118,7 +118,7 @@ fn folded(parts: &[&Part]) -> (Model, Report) {
     (document.model().clone(), report)
 }
 
-/// What computes an output, each node once, with names of inputs only: what two models print alike they compute alike.
+/// Prints the computation of an output: each node once, with input names only. Equal texts compute equal values.
 fn printed(model: &Model, output: &str) -> String {
     let outputs = model.graph(model.main()).outputs();
     let found = outputs.iter().find(|&&value| model.value(value).name.as_str() == output);
@@ -152,7 +152,7 @@ fn operand(model: &Model, value: ValueId, known: &mut HashMap<NodeId, usize>, li
     format!("%{number}")
 }
 
-/// Every subject comes out as it does alone beside these parts, which are computed before it.
+/// Asserts that every subject folds next to these parts, which are computed first, as it does alone.
 fn beside(parts: &[Part]) {
     let subjects = subjects();
     let all: Vec<&Part> = parts.iter().chain(&subjects).collect();
@@ -178,7 +178,7 @@ fn parts_fold_as_they_do_alone_beside_a_thousand_chains() {
     beside(&(0..1000).map(chain).collect::<Vec<_>>());
 }
 
-/// Each of these takes as much work as a rule may do at one node.
+/// Each part takes as much work as a rule may do at one node.
 #[test]
 fn parts_fold_as_they_do_alone_beside_a_thousand_lookups() {
     beside(&(0..1000).map(|at| lookups(&format!("u{at}_"), 128)).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Operators of a user: what their functions state and compute reaches everything behind their nodes, and nothing wrong does.
+//! A user's operators: the results of their functions reach all later nodes, and wrong results do not.
 
 use onnx_slice_fold::{CustomOperator, CustomType, DType, Data, EventKind, OnnxModel, Options, Tensor};
 
@@ -8,7 +8,7 @@ fn opened(source: &str) -> OnnxModel {
     OnnxModel::of(onnx_slice_fold::ir::text::parse(source).expect("the model is right"))
 }
 
-/// `Grow<by>(x)` has `by` more elements at the end, which are 0.
+/// `Grow<by>(x)` appends `by` zeros.
 fn grow() -> CustomOperator {
     CustomOperator::new("com.example", "Grow", |node| {
         let by = node.int("by").ok_or("attribute 'by' is missing")?;
@@ -45,7 +45,7 @@ fn a_custom_operator_of_constants_is_computed() {
     model.register(grow()).expect("the name is free");
     let report = model.fold(&Options::new()).expect("it is folded");
     assert_eq!(report.after.nodes(), 1, "{:?}", report.notes);
-    // Without its description the node stays, and so does what is computed of it.
+    // Without a description the node and its consumers are kept.
     let mut unknown = opened(source);
     assert_eq!(unknown.fold(&Options::new()).expect("it is folded").after.nodes(), 3);
 }
@@ -64,7 +64,7 @@ fn functions_bind_the_attributes_of_a_custom_operator() {
 }
 
 #[test]
-fn what_cannot_be_believed_is_told_and_not_stated() {
+fn implausible_results_are_reported_and_not_used() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>
         g (float[n] x) => (y) { h = com.example.Odd (x)  y = Neg (h) }"#;
     for (size, wrong) in

@@ -1,4 +1,4 @@
-//! `explain`: every node that stays has a reason, every flag that is printed does what is said, and nothing is said that was not tried.
+//! `explain`: every kept node has a reason, every printed flag has the described effect, and every statement was tested by a trial.
 
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{CauseKind, ErrorKind, Explanation, OnnxModel, Options};
@@ -12,14 +12,14 @@ fn explained(source: &str, names: &[&str]) -> Explanation {
     model(source).explain(&Options::new(), &names, 12).expect("it is explained").1
 }
 
-/// Takes all of an axis of up to 100 elements.
+/// The Slice is an identity for an axis of up to 100 elements.
 const FIRST: &str =
     "g (float[n,8] x) => (float[m,8] y) <int64[1] zero = {0}, int64[1] most = {100}, int64[1] axis = {0}> {
     part = Slice (x, zero, most, axis)
     y = Neg (part)
 }";
 
-/// Pairs of an axis are taken apart and put together: where the axis is a multiple of 2 that is all of it.
+/// Pairs of an axis are split and concatenated: an identity if the axis is a multiple of 2.
 const PAIRS: &str = "g (float[n] x) => (float[m] y) <int64[1] two = {2}, int64[1] zero = {0}, int64[1] axis = {0}> {
     size = Shape (x)
     half = Div (size, two)
@@ -28,7 +28,7 @@ const PAIRS: &str = "g (float[n] x) => (float[m] y) <int64[1] two = {2}, int64[1
     y = Neg (part)
 }";
 
-/// What begins where 7 is reached: of seven or more that is all.
+/// A Slice that begins at `min(n, 7)`; the result is the whole for seven or more.
 const LOW: &str =
     "g (float[n] x) => (float[m] y) <int64[1] seven = {7}, int64[1] end = {9223372036854775807}, int64[1] axis = {0}> {
     size = Shape (x)
@@ -39,7 +39,7 @@ const LOW: &str =
 }";
 
 #[test]
-fn a_flag_that_is_told_does_what_is_said() {
+fn a_printed_flag_has_the_described_effect() {
     for (source, flag) in [(FIRST, "--dim n=..100"), (PAIRS, "--dim n=:2"), (LOW, "--dim n=7..")] {
         let told = explained(source, &[]);
         assert!(told.suggestions.iter().any(|found| found.flags == flag), "{flag}: {told}");
@@ -52,7 +52,8 @@ fn a_flag_that_is_told_does_what_is_said() {
     }
 }
 
-/// A product in int32 wraps, so what depends on it is kept. The bound that excludes that is suggested, and the product is named as such.
+/// A product in int32 wraps, so nodes that depend on it are kept. The bound that excludes a wrap is suggested, with the product as its
+/// reason.
 #[test]
 fn a_type_that_may_be_too_small_is_named_with_the_bound_that_removes_the_doubt() {
     let source = "g (float[n] x, float[n,m] z) => (y, u) <int64[1] zero = {0}, int64[1] most = {2147483647}> {
@@ -75,16 +76,16 @@ fn a_type_that_may_be_too_small_is_named_with_the_bound_that_removes_the_doubt()
 }
 
 #[test]
-fn nothing_is_told_that_was_not_tried() {
+fn every_statement_was_tried() {
     let (_, told) = model(FIRST).explain(&Options::new(), &[], 0).expect("it is explained");
     assert!(told.suggestions.is_empty() && told.trials == (0, true), "{told}");
-    // One trial and no more.
+    // Exactly one trial.
     let (_, told) = model(FIRST).explain(&Options::new(), &[], 1).expect("it is explained");
     assert_eq!(told.trials, (1, true));
 }
 
 #[test]
-fn every_node_that_stays_has_a_reason() {
+fn every_kept_node_has_a_reason() {
     let source = "g (float[n,8] x, int64[k] i, float[3] c) => (y, z, r, u, s) <int64[1] axis = {1}, int64[1] zero = {0}, int64[1] four = {4}> {
         part = Slice (x, zero, four, axis)
         y = Gather (part, i)

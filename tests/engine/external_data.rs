@@ -1,14 +1,14 @@
-//! Which tensors of a model lie in the file that is written, and which beside it.
+//! The placement of tensors in the written model file or in a data file.
 
 use std::path::Path;
 
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{ErrorKind, ExternalData, OnnxModel, Options, SaveOptions, Saved};
 
-/// Bytes of each of the two large weights.
+/// The bytes of each of the two large weights.
 const WEIGHT: usize = 64 * 64 * 4;
 
-/// Two products; a scaling of the first, which goes into its weight.
+/// Two products. The first has a scaling that folds into its weight.
 fn model() -> OnnxModel {
     let row: Vec<String> = (0..64).map(|n| format!("{}.5", n + 1)).collect();
     let row = row.join(", ");
@@ -28,7 +28,7 @@ fn model() -> OnnxModel {
     OnnxModel::of(text::parse(&source).unwrap())
 }
 
-/// What is folded exactly: the scaling stays.
+/// Folds with `exact`, so that the scaling is kept.
 fn folded(model: &mut OnnxModel) {
     model.fold(&Options::new().exact(true).max_growth(1000.0)).unwrap();
 }
@@ -37,7 +37,7 @@ fn save(model: &OnnxModel, target: &Path, options: &SaveOptions) -> Saved {
     model.save_with(target, options).unwrap()
 }
 
-/// A model in `dir` whose weights lie in a file.
+/// Returns a model in `dir` with its weights in a data file.
 fn external(dir: &Path) -> OnnxModel {
     let mut model = model();
     folded(&mut model);
@@ -53,7 +53,7 @@ fn external(dir: &Path) -> OnnxModel {
     OnnxModel::open(&path).unwrap()
 }
 
-/// The model at a path, its data included.
+/// Returns the model at a path as text, with its data.
 fn text_at(path: &Path) -> String {
     OnnxModel::open(path).unwrap().text()
 }
@@ -66,7 +66,7 @@ fn files(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn nothing_leaves_a_model_unasked() {
+fn no_tensor_becomes_external_by_default() {
     let dir = tempfile::tempdir().unwrap();
     let mut model = model();
     folded(&mut model);
@@ -76,7 +76,7 @@ fn nothing_leaves_a_model_unasked() {
 }
 
 #[test]
-fn a_threshold_tells_which_leave() {
+fn a_threshold_selects_external_tensors() {
     let dir = tempfile::tempdir().unwrap();
     let mut model = model();
     folded(&mut model);
@@ -93,7 +93,7 @@ fn a_threshold_tells_which_leave() {
 }
 
 #[test]
-fn data_stay_where_they_are_in_the_same_directory() {
+fn data_are_kept_in_place_in_the_same_directory() {
     let dir = tempfile::tempdir().unwrap();
     let model = external(dir.path());
     let before = std::fs::metadata(dir.path().join("m.onnx.data")).unwrap().modified().unwrap();
@@ -107,11 +107,11 @@ fn data_stay_where_they_are_in_the_same_directory() {
 }
 
 #[test]
-fn data_are_copied_or_taken_in_where_that_is_asked_for() {
+fn data_are_copied_or_included_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let model = external(dir.path());
     let copy = SaveOptions::new().external_data(ExternalData::Copy);
-    // A copy of the whole file would repeat it.
+    // A copy of the whole file would duplicate it.
     let saved = save(&model, &dir.path().join("again.onnx"), &copy);
     assert_eq!(saved.data, None);
     assert_eq!(
@@ -119,7 +119,7 @@ fn data_are_copied_or_taken_in_where_that_is_asked_for() {
         std::fs::read(dir.path().join("m.onnx")).unwrap()
     );
     std::fs::remove_file(dir.path().join("again.onnx")).unwrap();
-    // One byte more, and it is not the file that would be written.
+    // With one more byte it is not the file that would be written.
     let data = dir.path().join("m.onnx.data");
     std::fs::write(&data, [std::fs::read(&data).unwrap(), vec![0]].concat()).unwrap();
     let model = OnnxModel::open(dir.path().join("m.onnx")).unwrap();
@@ -136,7 +136,7 @@ fn data_are_copied_or_taken_in_where_that_is_asked_for() {
     let bytes = std::fs::read(dir.path().join("i.onnx")).unwrap();
     assert_eq!(OnnxModel::from_bytes(bytes).unwrap().text(), model.text());
 
-    // In another directory the references would lead nowhere.
+    // In another directory the references would be invalid.
     let other = dir.path().join("other");
     std::fs::create_dir(&other).unwrap();
     let saved = save(&model, &other.join("o.onnx"), &SaveOptions::new());
@@ -145,7 +145,7 @@ fn data_are_copied_or_taken_in_where_that_is_asked_for() {
 }
 
 #[test]
-fn data_are_referred_to_from_above_and_from_nowhere_else() {
+fn only_parent_directories_refer_to_data() {
     let dir = tempfile::tempdir().unwrap();
     let inner = dir.path().join("a/b");
     std::fs::create_dir_all(&inner).unwrap();
@@ -166,14 +166,14 @@ fn data_are_referred_to_from_above_and_from_nowhere_else() {
 }
 
 #[test]
-fn what_folding_makes_of_external_data_is_external() {
+fn constants_folded_from_external_data_are_external() {
     let dir = tempfile::tempdir().unwrap();
     let mut model = external(dir.path());
     let report = model.fold(&Options::new()).unwrap();
     assert_eq!(report.external_bytes_before, 2 * WEIGHT as u64);
     let target = dir.path().join("o.onnx");
     let saved = save(&model, &target, &SaveOptions::new());
-    // One weight is new, the other stays where it is.
+    // One weight is new, the other is kept in its file.
     assert_eq!(saved.data.as_ref().unwrap().bytes, WEIGHT as u64);
     assert_eq!(saved.external_bytes, 2 * WEIGHT as u64);
     assert!(saved.model.bytes < 2000);
@@ -183,7 +183,7 @@ fn what_folding_makes_of_external_data_is_external() {
     assert_eq!(told.files.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>(), [saved.model.bytes, WEIGHT as u64]);
     assert!(told.to_string().contains(&format!("\nbytes in data files      {0}     {0}\n", 2 * WEIGHT)), "{told}");
 
-    // In place, the data that are read keep their name.
+    // When writing in place, the data file that is read keeps its name.
     let saved = save(&model, &dir.path().join("m.onnx"), &SaveOptions::new());
     assert_eq!(saved.data.unwrap().path, dir.path().join("m.onnx.2.data"));
     assert_eq!(text_at(&dir.path().join("m.onnx")), model.text());
@@ -192,9 +192,9 @@ fn what_folding_makes_of_external_data_is_external() {
     assert_eq!(save(&model, &target, &inline).data, None);
 }
 
-/// What ONNX Runtime reads of the model file alone, and refuses to load where it is not there.
+/// Tensors that ONNX Runtime reads from the model file only, and without which it refuses to load the model.
 #[test]
-fn sizes_and_what_is_empty_stay_in_the_model() {
+fn sizes_and_empty_tensors_are_kept_in_the_model() {
     let dir = tempfile::tempdir().unwrap();
     let source = "<ir_version: 8, opset_import: [\"\" : 17]> g (float[n, 4] x) => (float[p, q] y, float[n, 4, 1] z, float[k, m] w)
          <int64[2] s = {2, -1}, int64[1] last = {2}, float[2] scales = {2, 2}, float[0, 4] nothing = {}, float[3, 4] rows = {0, 1, 2, 3, 4, 5, 6,
@@ -209,23 +209,23 @@ fn sizes_and_what_is_empty_stay_in_the_model() {
     let mut model = OnnxModel::of(text::parse(source).unwrap());
     let options = SaveOptions::new().save_as_external_data(true).threshold(0);
     let path = dir.path().join("m.onnx");
-    // The rows alone.
+    // Only the rows.
     assert_eq!(save(&model, &path, &options).external_bytes, 48);
     assert_eq!(text_at(&path), model.text());
     model.fold(&Options::new()).unwrap();
     assert_eq!(save(&model, &path, &options).external_bytes, 48);
 }
 
-/// A field of a message: its number, and text, bytes or another message, of fewer than 128 bytes.
+/// Encodes a field of a message: its number, and text, bytes or another message, of fewer than 128 bytes.
 fn field(number: u8, parts: &[&[u8]]) -> Vec<u8> {
     let bytes = parts.concat();
     [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes.as_slice()].concat()
 }
 
 #[test]
-fn sizes_in_a_file_come_into_the_model() {
+fn sizes_in_a_data_file_are_moved_into_the_model() {
     let dir = tempfile::tempdir().unwrap();
-    // `y = Reshape (x, Identity (s))`, where the two sizes lie in `w.bin`. ONNX Runtime loads it, and would not without the Identity.
+    // `y = Reshape (x, Identity (s))` with the two sizes in `w.bin`. ONNX Runtime loads this model; without the Identity it would not.
     let node = |operator: &str, inputs: &[&str], output: &str| {
         let inputs: Vec<u8> = inputs.iter().flat_map(|input| field(1, &[input.as_bytes()])).collect();
         field(1, &[&inputs, &field(2, &[output.as_bytes()]), &field(4, &[operator.as_bytes()])])

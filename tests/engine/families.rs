@@ -1,8 +1,8 @@
-//! One model or more for each family of operators, in `families/`: a branch of constants, which is folded away, and a branch of
-//! open sizes, whose types the snapshot shows. Operators whose versions differ have a model at an older operator set, too.
+//! Models for each family of operators, in `families/`: a branch of constants, which is folded, and a branch of dynamic sizes, whose types
+//! the snapshot shows. Operators with several versions have a model at an older opset, too.
 //!
-//! A file there is a model in the text syntax, named after the family and the operator set. To add one, write the file and
-//! review the snapshot. `scripts/compare_onnxruntime.py` runs the same files in ONNX Runtime.
+//! A file is a model in the text syntax, named after the family and the opset. To add one, write the file and review the snapshot.
+//! `scripts/compare_onnxruntime.py` runs the same files in ONNX Runtime.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use onnx_slice_fold::ir::{Data, DeclaredType, DimClaim, Model, NodeId, ValueId, 
 use onnx_slice_fold::ops::{operator_of, operators};
 use onnx_slice_fold::{OnnxModel, Options, Shapes};
 
-/// The fixtures in the order of their names.
+/// Returns the fixtures in the order of their names.
 fn fixtures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/families");
     let entries = std::fs::read_dir(folder).expect("the folder is listed");
@@ -39,20 +39,20 @@ fn processed(model: &Model, fold: bool) -> Model {
     document.model().clone()
 }
 
-/// All nodes, those of subgraphs and functions included.
+/// Returns all nodes, including those of subgraphs and functions.
 fn nodes(model: &Model) -> Vec<NodeId> {
     model.graphs().filter(|&graph| model.is_live(graph)).flat_map(|graph| model.graph(graph).nodes()).collect()
 }
 
-/// Whether our own evaluation covers the node.
+/// Returns `true` if this program evaluates the node.
 fn is_evaluated(model: &Model, id: NodeId) -> bool {
     let Some(node) = model.node(id) else { return false };
     model.function_of(node).is_some()
         || operator_of(model, node).is_some_and(|operator| operator.eval.is_some() && operator.deterministic)
 }
 
-/// What is stated of a model's values holds when it runs: every result of the main graph has the shape it is said to have. Names
-/// that are not those of the inputs' dims are taken for what they are met as first.
+/// Checks that each result of the main graph has its declared shape when the model runs. A name that is no dim of an input gets the size of
+/// its first occurrence.
 fn check_stated_shapes(model: &Model) {
     let mut all = model.clone();
     let graph = model.graph(model.main());
@@ -101,12 +101,12 @@ fn check_stated_shapes(model: &Model) {
     }
 }
 
-/// Nothing is left that could have been computed.
+/// Checks that no remaining node could have been computed.
 fn check_nothing_is_left(folded: &Model) {
     let constant = |value: ValueId| folded.value(value).is_constant();
     for id in folded.graph(folded.main()).nodes() {
         let node = folded.node(id).expect("a node of the graph");
-        // A sequence that is known is written as the node that builds it; there are no initializers of such types.
+        // A known sequence is written as the node that builds it, because there are no initializers of such types.
         let builds = ["SequenceConstruct", "SequenceEmpty", "Optional", "Constant"].contains(&node.op_type.as_str());
         let decided = node.inputs().iter().flatten().all(|&value| constant(value));
         assert!(!decided || builds || !is_evaluated(folded, id), "{} is left", folded.describe(id));
@@ -128,7 +128,7 @@ fn check(path: &Path) {
     }
 }
 
-/// Every fixture whose name begins with `FAMILY`, if that is set.
+/// Runs every fixture; only those whose name begins with `FAMILY`, if that is set.
 #[test]
 fn before_and_after() {
     let wanted = std::env::var("FAMILY").unwrap_or_default();
@@ -138,7 +138,7 @@ fn before_and_after() {
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// Every operator of the table is in some fixture; of ONNX Runtime's own domain, which is inferred only, the usual ones.
+/// Every operator of the table has a fixture; of ONNX Runtime's own domain, which is only inferred, the frequent ones.
 #[test]
 fn every_operator_has_a_fixture() {
     let mut met = BTreeSet::new();
@@ -153,7 +153,7 @@ fn every_operator_has_a_fixture() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Printing a fixture and reading it again changes nothing.
+/// Printing and parsing a fixture changes nothing.
 #[test]
 fn fixtures_are_read_as_they_are_printed() {
     for path in fixtures() {

@@ -1,11 +1,11 @@
-//! Nodes that call functions, the model's own or those by which the standard defines operators, fold like any other.
+//! Calls of functions, of the model or of the standard, fold like other nodes.
 
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::text;
 
 use crate::support::folded_unrun;
 
-/// The one output of a model of which no node is left.
+/// Returns the only output of a model that folds to no nodes.
 fn constant(source: &str) -> Vec<f64> {
     let (model, _) = folded_unrun(source, &Options::default());
     let graph = model.graph(model.main());
@@ -50,7 +50,7 @@ fn operators_that_are_functions() {
     }
 }
 
-/// The domains that the model and its functions import after folding.
+/// Returns the domains that the model and its functions import after folding.
 fn imports(source: &str) -> Vec<String> {
     let (model, _) = folded_unrun(source, &Options::default());
     let functions = model.functions().flat_map(|(_, function)| &function.opsets);
@@ -64,9 +64,9 @@ fn domains_without_nodes_are_not_imported() {
             r#"<ir_version: 8, opset_import: ["" : 18, "gone" : 1, "other" : 1, "ai.onnx.ml" : 3]> g (float[2] x, bool b) => (y) {{ {nodes} }}"#
         )
     };
-    // The last node of a domain is folded away, or read by nothing.
+    // The last node of a domain is folded or dead.
     assert_eq!(imports(&head("y = Abs (x)  z = gone.Strange (x)")), [""]);
-    // Nodes of bodies count.
+    // Nodes of subgraphs count.
     let body = "y = If (b) <then_branch: graph = t () => (u) { u = other.Strange (x) }, else_branch: graph = e () => (v) { v = Abs (x) }>";
     assert_eq!(imports(&head(body)), ["", "other"]);
     // The model keeps a domain that only a function uses. The function drops a domain that it does not use.

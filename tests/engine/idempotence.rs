@@ -1,4 +1,4 @@
-//! A second run over a folded model finds nothing left to do.
+//! A second run on a folded model changes nothing.
 
 use std::path::Path;
 
@@ -15,16 +15,16 @@ fn folded(model: Model) -> (Model, Report) {
     (document.model().clone(), report)
 }
 
-/// The edits that a second run makes, by name.
+/// Returns the edits of a second run, by name.
 fn left(model: Model) -> Vec<&'static str> {
     let (once, _) = folded(model);
     let (_, report) = folded(once);
     report.fired.into_iter().filter(|(_, count)| *count > 0).map(|(name, _)| name).collect()
 }
 
-/// A closing pass writes what the other passes undo in the next run, so it gives everything the names that it had.
+/// A closing pass writes a form that the other passes revert in the next run, so it must keep all names.
 #[test]
-fn what_closing_passes_write_has_the_same_names_after_a_second_run() {
+fn closing_passes_keep_names_in_a_second_run() {
     let closing: Vec<&str> = CLOSING.iter().map(|pass| pass.name).collect();
     let fixtures = ["passes", "together"].into_iter().flat_map(Fixture::of);
     let mut seen = 0;
@@ -40,8 +40,8 @@ fn what_closing_passes_write_has_the_same_names_after_a_second_run() {
     assert!(seen >= 8, "{seen}");
 }
 
-/// The slices of a slice become slices of its data, with bounds that are new inside the body. What these are must be stated before slices of
-/// the same data can become a Split.
+/// The Slices of a Slice become Slices of its data, with new bounds inside the body. The facts of these bounds are needed before the Slices
+/// can become a Split.
 #[test]
 fn constants_made_inside_a_body_are_known_there() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -64,22 +64,22 @@ g (float[3,8] x, int64 n) => (float[3,8] y)
     assert!(again.fired.values().all(|count| *count == 0), "{:?}", again.fired);
 }
 
-/// A node is as good as never there once it is gone: what stayed for its sake is folded in the same run.
+/// A removed node has no effect: nodes that were kept because of it are folded in the same run.
 #[test]
-fn what_stayed_for_a_node_that_is_gone_is_folded() {
-    // A product that cannot be, and that nothing reads.
+fn nodes_kept_because_of_a_removed_node_are_folded() {
+    // A dead product of invalid shapes.
     let dead = r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[n] x) => (float[1,1] y, float[n] z) <float[2,3] a = {1, 2, 3, 4, 5, 6}, float[1,1] b = {1.5}> {
             y = Floor (b)  unread = Einsum <equation = "ij,kj->ik"> (y, a)  z = Neg (x) }"#;
-    // A dequantized constant that nothing reads any more which is computed at run time.
+    // A dequantized constant whose consumer at run time is dead.
     let quantized = r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[n,1] x) => (float[1,3] y, float[n] z) <int8[1,3] q = {-3, -2, -1}, float s = {0.5}, int8 o = {0}, int64[1] axis = {1}> {
             y = DequantizeLinear (q, s, o)  unread = MatMul (x, y)  z = Squeeze (x, axis) }"#;
-    // The length of what is spread is known only once a rule has said that it is 1.
+    // The length of the expanded value is known only after a rule has proved that it is 1.
     let decided = r#"<ir_version: 8, opset_import: ["" : 15]>
         g (float[m,1] x, int64[1] least) => (int64[2] y) <int64[2] ones = {1, 1}, int64[1] axis = {0}, int64 first = {0}> {
             s = Shape (x)  rows = Gather (s, first)  row = Unsqueeze (rows, axis)  most = Max (row, least)  y = Expand (ones, most) }"#;
-    // A Loop that may not run, whose rows nothing reads.
+    // A Loop that may not run, with unread rows.
     let rows = r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[n] x, int64 trips) => (float[1,1] y, float[n] z) <float[1,1] b = {1.5}> {
             y = Floor (b)  z = Neg (x)
@@ -93,8 +93,8 @@ fn what_stayed_for_a_node_that_is_gone_is_folded() {
     }
 }
 
-/// Sizes that pass through int32 may have wrapped. The size planner reads them in int64 instead, and the shapes that follow from the new nodes
-/// license further rewrites in the same run.
+/// Sizes that pass through int32 may have wrapped. The size planner reads them in int64 instead. The shapes inferred from the new nodes
+/// enable further rewrites in the same run.
 #[test]
 fn sizes_without_a_cast_are_inferred_again() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -108,7 +108,7 @@ fn sizes_without_a_cast_are_inferred_again() {
 }
 
 #[test]
-fn families_and_what_rules_do_together() {
+fn families_and_rules_together() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut changed = Vec::new();
     let mut seen = 0;
@@ -133,10 +133,9 @@ fn families_and_what_rules_do_together() {
     assert!(seen > 100 && changed.is_empty(), "{seen} models\n{}", changed.join("\n"));
 }
 
-/// What an earlier run learned of the sizes, from nodes that are no more, decides how shapes are written, and nothing else: anybody can write
-/// metadata.
+/// Facts about sizes that an earlier run learned from removed nodes affect the written shapes only, because anybody can write metadata.
 #[test]
-fn what_is_remembered_of_sizes_licenses_no_rewrite() {
+fn remembered_sizes_are_no_premises() {
     let folded = |sizes: &str, body: &str| {
         let source = format!("<ir_version: 8, opset_import: [\"\" : 17]>\n{body}");
         let mut model = text::parse(&source).unwrap();
@@ -158,12 +157,12 @@ fn what_is_remembered_of_sizes_licenses_no_rewrite() {
     for nothing in ["n >= 0", "n", "", "n >= 1 and more", "n >= 5; n <= 2"] {
         assert!(shape(nothing, short).contains("max(0, n - 1)"), "{nothing}: {}", shape(nothing, short));
     }
-    // Nothing is written that the file does not say itself.
+    // Only shapes that the file declares itself are written.
     for declared in ["float[k]", "float[3]", "float[\"n - 2\"]", "float[\"max(0, n - 1)\"]", "float[?]"] {
         let written = shape("n >= 1", declared);
         assert!(written.contains("max(0, n - 1)"), "{declared}: {written}");
     }
-    // Nor of a sum of sizes beside another.
+    // The same for a sum of sizes next to another.
     let sum = |sizes: &str, declared: &str| {
         let front = format!(
             "g (float[a] x, float[b] y, float[c] z) => ({declared} w) <int64[1] zero = {{0}}> {{
@@ -190,15 +189,15 @@ fn what_is_remembered_of_sizes_licenses_no_rewrite() {
     assert_eq!(results[0].tensor().and_then(Tensor::to_i64s).as_deref(), Some(&[0i64][..]));
 }
 
-/// A run over the result writes the shapes as the first run did, although the node is gone that told most of the size.
+/// A run on the result writes the same shapes as the first run, although the node that determined the size is gone.
 #[test]
 fn shapes_stay_as_they_are_written() {
-    // That x has a first row is needed by a Gather that is a Slice afterwards.
+    // A Gather, which becomes a Slice, requires that x has a first row.
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>
         g (float[n,4] x) => (y, z) <int64[1] first = {0}, int64[1] one = {1}, int64[1] end = {9223372036854775807}> {
             y = Gather (x, first)  s = Slice (x, one, end)  z = Neg (s) }";
     assert_stays(source);
-    // That a row of the mask is as long as what is kept and what is new is needed by a Gather that is a Slice afterwards.
+    // A Gather, which becomes a Slice, requires that a row of the mask is as long as the past and the new tokens together.
     let source = "<ir_version: 8, opset_import: [\"\" : 13]>
         g (float[2,p] mask, float[2,seq] x, float[2,past] z) => (y, f)
         <int64 zero = {0}, int64 one = {1}, int64[4] rows = {-1,1,1,1}, int64[2] flat = {-1,1}> {
@@ -210,7 +209,7 @@ fn shapes_stay_as_they_are_written() {
     assert!(remembered.contains("seq + past <= p"), "{remembered}");
 }
 
-/// Asserts that a second run changes nothing; returns what the first one remembered.
+/// Asserts that a second run changes nothing; returns the metadata of the first one.
 fn assert_stays(source: &str) -> String {
     let mut first = OnnxModel::of(text::parse(source).unwrap());
     first.fold(&Options::new()).unwrap();
@@ -222,8 +221,8 @@ fn assert_stays(source: &str) -> String {
     remembered
 }
 
-/// A name whose size an earlier run put in its place is gone, and the same assumption holds all the same, also where relations name it.
-/// What nobody assumed of a name that is not there is an error as ever, be it only another size.
+/// An earlier run has replaced a name by its size. The same assumption is still accepted, also in relations with the name. Any other
+/// assumption about a missing name is an error as before, even if only the size differs.
 #[test]
 fn sizes_are_assumed_again() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,s,8] x) => (float[n,s,8] y) { y = Relu (x) }"#;
@@ -240,9 +239,9 @@ fn sizes_are_assumed_again() {
     }
 }
 
-/// What only a branch read that is not taken goes in the same run, and so does what its reading kept as it was.
+/// Values that only a branch that is not taken read are removed in the same run, and so are the nodes that this read kept.
 #[test]
-fn a_branch_that_is_gone_reads_nothing() {
+fn a_removed_branch_reads_nothing() {
     let source = r#"<ir_version: 8, opset_import: ["" : 19]>
         g (float[s,1,3] x) => (y, z) <int64[2] parts = {1, 2}, bool no = {0}> {
             a, b = Split <axis = -1> (x, parts)
@@ -254,7 +253,7 @@ fn a_branch_that_is_gone_reads_nothing() {
 
 /// Both runs keep a declared 1 that follows from views and broadcasting, although an empty run may have another batch.
 #[test]
-fn a_number_of_an_output_stays_that_views_imply() {
+fn a_constant_dim_of_an_output_is_kept_if_views_imply_it() {
     let one = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[batch,seq,12] x) => (float[1,seq,12] y) <int64[1] at = {1}, int64[1] end = {2}, int64[2] heads = {6, 2}, int64[2] back = {1, 12}> {
             s = Shape (x)  n = Slice (s, at, end)  t = Transpose <perm = [1, 0, 2]> (x)
@@ -271,15 +270,16 @@ fn a_number_of_an_output_stays_that_views_imply() {
         assert!(printed.contains("(float[1,seq,12] y)"), "{printed}");
         assert_eq!(text::print(&folded(once).0), printed);
     }
-    // Without the second sum a run with two sequences of one row each succeeds.
+    // Without the second sum, a run with two sequences of one row each succeeds.
     let open = counted.replace("y = Add (c, e)", "y = Add (x, b)");
     let printed = text::print(&folded(text::parse(&open).expect("it parses")).0);
     assert!(printed.contains("(float[batch,"), "{printed}");
 }
 
-/// A lookup of counted positions needs as many rows, and Squeeze an axis of dim 1. The metadata keeps both if the nodes are replaced.
+/// A lookup of counted positions needs as many rows, and a Squeeze needs an axis of dim 1. The metadata keeps both facts if the nodes are
+/// replaced.
 #[test]
-fn what_a_node_needs_that_is_gone_is_remembered() {
+fn requirements_of_removed_nodes_are_remembered() {
     let lookup = r#"<ir_version: 8, opset_import: ["" : 15]>
         g (bool[c,4] m, float[b,4] x) => (y)
         <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1, 1}, int64[2] columns = {1, -1}, int64[1] last = {2}> {

@@ -1,4 +1,4 @@
-//! Functions a model brings along: bodies that are folded where they are, what stays, and what is no model.
+//! Functions of a model: bodies that are folded in place, functions that are kept, and invalid models.
 
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{OnnxModel, Options};
@@ -35,7 +35,7 @@ fn bodies_can_be_left_alone() {
 }
 
 #[test]
-fn what_calls_do_not_agree_on_is_not_taken_for_granted() {
+fn facts_that_differ_between_calls_are_not_used() {
     insta::assert_snapshot!(left_without(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g (float[N, 4] x, float[4] w) => (y, z) { y = own.Block (x, x)  z = own.Block (w, w) }
@@ -47,7 +47,7 @@ fn what_calls_do_not_agree_on_is_not_taken_for_granted() {
 
 #[test]
 fn operands_left_out() {
-    // The interpreter does not take calls with operands left out.
+    // The interpreter does not support calls with absent operands.
     let (model, _) = support::folded_unrun(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g (float[N] x, float high) => (y, z) { y = own.Limit (x, "", high)  z = own.Limit (x) }
@@ -59,7 +59,7 @@ fn operands_left_out() {
 
 #[test]
 fn other_operator_sets() {
-    // ReduceMax is another operator since 18, Exp and Add are the same.
+    // ReduceMax has changed in version 18, Exp and Add have not.
     let source = |operator: &str| {
         format!(
             r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
@@ -72,7 +72,7 @@ fn other_operator_sets() {
 }
 
 #[test]
-fn functions_nobody_calls_go() {
+fn unused_functions_are_removed() {
     let model = support::folded(
         r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g (float[N] x) => (y) { y = Exp (x) }
@@ -94,7 +94,7 @@ fn functions_without_end_are_no_model() {
 
 #[test]
 fn an_operand_left_out_at_the_end_stays_left_out() {
-    // A Loop has two operands, named or not; ONNX Runtime refuses it with one.
+    // A Loop has two operands, even if they are absent; ONNX Runtime refuses it with one.
     let source = r#"<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
         g (float[N] x) => (float[M, N] y) { y = own.Rows (x) }
         <domain: "own", opset_import: ["" : 18]> Rows (a) => (d) {
@@ -105,7 +105,7 @@ fn an_operand_left_out_at_the_end_stays_left_out() {
 
 #[test]
 fn functions_named_like_operators() {
-    // ONNX Runtime takes the operator, others the function: what stands between them is folded, they are not.
+    // ONNX Runtime uses the operator, other runtimes the function: nodes between the calls are folded, the calls are not.
     let source = r#"<ir_version: 8, opset_import: ["" : 18]>
         g (float[N, 4] x) => (float[N, 4] y, z) { s = Shape (x)  a = Reshape (x, s)  b = Relu (a)  y = Identity (b)  z = Shape (b) }
         <opset_import: ["" : 18]> Relu (a) => (b) { b = Neg (a) }"#;
@@ -116,8 +116,8 @@ fn functions_named_like_operators() {
 }
 
 #[test]
-fn overloads_that_functions_call_stay_calls() {
-    // ONNX Runtime takes F for the overload where a function calls it, and does not load the model if there is no F.
+fn calls_of_overloads_in_functions_are_kept() {
+    // ONNX Runtime confuses F with the overload when a function calls it, and does not load the model without F.
     let source = r#"<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
         g (float[N] x) => (y, z) { y = own.Calls (x)  w = own.F:other (x)  z = Identity (w) }
         <domain: "own", opset_import: ["" : 18, "own" : 1]> Calls (a) => (b) { b = own.F:other (a) }
@@ -141,7 +141,7 @@ fn a_loop_is_written_out_where_more_nodes_are_allowed() {
             }> (x, z)
         }"#;
     let with = |extra| support::folded(source, &Options::new().unroll(extra));
-    // One node in each of two places becomes three, three slices and three parts are taken, and put together once.
+    // One node in each of two places becomes three: three slices and three parts, concatenated once.
     assert!(support::written(&with(9)).contains("Scan"));
     insta::assert_snapshot!(support::written(&with(10)));
 }

@@ -1,4 +1,4 @@
-//! What `inspect` computes of a run: multiply-accumulates and the peak of the activations, against numbers computed by hand.
+//! `inspect`: multiply-accumulates and peak activation memory of a run, compared with numbers computed by hand.
 
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{Figure, Inspection, OnnxModel, Options};
@@ -76,7 +76,7 @@ fn products_are_counted_as_often_as_they_run() {
     let scanned = "g (float[n, 2] x) => (y) <float[2, 3] w = {1, 2, 3, 4, 5, 6}> {
         y = Scan <num_scan_inputs = 1, body: graph = b (float[2] s) => (float[3] t) { t = MatMul (s, w) }> (x) }";
     assert_eq!(macs(scanned).total, Figure::Expression("6*n".into()));
-    // Of two branches the costlier one counts.
+    // The costlier of two branches counts.
     let branches = "g (float[5, 2] x, bool c) => (y) <float[2, 3] w = {1, 2, 3, 4, 5, 6}> {
         y = If <then_branch: graph = t () => (p) { p = MatMul (x, w) },
             else_branch: graph = e () => (q) { a = Relu (x)  q = MatMul (a, w) }> (c) }";
@@ -90,7 +90,7 @@ fn products_are_counted_as_often_as_they_run() {
 }
 
 #[test]
-fn what_is_not_known_is_not_counted() {
+fn unknown_operators_are_not_counted() {
     let unknown = inspected("g (float[5, 2] x) => (y) { b = own.Odd (x)  c = MatMul (b, x)  y = MatMul (c, x) }");
     assert_eq!(unknown.macs.uncounted.values().sum::<usize>(), 3);
     assert_eq!(unknown.census.unknown["own.Odd"], 1);

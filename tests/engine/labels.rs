@@ -13,7 +13,7 @@ fn trusting() -> Options {
     Options::new().trust_input_names(true)
 }
 
-/// Whether the length of `x` is a given computation from those of `p` and `q`.
+/// A model that computes the length of `x` from those of `p` and `q`.
 fn compared(label: &str, parts: [&str; 2], computed: &str) -> String {
     format!(
         "g (float[\"{label}\"] x, float[{}] p, float[{}] q) => (e) <int64[1] one = {{1}}, int64[1] two = {{2}}> {{
@@ -51,7 +51,7 @@ fn equal_labels_are_equal_sizes() {
 }
 
 #[test]
-fn declarations_of_inputs_stay() {
+fn declarations_of_inputs_are_kept() {
     for options in [Options::new(), trusting()] {
         let model = with(
             "g (float[n] x, float[\"n*0\"] w, float[\"n-1\"] v) => (y, z, q) { y = Relu (w) z = Neg (v) q = Neg (x) }",
@@ -68,7 +68,7 @@ fn no_expression_is_written_that_another_reader_takes_for_arithmetic_over_a_labe
         "g (float[n, 2] x, float[\"n + 1\", 2] m) => (y, whole) { y = Concat <axis = 0> (m, m) whole = Neg (m) }";
     let model = with(source, &Options::new());
     assert_eq!((shape(&model, "y"), shape(&model, "whole")), ("size_1,2".to_string(), "n + 1,2".to_string()));
-    // Nor one that reads as a label which is another size.
+    // The same for an expression that equals the label of another size.
     let source = "g (float[n] x, float[\"n + 1\"] m, float[\"2*n\"] d) => (y, z) <float[1] c = {0}> {
         y = Concat <axis = 0> (x, c) z = Concat <axis = 0> (x, x) }";
     let model = with(source, &Options::new());
@@ -101,12 +101,12 @@ fn an_output_keeps_a_label_that_reads_as_its_size() {
     assert_eq!(text::print(&again), text::print(&model));
 }
 
-/// Takes all of `m` if that has one element more than `x`.
+/// Selects all of `m` if it has one element more than `x`.
 const ONE_MORE: &str = "g (float[n] x, float[\"n + 1\"] m) => (y) <int64[1] one = {1}, int64[1] zero = {0}> {
     s = Shape (x) t = Shape (m) d = Sub (t, s) e = Sub (d, one) y = Slice (m, e, t, zero) }";
 
 #[test]
-fn the_user_says_what_a_label_is() {
+fn the_user_may_relate_labels() {
     let left = |options: &Options| operators(&with(ONE_MORE, options)).contains(&"Slice".to_string());
     assert!(left(&Options::new()));
     assert!(!left(&trusting()));
@@ -125,7 +125,7 @@ fn the_user_says_what_a_label_is() {
 }
 
 #[test]
-fn a_name_that_is_none_is_told_with_the_nearest() {
+fn an_unknown_name_is_reported_with_the_nearest() {
     let told = |options: Options| {
         let source = format!("<ir_version: 8, opset_import: [\"\" : 17]> {ONE_MORE}");
         let mut document = OnnxModel::of(text::parse(&source).expect("the model is right"));
@@ -142,7 +142,7 @@ fn a_name_that_is_none_is_told_with_the_nearest() {
 
 #[test]
 fn the_default_of_an_input_is_of_no_other_input_s_size() {
-    // A caller who leaves `w` at its three rows may give an `x` of any length.
+    // A caller who uses the default of `w` with three rows may give an `x` of any length.
     let equal = |other: &str| {
         let source = format!(
             "g (float[n] x, float[{other}] w) => (e, r) <float[3] w = {{1, 2, 3}}> {{ a = Shape (x) b = Shape (w) e = Equal (a, b) r = Relu (w) }}"
@@ -154,7 +154,7 @@ fn the_default_of_an_input_is_of_no_other_input_s_size() {
 }
 
 #[test]
-fn what_a_custom_operator_computes_of_a_label_is_no_arithmetic_over_other_labels() {
+fn a_custom_operators_result_for_a_label_is_no_arithmetic_over_other_labels() {
     let source = "<ir_version: 8, opset_import: [\"\" : 17, \"own\" : 1]>
         g (float[n] x, float[\"n + 1\"] m) => (y, z, e) { y = own.Twice (m) z = Concat <axis = 0> (m, m)
             a = Shape (y) b = Shape (z) e = Equal (a, b) }";
@@ -170,7 +170,7 @@ fn what_a_custom_operator_computes_of_a_label_is_no_arithmetic_over_other_labels
 }
 
 #[test]
-fn labels_that_look_like_relations_are_told_with_what_they_would_save() {
+fn labels_that_look_like_relations_are_reported_with_their_savings() {
     let source = format!("<ir_version: 8, opset_import: [\"\" : 17]> {ONE_MORE}");
     let explained = |options: &Options| {
         let mut model = OnnxModel::of(text::parse(&source).expect("the model is right"));
@@ -185,7 +185,7 @@ fn labels_that_look_like_relations_are_told_with_what_they_would_save() {
         assert!(trusted.suggestions.iter().all(|found| found.flags != "--trust-input-names"), "{trusted}");
     }
     assert!(found.nodes < told.nodes.1, "{told}");
-    // A label with a name in it that no input has is no relation.
+    // A label that contains an unknown name is no relation.
     let (_, report) = folded_unrun(&source.replace("\"n + 1\"", "\"k + 1\""), &Options::new());
     assert_eq!(report.label_relations, [""; 0]);
 }

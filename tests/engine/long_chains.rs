@@ -1,4 +1,4 @@
-//! Chains of nodes that are long, and the time and depth they take.
+//! Long chains of nodes: time and recursion depth.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use onnx_slice_fold::Options;
 
 use crate::support::{folded_unrun, operators};
 
-/// However long a chain is, it is folded in time proportional to its length and without recursion.
+/// A chain is folded in linear time and without recursion.
 #[test]
 fn a_long_chain_of_terms() {
     let mut source = String::from(
@@ -21,7 +21,7 @@ fn a_long_chain_of_terms() {
     assert_eq!(operators(&model), ["Relu", "Neg"]);
 }
 
-/// A value that very many nodes read is looked at by each of them without looking at all the others.
+/// Each of very many consumers of one value is processed without visiting all others.
 #[test]
 fn many_columns_of_one_value() {
     let count = 6000;
@@ -38,7 +38,7 @@ fn many_columns_of_one_value() {
     );
     let start = Instant::now();
     let (model, _) = folded_unrun(&source, &Options::default());
-    // Generous: a second here, and minutes if every node looks at every other one.
+    // A generous limit: a linear algorithm takes a second, a quadratic one takes minutes.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     assert_eq!(operators(&model).iter().filter(|name| *name == "Add").count(), count);
 }

@@ -1,5 +1,5 @@
-//! The library on models in text form: rules alone and together, the first edits of all, operators, claims, control flow, functions, and what other runtimes
-//! gave. A module here is a subject; helpers that several need are in `support`.
+//! Tests of the library on models in text form: rules alone and together, the first edits of a run, operators, claims, control flow,
+//! functions, and results of other runtimes. Each module is a subject; shared helpers are in `support`.
 
 #[path = "../support/mod.rs"]
 mod support;

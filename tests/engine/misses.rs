@@ -1,4 +1,4 @@
-//! Rules that decline say why: `explain --rule` on fixtures of `tests/rules` in which one premise fails.
+//! Reasons of rules that decline: `explain --rule` on fixtures of `tests/rules` in which one premise fails.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use onnx_slice_fold::rewrite::{GUARDS, SHARED, rules};
 
 use crate::rules::{FOLDERS, Fixture, Kind};
 
-/// The names of the premises that fail at the nodes of a fixture, if the rule alone is in force.
+/// Returns the names of the premises that fail at the nodes of a fixture, with this rule only.
 fn failed(fixture: &Fixture, rule: &str) -> BTreeSet<&'static str> {
     let model = text::parse(&fixture.source).expect("the fixture parses");
     let (_, told) =
@@ -77,8 +77,8 @@ const OTHERS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Each fixture `RULE__not_PREMISE` breaks one premise. The rule names that premise, but for the listed fixtures; in any case it names a premise of
-/// its record or one of every rule.
+/// Each fixture `RULE__not_PREMISE` breaks one premise. The rule names that premise, except in the listed fixtures. It always names a
+/// premise of its record, or a shared one.
 #[test]
 fn a_miss_names_the_broken_premise() {
     let shared: BTreeSet<&str> =
@@ -86,7 +86,7 @@ fn a_miss_names_the_broken_premise() {
     let mut wrong = Vec::new();
     for fixture in FOLDERS.iter().flat_map(|folder| Fixture::of(folder)) {
         let Kind::Not(name, broken) = fixture.kind() else { continue };
-        // A pass looks at no single node.
+        // A pass visits no single nodes.
         let Some(rule) = rules().find(|rule| rule.name == name) else { continue };
         let failed = failed(&fixture, &name);
         let is_known =
@@ -105,9 +105,9 @@ fn a_miss_names_the_broken_premise() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// One case of each kind: the premise is about a dim with an open question, a constant, the readers, the types, the operator set or a consumer.
+/// One case of each kind: the premise is about a dim with an open question, a constant, the consumers, the types, the opset or a runtime.
 #[test]
-fn ten_rules_say_why() {
+fn ten_rules_give_their_reasons() {
     let cases = [
         ("identity", "same-shape__not_same-shape"),
         ("identity", "cast-same-type__not_same-type"),
@@ -135,7 +135,7 @@ fn ten_rules_say_why() {
 
 /// The name of a node, or of its result, restricts the answer to that node.
 #[test]
-fn one_node_is_told_by_name() {
+fn one_node_is_selected_by_name() {
     let source = "<ir_version: 10, opset_import: [\"\" : 17]> g (float[n] x, float[m] z) => (float[k] y, float[l] w)
         <int64[1] five = {5}> { y = Reshape (x, five) w = Reshape (z, five) }";
     let open = || OnnxModel::of(text::parse(source).expect("it parses"));

@@ -1,5 +1,4 @@
-//! Random graphs of data movement, folded and compared with the original at every small size: no rule may be wrong where several
-//! meet.
+//! Random graphs of data movement, folded and compared with the original at every small size: rules must also be correct in combination.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +6,7 @@ use crate::support::{Numbers, inputs, run};
 use onnx_slice_fold::ir::text;
 use onnx_slice_fold::{OnnxModel, Options};
 
-/// A value of the graph: its name, and its dims where they are numbers.
+/// A value of the graph: its name, and its constant dims.
 #[derive(Clone)]
 struct Value {
     name: String,
@@ -61,7 +60,7 @@ impl Writer {
         value
     }
 
-    /// Recent values are taken more often, so that chains come about.
+    /// Prefers recent values, so that chains form.
     fn pick(&mut self) -> Value {
         let last = self.values.len() - 1;
         let back = if self.below(3) == 0 { self.below(self.values.len()) } else { self.below(2).min(last) };
@@ -95,7 +94,7 @@ impl Writer {
         let axis = self.below(of.dims.len());
         let step = [1, 1, 1, 2, 3, -1, -2][self.below(7)];
         let (start, end) = (self.bound(), self.bound());
-        // Readings of the operator differ about this end.
+        // Runtimes interpret this end differently.
         let end = if step < 0 && end == i64::MAX { i64::MIN } else { end };
         Some(self.sliced(of, axis, start, end, step))
     }
@@ -110,7 +109,7 @@ impl Writer {
         match self.below(17) {
             0..5 => self.slice(&of),
             5 => {
-                // Two parts put together, which may be neighbours.
+                // A Concat of two parts, which may be adjacent.
                 let (a, m, b) = (self.bound(), self.bound(), self.bound());
                 let next = if self.below(3) == 0 { self.bound() } else { m };
                 let open = self.below(2) == 0;
@@ -186,7 +185,7 @@ impl Writer {
                 Some(self.push(dims, format!("Gather <axis = {axis}> ({}, {indices})", of.name)))
             }
             _ => {
-                // Rows put together, or one more axis that is broadcast.
+                // Concatenates rows, or inserts a broadcast axis.
                 if rank > 1 && self.below(2) == 0 {
                     let rest: Vec<i64> = of.dims[2..].iter().copied().collect::<Option<_>>()?;
                     let codes: Vec<i64> = std::iter::once(-1).chain(rest).collect();
@@ -224,7 +223,7 @@ impl Writer {
 }
 
 #[test]
-fn random_graphs_of_data_movement_stay_what_they_are() {
+fn random_graphs_of_data_movement_compute_the_same() {
     let (mut compared, mut before, mut after) = (0, 0, 0);
     for seed in 1..=1500u64 {
         let source = Writer::new(seed).source(3 + (seed % 6) as usize);

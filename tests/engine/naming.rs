@@ -1,4 +1,4 @@
-//! What nodes are called, and what the model says of the run.
+//! Names of nodes, and metadata about the run.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn new_nodes_are_called_after_what_they_replace() {
 }
 
 #[test]
-fn every_node_has_a_name_of_its_own() {
+fn every_node_has_a_unique_name() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n] x, bool c) => (float[n] y) {
             [same] a = Relu (x)
@@ -43,17 +43,17 @@ fn every_node_has_a_name_of_its_own() {
         printed.lines().filter_map(|line| line.trim().strip_prefix('[')?.split(']').next()).collect();
     assert_eq!(named.len(), 6, "{printed}");
     assert_eq!(named.iter().collect::<BTreeSet<_>>().len(), 6, "{printed}");
-    // The first of a name keeps it, and a second run changes nothing.
+    // The first node with a name keeps it, and a second run changes nothing.
     assert!(printed.contains("[same] a = Relu") && printed.contains("[same_1] d = Exp"), "{printed}");
     assert_eq!(text::print(&folded(&printed, &Options::default())), printed);
-    // Where no edit may be made, names are those of the file.
+    // Without edits, names are those of the file.
     let mut document = OnnxModel::of(text::parse(source).expect("the model is right"));
     document.fold(&Options::new().stop_after(0)).expect("the model folds");
     assert!(document.text().contains("[same] d = Exp") && document.text().contains(" b = Neg"));
 }
 
 #[test]
-fn the_model_tells_what_was_done_to_it_once() {
+fn the_metadata_describes_one_run() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         agraph (float[n] x) => (float[n] y) <float[20] unread = {1,2,3,4,5,6,7,8,9,10,1,2,3,4,5,6,7,8,9,10}> { y = Relu (x) }"#;
     let bytes = |options: &Options, model: &[u8]| {
@@ -68,14 +68,14 @@ fn the_model_tells_what_was_done_to_it_once() {
     let told = format!("{} exact=true skip=[\"identity\"]", env!("CARGO_PKG_VERSION"));
     assert!(holds(&once, "onnx-slice-fold") && holds(&once, &told));
     assert_eq!(bytes(&options, &once), once);
-    // What another run did takes its place.
+    // The metadata of another run replaces it.
     let other = bytes(&Options::new(), &once);
     assert!(!holds(&other, "exact=true") && other.len() < once.len());
     assert!(!holds(&bytes(&Options::new().stamp(false), &given), "onnx-slice-fold"));
 }
 
-/// ONNX Runtime adds constants under names of its own without looking whether the model has them, as models have that it wrote: it then refuses
-/// the model where a product takes up a sum, which it had not to do before.
+/// ONNX Runtime adds constants with generated names and does not check for existing ones. Models that it wrote have such names, and it then
+/// refuses the model when it merges a sum into a product.
 #[test]
 fn constants_have_no_name_that_a_runtime_gives() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -89,6 +89,6 @@ fn constants_have_no_name_that_a_runtime_gives() {
     let printed = text::print(&folded(source, &Options::default()));
     let named = |name: &str| printed.contains(&format!(" {name} = "));
     assert!(named("gemm_input_shape_1") && named("gemm_output_shape_token_12_1"), "{printed}");
-    // Names of outputs are kept, and those that only begin so.
+    // Names of outputs are kept, and names that only share the prefix.
     assert!(named("squeeze_axes") && printed.contains("gemm_output_shape_token)"), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! What a run that succeeds needs of the sizes, and what shapes are for it.
+//! Requirements of successful runs on sizes, and the resulting shapes.
 
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{OnnxModel, Options};
@@ -10,8 +10,8 @@ fn model(source: &str) -> Model {
 }
 
 #[test]
-fn beside_its_own_cut_a_dim_is_not_larger() {
-    // 64 positions and a sequence: runs that succeed have as many positions as the sequence is long.
+fn next_to_its_minimum_a_dim_is_not_larger() {
+    // 64 positions and a sequence: in successful runs, the number of positions equals the length of the sequence.
     let table = |rows: i64, opened: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]> g (float[batch,seq,2] x, float[{rows},2] table) => (y, positions) <int64[1] first = {{0}}> {{
@@ -20,17 +20,17 @@ fn beside_its_own_cut_a_dim_is_not_larger() {
         shape(&folded_unrun(&source, &Options::default()).0, "positions")
     };
     assert_eq!(table(64, "Add (x, positions)"), "seq,2");
-    // Positions that are expanded to the whole shape are as many as well.
+    // The same for positions that are expanded to the whole shape.
     assert_eq!(table(64, "Expand (positions, whole)"), "seq,2");
     assert_eq!(table(1, "Expand (positions, whole)"), "min(1, seq),2");
-    // A single row is there for every position.
+    // A single row is broadcast to every position.
     assert_eq!(table(1, "Add (x, positions)"), "min(1, seq),2");
-    // Nobody asks that they are as many.
+    // No node requires that the numbers are equal.
     assert_eq!(table(64, "Concat <axis = 0> (positions, positions)"), "min(64, seq),2");
 }
 
 #[test]
-fn beside_a_fixed_dim_there_is_one_entry_at_least() {
+fn next_to_a_constant_dim_no_dim_is_0() {
     let cut = |fixed: &str| {
         let graph = format!(
             "g (float[n] x, float[{fixed}] z) => (y, w) <int64[1] first = {{0}}, int64[1] one = {{1}}, int64[1] most = {{7}}> {{
@@ -41,7 +41,7 @@ fn beside_a_fixed_dim_there_is_one_entry_at_least() {
     assert_eq!(cut("7"), "n");
     assert_eq!(cut("8"), "min(7, n)");
     assert_eq!(cut("1"), "min(7, n)");
-    // Any of them may be the one that is stretched.
+    // Any of them may be broadcast.
     assert_eq!(cut("m"), "min(7, n)");
 }
 
@@ -55,14 +55,14 @@ fn a_branch_that_is_not_run_needs_nothing() {
 }
 
 #[test]
-fn what_is_not_computed_needs_nothing() {
+fn dead_nodes_have_no_requirements() {
     let graph = "g (float[n] x, float[7] z) => (w) <int64[1] first = {0}, int64[1] most = {7}> {
         dead = Add (x, z) v = Slice (x, first, most) w = Abs (v) }";
     assert_eq!(shape(&model(graph), "w"), "min(7, n)");
     let gather = "g (float[n] x) => (w) <int64[1] first = {0}, int64[1] most = {2}, int64 third = {2}> {
         dead = Gather (x, third) v = Slice (x, first, most) w = Abs (v) }";
     assert_eq!(shape(&model(gather), "w"), "min(2, n)");
-    // What a body reads is computed.
+    // A value that a subgraph reads is computed.
     let read = "g (bool c, float[n] x, float[7] z) => (y, w) <int64[1] first = {0}, int64[1] most = {7}> {
         s = Add (x, z)
         y = If <then_branch: graph = t () => (float a) { a = ReduceSum <keepdims = 0> (s) },
@@ -72,16 +72,16 @@ fn what_is_not_computed_needs_nothing() {
 }
 
 #[test]
-fn a_size_that_a_run_decides_is_learned_of() {
+fn facts_about_run_time_sizes_are_learned() {
     let graph = "g (float[k] x) => (y) <int64 second = {1}, int64[1] first = {0}> {
         places = NonZero (x) size = Shape (places) n = Gather (size, second) one = Div (n, n)
         times = Unsqueeze (one, first) v = Tile (x, times) y = Abs (v) }";
     assert_eq!(shape(&model(graph), "y"), "k");
 }
 
-/// Positions that are looked up lie inside: the last of them tells how long the data is, where there is one.
+/// Looked-up positions are in range, so the last one gives a lower bound of the data's length, if there is one.
 #[test]
-fn what_positions_are_looked_up_in_is_as_long() {
+fn a_table_is_as_long_as_its_positions() {
     let front = |mask: &str, indices: &str, first: &str| {
         let graph = format!(
             "g (float[seq] x, float[past] z, float[{mask}] mask) => (y, w, f) <int64 none = {{0}}, int64[1] start = {{0}}, int64 step = {{1}}, int64[1] along = {{0}}> {{
@@ -92,20 +92,20 @@ fn what_positions_are_looked_up_in_is_as_long() {
         shape(&folded_unrun(&source, &Options::default()).0, "w")
     };
     assert_eq!(front("m", "Identity (positions)", "Gather (x, none)"), "seq + past");
-    // From the end as well.
+    // The same for positions from the end.
     assert_eq!(front("m", "Sub (none, positions)", "Gather (x, none)"), "min(m, seq + past)");
     assert_eq!(front("m", "Neg (next)", "Gather (x, none)"), "seq + past");
-    // Of no positions none is looked up.
+    // Without positions nothing is looked up.
     assert_eq!(front("m", "Identity (positions)", "Abs (x)"), "min(m, seq + past)");
-    // A table of fixed length is no shorter.
+    // A table of constant length is not shorter.
     assert_eq!(front("64", "Identity (positions)", "Gather (x, none)"), "seq + past");
-    // Runtimes differ in whether they look for entries along an axis where others have none.
+    // Runtimes differ on checking the indices if another axis is empty.
     assert_eq!(front("m,k", "Identity (positions)", "Gather (x, none)"), "min(m, seq + past),k");
     assert_eq!(front("m,m", "Identity (positions)", "Gather (x, none)"), "min(m, seq + past),m");
     assert_eq!(front("m,2", "Identity (positions)", "Gather (x, none)"), "seq + past,2");
 }
 
-/// No run can do anything with a size below 0, wherever an operator takes it from.
+/// A negative size fails in every run, in every operator.
 #[test]
 fn negative_sizes_are_refused_by_a_strict_reader() {
     let is_refused = |opset: i64, body: &str| {

@@ -1,4 +1,4 @@
-//! What lies inside of a normalization is read by nothing else.
+//! Values inside of a normalization get no further consumers.
 
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::{NodeId, ValueId};
@@ -7,7 +7,7 @@ use crate::support::folded;
 
 #[test]
 fn sizes_are_not_read_of_a_mean() {
-    // The shape of the mean has the 1 that the expanded shape needs; that of what is averaged has not.
+    // The shape of the mean has the 1 that the expanded shape needs; the shape of its operand does not.
     let model = folded(
         r#"<ir_version: 8, opset_import: ["" : 13]>
            g (float[n,s,4] a, float[1] t) => (y, z) <float two = {2}, float eps = {0.00001}, float[4] w = {1,2,3,4}, float[4] b = {5,6,7,8},
@@ -30,7 +30,7 @@ fn sizes_are_not_read_of_a_mean() {
     }
 }
 
-/// The operators of a folded model in which a constant is added to `x` and the sum is normalized.
+/// Returns the operators of a folded model in which a constant is added to `x` and the sum is normalized.
 fn operators_of_sum(constant: &str) -> Vec<String> {
     let source = format!(
         r#"<ir_version: 8, opset_import: ["" : 17]>
@@ -43,11 +43,11 @@ fn operators_of_sum(constant: &str) -> Vec<String> {
 
 #[test]
 fn a_folded_addend_before_a_normalization_is_a_node() {
-    // Tools that make one kernel of a sum and its normalization want no initializer there, which the model did not have either.
+    // Optimizers that fuse a sum and its normalization accept no initializer there, and the original model had none.
     let mut operators = operators_of_sum("Neg (rows)");
     operators.sort_unstable();
     assert_eq!(operators, ["Add", "Constant", "LayerNormalization", "Relu"]);
-    // Rows that are broadcast otherwise than over the batch are none of theirs.
+    // They do not fuse rows that are broadcast along other axes than the batch.
     assert!(!operators_of_sum("Neg (row)").contains(&"Constant".to_string()));
 }
 
@@ -56,7 +56,7 @@ fn an_addend_that_was_an_initializer_stays_one() {
     assert!(!operators_of_sum("Identity (rows)").contains(&"Constant".to_string()));
 }
 
-/// The operators that read the end of the positions in the embedding of a folded model, last first.
+/// Returns the operators that read the end of the positions in the embedding of a folded model, last first.
 fn operators_of_positions(opset: usize, second: &str, product: &str) -> Vec<String> {
     let source = format!(
         r#"<ir_version: 8, opset_import: ["" : {opset}]>
@@ -89,7 +89,7 @@ fn positions_of_an_embedding_are_counted_as_optimizers_look_for_it() {
             ["Unsqueeze", "Gather", "Shape"]
         );
     }
-    // Of two that are summed they look for nothing, nor where no attention follows.
+    // They do not fuse two summed lookups, nor an embedding without an attention after it.
     assert_eq!(operators_of_positions(17, "Identity (two)", "MatMul (y, e)"), ["Shape"]);
     assert_eq!(operators_of_positions(17, "Gather (k, kinds)", "Exp (h)"), ["Shape"]);
 }

@@ -1,4 +1,4 @@
-//! Models in another operator set: raw, as the steps between versions write them, and folded.
+//! Conversion to another opset: the direct result of the conversion steps, and after folding.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -7,7 +7,7 @@ use crate::support;
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{ErrorKind, OnnxModel, Options};
 
-/// The model in another operator set, with nothing else done to it but that shapes are written.
+/// Returns the model converted to another opset and otherwise unchanged, with shapes.
 fn converted(source: &str, to: i64) -> Result<Model, String> {
     let model = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let mut document = OnnxModel::of(model);
@@ -15,7 +15,7 @@ fn converted(source: &str, to: i64) -> Result<Model, String> {
     Ok(document.model().clone())
 }
 
-/// The text of the converted model, after checking that it and what becomes of it folded compute what the original does.
+/// Returns the text of the converted model, after checking that it computes the same as the original, also when folded.
 fn shown(source: &str, to: i64) -> String {
     let original = text::parse(source).expect("the source is a model");
     let result = converted(source, to).unwrap_or_else(|reason| panic!("{reason}\n{source}"));
@@ -154,15 +154,15 @@ conversions! {
 }
 
 #[test]
-fn a_dropout_that_drops_nothing_says_so() {
+fn a_dropout_outside_of_training_gets_is_test() {
     let source = r#"<ir_version: 8, opset_import: ["" : 13]> g (float[N] x, float half) => (a, b) <bool no = {0}, float ratio = {0.25}> {
         a = Dropout (x, ratio)  b = Dropout (x, half, no) }"#;
     insta::assert_snapshot!(text::print(&converted(source, 6).expect("it is converted")));
 }
 
-/// New nodes of a function's body, and constants of it, are there at every call.
+/// New nodes and constants of a function's body exist at every call.
 #[test]
-fn functions_go_down_as_well() {
+fn functions_are_converted_as_well() {
     let source = r#"<ir_version: 8, opset_import: ["" : 20, "own" : 1]>
         g (float[N, 4] x, float[M, 4] z) => (y, w) { y = own.f (x)  w = own.f (z) }
         <domain: "own", opset_import: ["" : 20]> f (x) => (y) {
@@ -173,7 +173,7 @@ fn functions_go_down_as_well() {
     assert!(converted(&other, 13).expect_err("calls differ").contains("the element type of operand 0 is unknown"));
 }
 
-/// Sizes that the user knows not to be 0 need no form that keeps them.
+/// Sizes that the user declares to be other than 0 need no form for 0.
 #[test]
 fn assumed_sizes_count() {
     let source = r#"<ir_version: 8, opset_import: ["" : 18]> g (float[N, 6] x, float[A, B] z) => (y) {
@@ -186,9 +186,9 @@ fn assumed_sizes_count() {
     assert!(expands(Options::new()) && !expands(Options::new().dim("A=1..").dim("B=1..")));
 }
 
-/// What folding recognizes is written in the operator set that was asked for.
+/// Recognized operators are written in the requested opset.
 #[test]
-fn what_is_written_out_stays_so() {
+fn expanded_operators_are_not_fused_again() {
     let source = r#"<ir_version: 8, opset_import: ["" : 20]> g (float[N, 4] x) => (y) <float[4] s = {1, 2, 3, 4}> {
         a = LayerNormalization (x, s)  y = Gelu (a) }"#;
     let result = support::folded(source, &Options::new().opset(Some(13)));
@@ -197,7 +197,7 @@ fn what_is_written_out_stays_so() {
     assert_eq!(result.opsets[0].version, 13);
 }
 
-/// A quantized Softmax goes by the operator set of the model in both directions.
+/// A quantized Softmax follows the opset of the model in both directions.
 #[test]
 fn a_quantized_softmax_of_the_last_axis_is_the_older_one() {
     let source = r#"<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]> g (uint8[N, 4] x) => (y)
@@ -240,7 +240,7 @@ fn an_attribute_that_a_call_may_leave_out_is_refused() {
     insta::assert_snapshot!(converted(source, 24).expect_err("axes may be left out"));
 }
 
-/// ONNX Runtime and its optimizer write LayerNormalization into models of any operator set, by the definition that came with 17.
+/// ONNX Runtime and its optimizer write LayerNormalization into models of any opset, with the definition of opset 17.
 #[test]
 fn a_normalization_of_the_runtime_is_that_of_the_standard() {
     let source = |scale: &str| {
@@ -255,12 +255,12 @@ fn a_normalization_of_the_runtime_is_that_of_the_standard() {
     assert!(printed.contains("float[N,4] r"), "{printed}");
     let newer = text::print(&converted(&source("float"), 24).expect("it is converted"));
     assert!(newer.contains("\"\" : 24") && newer.contains("LayerNormalization"), "{newer}");
-    // That of the runtime takes two types, that of the standard one.
+    // The runtime's operator accepts two types, the standard's one.
     let error = converted(&source("float16"), 24).expect_err("it is refused");
     assert!(error.contains("operands of two types"), "{error}");
 }
 
-/// ONNX Runtime moves a Transpose through it by the operator set of the model, whatever its own says.
+/// ONNX Runtime moves a Transpose through it by the opset of the model, whatever its attribute is.
 #[test]
 fn a_quantized_softmax_of_the_last_axis_is_the_newer_one() {
     let source = |axis: i64| {
@@ -272,12 +272,12 @@ fn a_quantized_softmax_of_the_last_axis_is_the_newer_one() {
     };
     let newer = |axis| text::print(&converted(&source(axis), 21).expect("it is converted"));
     assert!(newer(2).contains("opset: int = 13") && newer(-1).contains("opset: int = 13"), "{}", newer(2));
-    // Of several axes it is another function.
+    // For several axes it is another function.
     assert!(newer(1).contains("opset: int = 11"), "{}", newer(1));
 }
 
 #[test]
-fn what_cannot_be_converted_is_named() {
+fn unsupported_conversions_are_named() {
     let refused = |from: i64, to: i64, graph: &str| {
         let source = format!("<ir_version: 8, opset_import: [\"\" : {from}]> {graph}");
         let model = text::parse(&source).unwrap_or_else(|error| panic!("{error}"));
@@ -324,9 +324,9 @@ fn what_cannot_be_converted_is_named() {
     insta::assert_snapshot!(told.join("\n"));
 }
 
-/// A model that no runtime loaded before, or that loads after, is written.
+/// A model that loads in no runtime before the conversion, or that loads after it, is written.
 #[test]
-fn what_loads_in_both_or_neither_is_converted() {
+fn models_that_load_in_both_or_neither_are_converted() {
     let graphs = [(15, 21, "double"), (16, 18, "double"), (16, 21, "float"), (16, 21, "float16")];
     for (from, to, dtype) in graphs {
         let source =
@@ -335,7 +335,7 @@ fn what_loads_in_both_or_neither_is_converted() {
     }
 }
 
-/// Dropout is not evaluated before operator set 7, and not in training. Only then is it told what the mask holds.
+/// Dropout is not evaluated before opset 7, and not in training. Only then the mask's content matters.
 #[test]
 fn a_dropout_keeps_what_it_does() {
     let source = r#"<ir_version: 8, opset_import: ["" : 6]> g (float[N] x, float16[N] z) => (a, b, c, m) {
@@ -346,7 +346,7 @@ fn a_dropout_keeps_what_it_does() {
 }
 
 #[test]
-fn without_the_option_versions_stay() {
+fn without_the_option_versions_are_kept() {
     let source = r#"<ir_version: 4, opset_import: ["" : 9]> g (float[1, N] x) => (y) { y = Squeeze <axes = [0]> (x) }"#;
     let mut document = OnnxModel::of(text::parse(source).expect("it parses"));
     let report = document.fold(&Options::new()).expect("it folds");
@@ -355,7 +355,7 @@ fn without_the_option_versions_stay() {
     assert_eq!((document.model().ir_version, document.model().opsets[0].version), (12, 24));
     assert_eq!(report.opset, Some((9, 24)));
     assert!(report.to_string().contains("opset 9 → 24"), "{report}");
-    // A model that is in that operator set already is left alone.
+    // A model that has the opset already is unchanged.
     assert_eq!(document.fold(&Options::new().opset(Some(24))).expect("it folds").opset, None);
     let wrong = document.fold(&Options::new().opset(Some(0))).expect_err("there is none");
     assert_eq!(wrong.kind(), ErrorKind::Usage);
@@ -370,7 +370,8 @@ fn idioms_become_the_operators_of_the_new_set() {
     assert_eq!(left, ["Gelu"]);
 }
 
-/// Of Swish runtimes know the formula better: it becomes the operator where somebody asks for that, and stays in a model that was in the set.
+/// Runtimes recognize the formula of Swish better than the operator: it becomes the operator on request, and is kept in a model that has
+/// the opset.
 #[test]
 fn swish_is_written_on_request() {
     let source = |set: i64| {
@@ -386,7 +387,7 @@ fn swish_is_written_on_request() {
     }
 }
 
-/// The models of the families of operators below the newest set compute the same in the newest, or the refusal is in the snapshot.
+/// The models of the operator families below the newest opset compute the same in the newest, or the snapshot has the refusal.
 #[test]
 fn families_compute_the_same_in_the_newest_set() {
     const NEWEST: i64 = 28;
@@ -403,7 +404,7 @@ fn families_compute_the_same_in_the_newest_set() {
         match converted(&source, NEWEST)
             .map_err(|reason| format!("{}: {reason}", path.file_stem().unwrap_or_default().to_string_lossy()))
         {
-            // A kernel may be missing there alone.
+            // A kernel may be missing in the newest opset only.
             Err(reason) => {
                 if let Ok(result) = converted(&source, RUNS_MOST) {
                     support::compare(&original, &result);
@@ -412,7 +413,7 @@ fn families_compute_the_same_in_the_newest_set() {
             }
             Ok(_) if !has_standard => {}
             Ok(result) => {
-                // Random results differ from run to run.
+                // Random results differ between runs.
                 if catch_unwind(AssertUnwindSafe(|| support::compare(&original, &original))).is_ok() {
                     support::compare(&original, &result);
                     compared += 1;

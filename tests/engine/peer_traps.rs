@@ -1,4 +1,4 @@
-//! Mistakes that tools of this kind make: each test is a class of them. Shapes of single operators are in `families/` as well.
+//! Mistakes that tools of this kind make, one class for each test. Shapes of single operators are in `families/` as well.
 
 use crate::support::{folded, folded_unrun, operators, shape, value};
 use onnx_slice_fold::dim::Scope;
@@ -10,7 +10,7 @@ fn fold(source: &str) -> Model {
     folded_unrun(source, &Options::default()).0
 }
 
-/// A graph at an operator set, folded.
+/// Returns the folded graph at an opset.
 fn graph(opset: i64, body: &str) -> Model {
     fold(&format!(r#"<ir_version: 8, opset_import: ["" : {opset}]> {body}"#))
 }
@@ -24,7 +24,7 @@ fn names(model: &Model, values: &[ValueId]) -> Vec<String> {
     values.iter().map(|&value| model.value(value).name.to_string()).collect()
 }
 
-// What is constant
+// Constants
 
 #[test]
 fn an_initializer_that_is_an_input_may_be_another() {
@@ -32,12 +32,12 @@ fn an_initializer_that_is_an_input_may_be_another() {
     assert_eq!(operators(&model), ["Add", "Mul"]);
     let main = model.graph(model.main());
     assert_eq!(names(&model, main.inputs()), ["x", "w"]);
-    // The caller may still leave it out.
+    // A caller may still omit it.
     assert_eq!(names(&model, main.initializers()), ["w"]);
 }
 
 #[test]
-fn what_is_random_is_not_folded() {
+fn random_nodes_are_not_folded() {
     let model = graph(
         15,
         "g () => (a, b, c, d) <float[2] p = {0.5, 0.5}, float ratio = {0.5}, bool training = {1}> {
@@ -71,7 +71,7 @@ fn a_negative_dim_is_unknown() {
 }
 
 #[test]
-fn what_traps_or_never_ends_elsewhere_is_left() {
+fn nodes_that_crash_or_hang_other_tools_are_kept() {
     let model = graph(
         17,
         "g (float[1, 1, 4, 4] x, float[2, 2] m) => (a, b, c, d)
@@ -109,7 +109,7 @@ fn defaults_are_those_of_the_standard() {
             m = MelWeightMatrix (bins, length, rate, low, high)
         }",
     );
-    // The standard's own inference takes no `onesided` for 0, and so 16 for 9.
+    // The standard's own inference uses `onesided` instead of 0, and so 16 instead of 9.
     assert!(shape(&model, "y").starts_with("b,3,") && !shape(&model, "y").contains("9"));
     assert_eq!(shape(&model, "m"), "9,5");
 }
@@ -212,7 +212,7 @@ fn lengths_of_slices_are_not_negative() {
 
 #[test]
 fn declared_dims_of_inputs_stay() {
-    // They are equal in every run that succeeds, and a caller is not told so.
+    // They are equal in every successful run, but the caller's interface does not change.
     let model = graph(17, "g (float[i, j] x, float[3, 2] y) => (float[3, 2] z) { z = Sum (x, y) }");
     assert_eq!([shape(&model, "x"), shape(&model, "y")], ["i,j", "3,2"]);
 }
@@ -262,7 +262,7 @@ fn saturation_is_part_of_a_cast() {
     };
     assert_eq!(of("a"), [448.0]);
     assert!(of("b")[0].is_nan());
-    // The two ways to cast x are not one.
+    // The two casts of x are different.
     let narrow: Vec<_> = operators(&model).into_iter().filter(|name| name == "CastLike" || name == "Cast").collect();
     assert_eq!(narrow.len(), 4, "{}", text::print(&model));
 }
@@ -282,7 +282,7 @@ fn a_mask_is_no_data() {
 }
 
 #[test]
-fn optionals_and_sequences_stay_what_they_are() {
+fn optionals_and_sequences_keep_their_types() {
     let model =
         same(17, "g (int64 i = {0}) => (o, s) <float[2] w = {1, 2}> { o = Optional (w) s = SequenceConstruct (w, w) }");
     let kind = |name: &str| model.value(value(&model, name)).declared.clone();
@@ -344,7 +344,7 @@ fn old_operator_sets_and_outputs_without_types_are_read() {
 }
 
 #[test]
-fn nothing_is_blown_up_and_nothing_frozen() {
+fn constants_do_not_grow_and_inputs_are_not_frozen() {
     let model = graph(
         13,
         "g (float[n, 512, 512] x) => (a, b, c) <int64[3] many = {64, 512, 512}> {
@@ -360,7 +360,7 @@ fn nothing_is_blown_up_and_nothing_frozen() {
 
 // Files
 
-/// A field of a message: its number and its bytes.
+/// Encodes a field of a message: its number and its bytes.
 fn field(number: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).expect("payloads are short here");
     assert!(length < 128);
@@ -375,9 +375,9 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }
 
-/// What nothing is said of in the program comes out as it went in.
+/// Fields that the program does not use are preserved.
 #[test]
-fn everything_a_file_holds_is_written_back() {
+fn every_field_of_a_file_is_written_back() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
         g (float[3] x, float[3] s) => (float[3] y) { t = f.Twice:fast (x) u = f.Twice (t) y = Add (u, s) }
@@ -412,9 +412,9 @@ fn everything_a_file_holds_is_written_back() {
     assert!(OnnxModel::open(&target).is_ok());
 }
 
-/// A function that only training information calls is not unused.
+/// A function that only training information calls is in use.
 #[test]
-fn functions_stay_where_training_may_call_them() {
+fn functions_that_training_may_call_are_kept() {
     let folder = TempDir::new().expect("a folder");
     let source = r#"<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[3] x) => (float[3] y) { y = Neg (x) }
         <domain: "f", opset_import: ["" : 21]> OfTraining (a) => (b) { b = Neg (a) }"#;

@@ -1,4 +1,4 @@
-//! Dequantized constants stay quantized where a run computes with them.
+//! Dequantized constants stay quantized if a run computes with them.
 
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::{Model, text};
@@ -30,7 +30,7 @@ fn product(weights: &str) -> String {
 #[test]
 fn weights_stay_integers() {
     let source = product("m0 = DequantizeLinear <axis = 0> (w, ws, wz)  m = Transpose <perm = [1,0]> (m0)");
-    // The integers are transposed, and the axis of the scales with them.
+    // The integers are transposed, and so is the axis of the scales.
     insta::assert_snapshot!(printed(&source, &Options::default()));
     insta::assert_snapshot!(printed(&source, &Options::new().fold_dequantize(true)));
 }
@@ -43,7 +43,7 @@ fn one_scale_goes_through_a_reshape() {
 
 #[test]
 fn a_scale_for_each_index_needs_its_axis() {
-    // Rows of three of what are rows of two: no axis has the indices that the scales belong to.
+    // Rows of three instead of rows of two: no axis has the indices of the scales.
     let source = product("m0 = DequantizeLinear <axis = 0> (w, ws, wz)  m = Reshape (m0, back)");
     let model = folded(&source, &Options::default());
     assert_eq!(count(&model, "Reshape"), 1);
@@ -51,7 +51,7 @@ fn a_scale_for_each_index_needs_its_axis() {
 }
 
 #[test]
-fn what_only_constants_are_computed_from_folds() {
+fn dequantized_constants_with_constant_consumers_are_folded() {
     let source = product("m0 = DequantizeLinear (w, t, tz)  m1 = Transpose (m0)  m = Mul (m1, s)");
     let model = folded(&source, &Options::default());
     assert_eq!(count(&model, "DequantizeLinear"), 1);
@@ -66,9 +66,9 @@ fn an_output_of_the_model_folds() {
     assert_eq!(count(&model, "DequantizeLinear"), 0);
 }
 
-/// The bias of one Conv is quantized anew for another: a constant of a constant, beside a reader at run time.
+/// The bias of one Conv is quantized again for another one: a constant of a constant, next to a consumer at run time.
 #[test]
-fn a_constant_computed_from_what_stays_folds() {
+fn constants_computed_from_quantized_ones_are_folded() {
     let source = format!(
         "{HEAD} g (float[n,2,5,5] x, float[n,2] v) => (y, z) <int32[2] b = {{1,2}}, float t = {{0.25}}, float u = {{0.5}}, int8 uz = {{0}},
          int8[2,2,1,1] k = {{1,2,3,4}}, int8[2,2] w = {{1,2,3,4}}> {{
@@ -80,9 +80,9 @@ fn a_constant_computed_from_what_stays_folds() {
     assert_eq!(count(&model, "QuantizeLinear") + count(&model, "Cast"), 0);
 }
 
-/// That a size of an input is told makes the operand a constant: the positions of a rotary embedding, times its frequencies.
+/// A known input size makes the operand constant: the positions of a rotary embedding, times its frequencies.
 #[test]
-fn what_is_constant_by_sizes_stays_quantized() {
+fn constants_derived_from_sizes_stay_quantized() {
     let source = product(
         "sizes = Shape (x)  one = Constant <value = int64[1] {1}> ()  three = Constant <value = int64[1] {3}> ()  size = Gather (sizes, one)
          shape = Concat <axis = 0> (size, three)  wide = Expand (t, shape)
@@ -95,9 +95,9 @@ fn what_is_constant_by_sizes_stays_quantized() {
     );
 }
 
-/// ONNX Runtime adds on integers only if neither operand comes from an initializer.
+/// ONNX Runtime adds in integers only if neither operand is an initializer.
 #[test]
-fn pairs_of_constants_stay_before_what_is_no_product() {
+fn dequantized_constants_are_kept_before_other_operators_than_products() {
     let source = format!(
         "{HEAD} g (uint8[n,2] x) => (y) <float s = {{0.5}}, uint8 z = {{3}}, float[2] c = {{1.5, 2.5}}> {{
          xf = DequantizeLinear (x, s, z)
@@ -109,7 +109,7 @@ fn pairs_of_constants_stay_before_what_is_no_product() {
     assert_eq!((count(&model, "QuantizeLinear"), count(&model, "DequantizeLinear")), (2, 2));
 }
 
-/// Sizes are not read between an operation and the quantization of its result.
+/// No Shape is added between an operation and the quantization of its result.
 #[test]
 fn sizes_are_read_outside_of_groups() {
     let source = format!(
@@ -121,9 +121,9 @@ fn sizes_are_read_outside_of_groups() {
     assert!(!printed.contains("Shape (p)") && !printed.contains("Shape (q)"), "{printed}");
 }
 
-/// Nor before a function that the quantization takes for its bounds, and is left out.
+/// No Shape is added before a function that the quantization makes redundant by its bounds.
 #[test]
-fn sizes_are_read_before_what_is_bounded_by_quantization() {
+fn no_shape_is_read_before_a_function_that_quantization_bounds() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n,2,h,w] x) => (y, t) <float[4,2,1,1] k = {1,2,3,4,5,6,7,8}, float s = {0.5}, uint8 z = {0}, int64 one = {1}, int64 two = {2},
           int64[1] at = {0}, int64[1] four = {4}> {
@@ -134,9 +134,9 @@ fn sizes_are_read_before_what_is_bounded_by_quantization() {
     assert!(!printed.contains("Shape (r)") && !printed.contains("Shape (p)"), "{printed}");
 }
 
-/// A shape that is read of what is dequantized is not read behind a function of it either, where that is quantized again.
+/// A Shape of a dequantized value is not moved behind a function of the value that is quantized again.
 #[test]
-fn sizes_are_not_read_behind_what_is_quantized_again() {
+fn no_shape_is_read_after_a_function_that_is_quantized_again() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17]>
         g (float[n,m] x, int64[1] by) => (y, t) <float s = {0.5}, uint8 z = {0}> {
             a = NonZero (x)  f = Cast <to = 1> (a)  q = QuantizeLinear (f, s, z)  d = DequantizeLinear (q, s, z)
@@ -146,9 +146,9 @@ fn sizes_are_not_read_behind_what_is_quantized_again() {
     assert!(!printed.contains("Shape <start: int = 1, end: int = 2> (p)"), "{printed}");
 }
 
-/// ONNX Runtime quantizes before it transposes, and would show the quantized numbers.
+/// ONNX Runtime quantizes before it transposes, and would return the quantized numbers.
 #[test]
-fn no_output_is_what_is_transposed_and_quantized() {
+fn no_output_is_transposed_and_quantized() {
     let with = |shown: &str, turned: &str| {
         let source = format!(
             "{HEAD} g (float[h,w] x) => (y, v) <float s = {{0.5}}, uint8 z = {{3}}> {{ a = Relu (x) {shown} {turned}
@@ -161,10 +161,10 @@ fn no_output_is_what_is_transposed_and_quantized() {
     assert_eq!(count(&with("v = Relu (x)", turned), "Relu"), 2);
     assert_eq!(count(&with("v = Identity (a)", "t = Neg (a)"), "Identity"), 0);
     assert_eq!(count(&with("v = Relu (x)", "t = Neg (a)"), "Relu"), 1);
-    // Where it is an output itself, nothing is made worse.
+    // If the value is an output already, nothing gets worse.
     let twice = "t = Transpose <perm = [1,0]> (v)";
     assert_eq!(count(&with("v = Identity (a)", twice), "Identity"), 0);
-    // Nor is one Transpose made of two for it.
+    // Two Transposes are not merged into one in this case.
     let merged = |outputs: &str| {
         let source = format!(
             "{HEAD} g (float[h,w,c] x) => ({outputs}) <float s = {{0.5}}, uint8 z = {{3}}> {{
@@ -176,9 +176,9 @@ fn no_output_is_what_is_transposed_and_quantized() {
     assert_eq!([merged("y, v"), merged("y")], [2, 1]);
 }
 
-/// ONNX Runtime quantizes before it transposes, with its own operators as with those of the standard, and would show an output quantized.
+/// ONNX Runtime quantizes before it transposes, with its own operators as well as the standard's, and would return a quantized output.
 #[test]
-fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
+fn no_output_is_transposed_and_quantized_by_another_domain() {
     let source = r#"<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
         g (float[h, w] x) => (y, b) <float s = {0.5}, uint8 z = {3}>
         {
@@ -192,9 +192,9 @@ fn no_output_becomes_what_is_transposed_and_quantized_by_another_domain() {
     assert_eq!(count(&model, "Exp"), 2);
 }
 
-/// ONNX Runtime quantizes before a Slice or a Reshape, and has none of narrow elements.
+/// ONNX Runtime quantizes before a Slice or a Reshape, and has no kernels for narrow elements.
 #[test]
-fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
+fn no_movement_is_written_next_to_narrow_quantization() {
     let folded = |nodes: &str, point: &str| {
         let source = format!(
             "<ir_version: 13, opset_import: [\"\" : 25]> g (float[m, 4] x) => (float[k, l] y)
@@ -202,7 +202,7 @@ fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
         );
         folded(&source, &Options::default())
     };
-    // What is next to a quantization of these elements when everything else is gone.
+    // The nodes next to a quantization of these elements, once everything else is removed.
     let chains = [
         (
             "q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) y, w = Split <axis = 1, num_outputs = 2> (d)",
@@ -235,9 +235,9 @@ fn nothing_that_is_moved_comes_next_to_narrow_quantization() {
     }
 }
 
-/// Before operator set 13 no attribute tells along which axis several scales lie: a move cannot take that along.
+/// Before opset 13 no attribute names the axis of several scales, so they cannot follow a movement.
 #[test]
-fn several_scales_without_an_axis_stay_where_they_are() {
+fn several_scales_without_an_axis_do_not_move() {
     let (model, _) = folded_unrun(
         r#"<ir_version: 10, opset_import: ["" : 11]> g (float[2,1] b) => (y)
         <float[2] s = {0.5, 0.25}, int8[2] z = {3, 1}, int8[1,2] x = {3, 2}>

@@ -1,20 +1,20 @@
-//! The rewrite rules and passes on small models, each alone: what it makes of a model, and what it must leave.
+//! The rewrite rules and passes on small models, each alone: the models that each changes, and those that it must keep.
 //!
 //! A model is a file of `tests/rules`, in a folder for each file or folder of `src/rewrite`, and for the passes:
 //!
-//! * `RULE__CASE.onnxtxt`: the rule fires, with all other rules and passes left out
-//! * `RULE__not_PREMISE.onnxtxt`, `RULE__not_PREMISE_CASE.onnxtxt`: it does not, for this premise of its record fails. A line
-//!   ``# It fires with `a` in place of `b`.`` says what would make the premise hold; with that done it must fire
-//! * `RULE__stays_CASE.onnxtxt`: it does not, neither alone nor with all others
-//! * `together/…`: all rules and passes are in force. `# Fires: RULE.` names those that must fire, `# Left: Slice, Relu.` the operators that
-//!   are left in an order to compute in, `# Counts: Shape 1.` how many of some
+//! * `RULE__CASE.onnxtxt`: the rule fires, with all other rules and passes disabled
+//! * `RULE__not_PREMISE.onnxtxt`, `RULE__not_PREMISE_CASE.onnxtxt`: it does not fire, because this premise of its record fails. A line
+//!   ``# It fires with `a` in place of `b`.`` repairs the premise; with this replacement the rule must fire
+//! * `RULE__stays_CASE.onnxtxt`: it does not fire, neither alone nor with all others
+//! * `together/…`: all rules and passes are enabled. `# Fires: RULE.` names those that must fire, `# Left: Slice, Relu.` the remaining
+//!   operators in topological order, `# Counts: Shape 1.` the numbers of some
 //!
-//! The first line says what the case shows. Further lines that begin with `#` hold `Options: exact, trust-input-names, skip RULE, dim s=..6.`, `Not run: REASON.` where the interpreter
-//! cannot run the model, or `With all rules as well.` where the rule must also fire, and be shown, with all others. Each model is run
-//! before and after at sizes 4, 1 and 0. The snapshot next to it shows the changed lines: `-` is a line of the original, `+` a line of the result,
-//! with the types of a node's results.
+//! The first line describes the case. Further lines that begin with `#` hold `Options: exact, trust-input-names, skip RULE, dim s=..6.`,
+//! `Not run: REASON.` if the interpreter cannot run the model, or `With all rules as well.` if the rule must also fire, and have a
+//! snapshot, with all others. Each model is run before and after at sizes 4, 1 and 0. The snapshot next to it shows the changed lines: `-`
+//! is a line of the original, `+` a line of the result, with the types of a node's results.
 //!
-//! `RULE=movement cargo test rules` runs those of one rule.
+//! `RULE=movement cargo test rules` runs the models of one rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,17 +27,17 @@ use onnx_slice_fold::{OnnxModel, Options, Shapes};
 use crate::support::changes::changes;
 use crate::support::{compare, operators};
 
-/// Test files are read without scrolling sideways.
+/// Test files must be readable without horizontal scrolling.
 const WIDEST: usize = 120;
 
-/// The folder in which all rules are in force.
+/// The folder in which all rules are enabled.
 const TOGETHER: &str = "together";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
 }
 
-/// What a folder holds, in the order of the names.
+/// Returns the entries of a folder in the order of their names.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -45,16 +45,16 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// A model, and what is expected of it.
+/// A model and its expected result.
 pub(crate) struct Fixture {
     pub(crate) path: PathBuf,
-    /// The file's name without its ending.
+    /// The file name without the extension.
     pub(crate) name: String,
     comments: Vec<String>,
     pub(crate) source: String,
 }
 
-/// What a fixture's name says.
+/// The expectation in a fixture's name.
 pub(crate) enum Kind {
     Fires(String),
     Not(String, String),
@@ -71,7 +71,7 @@ impl Fixture {
         Fixture { path, name, comments, source: source.join("\n") }
     }
 
-    /// Those of a folder.
+    /// Returns the fixtures of a folder.
     pub(crate) fn of(folder: &str) -> Vec<Fixture> {
         let is_model = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "onnxtxt");
         entries(&root().join(folder)).into_iter().filter(is_model).map(Fixture::read).collect()
@@ -94,17 +94,17 @@ impl Fixture {
         }
     }
 
-    /// What follows a word in one of the comments.
+    /// Returns the text after a word in one of the comments.
     pub(crate) fn said(&self, word: &str) -> Option<&str> {
         self.comments.iter().find_map(|line| Some(line.strip_prefix(word)?.trim().trim_end_matches('.')))
     }
 
-    /// What follows a word, separated by commas.
+    /// Returns the text after a word, split at commas.
     fn list(&self, word: &str) -> impl Iterator<Item = &str> {
         self.said(word).unwrap_or_default().split(',').map(str::trim).filter(|part| !part.is_empty())
     }
 
-    /// What is to be replaced by what, so that the premise holds.
+    /// Returns the replacements that repair the premise.
     fn repairs(&self) -> Vec<(&str, &str)> {
         let repair = |line: &'_ str| line.starts_with("It fires with `");
         let parts = |line: &'_ str| -> Vec<usize> { line.match_indices('`').map(|(at, _)| at).collect() };
@@ -117,7 +117,7 @@ impl Fixture {
             .collect()
     }
 
-    /// The model with its premise mended.
+    /// Returns the model with a repaired premise.
     pub(crate) fn repaired(&self) -> Option<String> {
         let repairs = self.repairs();
         let mut source = self.source.clone();
@@ -142,7 +142,7 @@ impl Fixture {
         options
     }
 
-    /// Folds a model and runs it before and after. Returns what is left, and how often each rule fired.
+    /// Folds a model and runs it before and after. Returns the folded model, and the number of times that each rule fired.
     fn fold(&self, source: &str, only: Option<&str>) -> (Model, BTreeMap<&'static str, usize>) {
         let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
         let mut document = OnnxModel::of(original.clone());
@@ -252,8 +252,8 @@ fn every_folder_is_a_test() {
     assert_eq!(names, FOLDERS);
 }
 
-/// Every rule and pass has a model on which it fires alone, and every premise one on which it fails while the others hold: the same but for
-/// what the file says.
+/// Every rule and pass has a model on which it fires alone, and every premise has one on which only this premise fails. The latter differs
+/// from a model on which the rule fires by the replacement that the file names.
 #[test]
 fn every_rule_and_every_premise_has_a_fixture() {
     let (mut fires, mut fails) = (BTreeSet::new(), BTreeSet::new());
@@ -316,7 +316,7 @@ fn fixtures_can_be_read() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A snapshot whose model is gone shows nothing.
+/// A snapshot without a model has no meaning.
 #[test]
 fn every_snapshot_has_a_fixture() {
     let snapshots = FOLDERS.iter().flat_map(|folder| entries(&root().join(folder)));

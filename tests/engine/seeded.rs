@@ -1,7 +1,7 @@
-//! Faults put into rules and passes on purpose, one at a time: `--check` must find them, and name the rule or pass.
+//! Injected faults in rules and passes, one at a time: `--check` must find them, and name the rule or pass.
 //!
-//! Every fixture on which a rule fires is folded with each kind of fault at each of the first places of its edits. The table tells by family
-//! what became of the faults. `RULE=movement` tries those of one rule, `MISSED=1` lists what was not found.
+//! Every fixture on which a rule fires is folded with each kind of fault at each of the first places of its edits. The table shows the
+//! outcomes by family. `RULE=movement` tries the faults of one rule, `MISSED=1` lists the missed ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,19 +13,19 @@ use onnx_slice_fold::{Checked, OnnxModel, Options};
 
 use crate::rules::{FOLDERS, Fixture, Kind};
 
-/// How many inputs are tried.
+/// The number of inputs that are tried.
 const INPUTS: usize = 8;
-/// How many places of an edit are tried with a fault.
+/// The number of places of an edit at which a fault is injected.
 const SITES: usize = 4;
-/// Parts in a hundred of the faults that must be found, of all and of each family: those that are missed are the same function after all in
-/// a way that no rule shows, such as an entry that a mask covers.
+/// The percentage of faults that must be found, in total and in each family. Missed faults give the same function in a way that no rule
+/// proves, such as an entry that a mask covers.
 const WANTED: usize = 95;
 
-/// Why an operand that ONNX Runtime misreads is not found out.
+/// The reason why an operand that ONNX Runtime misreads is not found.
 const MISREAD: &str = "this program's own evaluator, which --check asks, gives the shape that the standard says";
 
-/// Faults that change no result that is compared, with the reason: they are not counted, and must not be found. The fixture's name, or what it begins with
-/// if that ends in `_`; kind; place.
+/// Faults that change no compared result, with the reason. They are not counted, and must not be found. Each has the fixture's name, or its
+/// prefix if that ends in `_`, then kind and place.
 const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("columns-by-choice__of_one_row", FaultKind::Dropped, 1, "a scalar broadcasts as what has one element does"),
     ("columns-by-choice__one_column_that_is_spread_along_all", FaultKind::Raised, 0, "a mask covers the entry"),
@@ -82,16 +82,16 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("table-of-positions__counted_down_below_zero", FaultKind::Dropped, 0, "Add of a scalar gives one element as well"),
 ];
 
-/// What became of faults.
+/// The outcomes of faults.
 #[derive(Clone, Copy, Default)]
 struct Tally {
-    /// Faults that were put in and could be compared.
+    /// Faults that were injected and could be compared.
     seeded: usize,
-    /// Folding itself refused the model, or the folded one does not run.
+    /// Folding refused the model, or the folded model does not run.
     refused: usize,
-    /// Results differ, or a stated shape is false.
+    /// Results differ, or a declared shape is false.
     differs: usize,
-    /// Of those that differ, by how many the rule at fault was named.
+    /// The part of `differs` in which the rule at fault was named.
     named: usize,
     missed: usize,
 }
@@ -105,7 +105,7 @@ impl Tally {
         self.missed += other.missed;
     }
 
-    /// Parts in a hundred of the faults that were not refused.
+    /// Returns the percentage of found faults among those that were not refused.
     fn share(&self) -> usize {
         if self.differs + self.missed == 0 { 100 } else { 100 * self.differs / (self.differs + self.missed) }
     }
@@ -118,7 +118,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What becomes of one fault; nothing if there was no place for it, or the model cannot be compared.
+/// Returns the outcome of one fault; `None` if there is no such place, or the model cannot be compared.
 fn outcome(source: &str, options: &Options, fault: &Fault) -> Option<(Tally, Option<Checked>)> {
     let mut model = OnnxModel::of(text::parse(source).expect("the fixture parses"));
     let fold = || catch_unwind(AssertUnwindSafe(|| model.fold_checked(options, INPUTS, &mut |_| {})));
@@ -139,7 +139,7 @@ fn outcome(source: &str, options: &Options, fault: &Fault) -> Option<(Tally, Opt
             tally.named = usize::from(named.is_some_and(|edit| edit.name == fault.name));
         }
         None if checked.agreed == 0 => return None,
-        // What was made wrong went again, or the rules show that it is the same: a transposition left out that permuted nothing.
+        // The fault was removed again, or the rules prove that it has no effect, such as a removed Transpose that permuted nothing.
         None if model.text() == right(source, options) => return None,
         None if is_same_by_rules(&model, source, options) => return None,
         None => tally.missed = 1,
@@ -150,7 +150,7 @@ fn outcome(source: &str, options: &Options, fault: &Fault) -> Option<(Tally, Opt
     Some((tally, Some(checked)))
 }
 
-/// Whether a model that was made wrong, and what it should be, fold to the same with all rules, which know of no fault.
+/// Returns `true` if a model with a fault and the correct one fold to the same with all rules, without faults.
 fn is_same_by_rules(wrong: &OnnxModel, source: &str, options: &Options) -> bool {
     let settled = |text: &str| {
         let mut model = OnnxModel::of(text::parse(text).ok()?);
@@ -162,7 +162,7 @@ fn is_same_by_rules(wrong: &OnnxModel, source: &str, options: &Options) -> bool 
     right.is_some() && settled(&wrong.text()) == right
 }
 
-/// What the model is folded to without a fault.
+/// Returns the model folded without a fault.
 fn right(source: &str, options: &Options) -> String {
     let mut model = OnnxModel::of(text::parse(source).expect("the fixture parses"));
     model.fold(options).expect("the fixture folds");
@@ -182,7 +182,7 @@ fn of_fixture(
         Kind::Not(rule, _) => (rule, true),
         Kind::Stays(_) | Kind::Together => return tally,
     };
-    // What a pass does otherwise than by edits is made wrong behind it.
+    // Changes that a pass makes without edits are made wrong after it.
     let is_pass = fixture.path.parent().is_some_and(|folder| folder.ends_with("passes"));
     let fits = |kind: &FaultKind| match kind {
         FaultKind::Credulous => is_not,

@@ -1,11 +1,11 @@
-//! Which tensor a shape is read of.
+//! The choice of the tensor that a Shape reads.
 
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::Model;
 
 use crate::support::folded;
 
-/// The operators that compute what shapes are read of.
+/// Returns the operators whose results Shape nodes read.
 fn read_of(body: &str) -> Vec<String> {
     let source = format!(
         "<ir_version: 8, opset_import: [\"\" : 17]>
@@ -18,18 +18,18 @@ fn read_of(body: &str) -> Vec<String> {
     producers.filter_map(|id| model.node(id)).map(|node| node.op_type.to_string()).collect()
 }
 
-/// A convolution and the function behind it are one kernel where nothing else reads the convolution.
+/// A convolution and the function after it are one kernel if nothing else reads the convolution.
 #[test]
-fn a_shape_is_read_behind_the_function() {
+fn a_shape_is_read_after_the_function() {
     assert_eq!(read_of("s = Shape (c)  z = Expand (q, s)  r = Relu (c)  y = Softmax (r)"), ["Relu"]);
-    // The same behind several functions, and whatever comes first in the file.
+    // The same after several functions, in any order of the file.
     let functions = "r = Relu (c)  a = Add (r, one)  y = Softmax (a)  s = Shape (c)  z = Expand (q, s)";
     assert_eq!(read_of(functions), ["Add"]);
-    // Where the convolution is read by others, it is computed by itself.
+    // If other nodes read the convolution, it is computed separately.
     assert_eq!(read_of("s = Shape (c)  z = Expand (q, s)  r = Relu (c)  y = Concat <axis = 0> (r, c)"), ["Conv"]);
 }
 
-/// A function that depends on the shape cannot come before it.
+/// A function that depends on the shape cannot precede it.
 #[test]
 fn a_function_of_the_shape() {
     assert_eq!(read_of(
@@ -39,9 +39,9 @@ fn a_function_of_the_shape() {
         ["Conv"]);
 }
 
-/// OpenVINO gives what is taken in steps the sizes of the whole, unless they are computed as the file computes them.
+/// OpenVINO gives a strided Slice the sizes of its operand, unless they are computed in the form of the file.
 #[test]
-fn no_shape_is_read_of_what_is_taken_in_steps() {
+fn no_shape_of_a_strided_slice_is_read() {
     let read = |step: i64| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]>

@@ -1,7 +1,7 @@
-//! The slicing vectors: what ONNX Runtime, TensorFlow and OpenVINO gave for each case, run through the table of operators.
+//! The slicing vectors: results of ONNX Runtime, TensorFlow and OpenVINO for each case, compared with the operator table.
 //!
-//! `tests/data/slicing` holds one file a dialect, a case a line. A case has the operands as the framework got them, and what
-//! it made of data that counts up from 0: a shape and values, or a refusal.
+//! `tests/data/slicing` holds one file for each dialect, with one case in each line. A case has the operands, and the framework's result
+//! for data that counts up from 0: a shape and values, or a refusal.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 const TENSORFLOW: &str = "ai.onnx.converters.tensorflow";
 const OPENVINO: &str = "ai.intel.openvino";
 
-/// Inputs with more elements than this are not made.
+/// The most elements of an input.
 const LARGEST: i64 = 1 << 20;
 
 fn cases(file: &str) -> Vec<Value> {
@@ -44,7 +44,7 @@ fn dtype(case: &Value, key: &str) -> DType {
     .unwrap_or_else(|| panic!("{}", case[key]))
 }
 
-/// Numbers as a tensor of this type; bools are 0 and 1.
+/// Returns numbers as a tensor of this type; bools are 0 and 1.
 fn tensor(dtype: DType, shape: &[usize], values: &[i64]) -> Tensor {
     macro_rules! of {
         ($type:ty) => {
@@ -71,7 +71,7 @@ fn tensor(dtype: DType, shape: &[usize], values: &[i64]) -> Tensor {
     .unwrap()
 }
 
-/// An operand as the file nests it: a number is a scalar, a list of lists is 2-D.
+/// Returns an operand with the rank of its nesting in the file: a number is a scalar, a list of lists has rank 2.
 fn operand(dtype: DType, value: &Value) -> Tensor {
     match value.as_array() {
         None => tensor(dtype, &[], &[value.as_i64().unwrap()]),
@@ -84,14 +84,13 @@ fn operand(dtype: DType, value: &Value) -> Tensor {
     }
 }
 
-/// A graph of one slice.
+/// A graph with one slice.
 struct OneSlice {
     model: Model,
     output: ValueId,
 }
 
-/// Names in `operands` are the keys of the case, in the order of the operator's inputs after the data; `of` is the key that holds
-/// their type.
+/// A dialect. `operands` are the keys of the case, in the order of the operator's inputs after the data; `of` is the key of their type.
 struct Dialect {
     domain: &'static str,
     op_type: &'static str,
@@ -133,7 +132,7 @@ const OV_SLICE: Dialect = Dialect {
 };
 
 impl Dialect {
-    /// The case as a model. `data` gives the data its value or type; `unknown` says which operands are inputs of the graph.
+    /// Returns the case as a model. `data` gives the data its value or type; `unknown` selects the operands that are inputs of the graph.
     fn model(
         &self,
         case: &Value,
@@ -179,7 +178,7 @@ impl Dialect {
                 }
             }
         }
-        // OpenVINO's masks are written as text by some converters and as numbers by others.
+        // Some converters write OpenVINO's masks as text, others as numbers.
         let as_text = id(case).bytes().last().is_some_and(|digit| digit % 2 == 0);
         for mask in ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"] {
             match &case[mask] {
@@ -199,7 +198,7 @@ impl Dialect {
     }
 }
 
-/// A case of constants as a model whose data is constant too, or an input of the graph when it is large.
+/// Returns a case of constants as a model whose data is also constant, or an input of the graph if it is large.
 fn static_model(dialect: &Dialect, case: &Value) -> OneSlice {
     let shape = ints(&case["shape"]);
     let dtype = dtype(case, "dtype");
@@ -220,7 +219,7 @@ fn static_model(dialect: &Dialect, case: &Value) -> OneSlice {
     dialect.model(case, data, &|_| None, dialect.opset)
 }
 
-/// The tensor that the frameworks say comes out.
+/// Returns the tensor that the frameworks compute.
 fn expected(case: &Value, outcome: &Value) -> Option<Tensor> {
     let shape: Vec<usize> = ints(&outcome["shape"]).iter().map(|&dim| dim as usize).collect();
     outcome["values"].as_array().map(|values| {
@@ -243,7 +242,7 @@ fn walked(slice: &OneSlice, rule: SliceRule) -> Walk {
     walk
 }
 
-/// Every case of a dialect under the rule its `expected` follows.
+/// Checks every case of a dialect under the rule of its `expected`.
 fn run_static(file: &str) {
     let (_, dialect) = DIALECTS.iter().find(|(name, _)| *name == file).unwrap();
     let mut failures = Vec::new();
@@ -308,12 +307,12 @@ fn ov_slice_8() {
     run_static("ov_slice_8");
 }
 
-/// An outcome that is no refusal.
+/// Returns an outcome that is no refusal.
 fn outcome_of<'v>(outcomes: &'v Value, name: &str) -> Option<&'v Value> {
     Some(&outcomes[name]).filter(|outcome| outcome["shape"].is_array())
 }
 
-/// Operands the standard has no meaning for, which the reference implementation accepts by accident.
+/// Returns `true` for operands that the standard does not define, and that the reference implementation accepts by accident.
 fn is_malformed(case: &Value) -> bool {
     let length = |key: &str| case[key].as_array().map(Vec::len);
     let lengths: Vec<usize> = ["starts", "ends", "axes", "steps"].into_iter().filter_map(length).collect();
@@ -329,7 +328,7 @@ fn each_rule_follows_its_source_where_they_disagree() {
             let slice = static_model(dialect, &case);
             let outcome = |name: &str| outcome_of(&case["contested"], name);
             let runtime = outcome_of(&case, "expected").and_then(|outcome| expected(&case, outcome));
-            // Agree: what onnx's own inference contradicts is declined, and everything else is as ONNX Runtime has it.
+            // Agree: declines where onnx's own inference disagrees, and follows ONNX Runtime everywhere else.
             let text = outcome("onnx_shape_inference").filter(|text| text["shape"] != case["expected"]["shape"]);
             let agreed = evaluated(&slice, SliceRule::Agree);
             match (&runtime, text) {
@@ -360,7 +359,7 @@ fn each_rule_follows_its_source_where_they_disagree() {
     assert!(disputed > 25 && followed > 1500, "{disputed} disputed, {followed} as numpy");
 }
 
-/// A dim as the dynamic cases have it: a number, an interval (-1 is no bound), or nothing known.
+/// Reads a dim of the dynamic cases: a number, an interval (−1 is no bound), or unknown.
 fn interval(dim: &Value) -> (i64, Option<i64>) {
     match dim.as_array() {
         None => dim.as_i64().map_or((0, None), |dim| (dim, Some(dim))),
@@ -368,7 +367,7 @@ fn interval(dim: &Value) -> (i64, Option<i64>) {
     }
 }
 
-/// A dim with the bounds of a dynamic case, under a name.
+/// Returns a named dim with the bounds of a dynamic case.
 fn dim_within(scope: &Scope, name: &str, dim: &Value) -> Dim {
     let (low, high) = interval(dim);
     if high == Some(low) {
@@ -379,8 +378,8 @@ fn dim_within(scope: &Scope, name: &str, dim: &Value) -> Dim {
     Dim::symbol(symbol)
 }
 
-/// A shape with unknown dims, and what the framework infers of its slice: ours has to be at least as tight where that is sound, and
-/// sound where it is not.
+/// Checks a shape with unknown dims against the framework's inference of its slice. Our inference must be at least as tight where that is
+/// sound, and sound where it is not.
 fn run_dynamic(file: &str, dialect: &Dialect) {
     let mut failures = Vec::new();
     for case in cases(file) {
@@ -398,7 +397,7 @@ fn run_dynamic(file: &str, dialect: &Dialect) {
             model.declare(x, DeclaredType::tensor(DType::Float, claims));
             model.add_input(main, x).unwrap();
         };
-        // The operands that are no constants: named with their shapes, or begin and end of the length they show.
+        // The operands that are not constant: named with their shapes, or begin and end of their length in the case.
         let unknown = |operand: &str| {
             let shape = if case["operands"] == "unknown" && operand != "strides" {
                 case[operand].as_array().map(|elements| vec![Value::from(elements.len())])
@@ -428,7 +427,7 @@ fn run_dynamic(file: &str, dialect: &Dialect) {
             }
             continue;
         }
-        // Some indices can never be in range: the frameworks notice when they run, we when we infer.
+        // Some indices can never be in range: the frameworks refuse them in a run, we in inference.
         let never_in_range =
             |event: &Event| event.reason.contains("out of range") || event.reason.contains("not positive");
         let refused_at_run_time = fact.ty.is_none() && walk.events.iter().any(never_in_range);
@@ -485,10 +484,10 @@ fn ov_slice_8_of_intervals() {
     run_dynamic("ov_slice_8_dynamic", &OV_SLICE);
 }
 
-/// What OpenVINO says for half of all 64-bit sizes.
+/// OpenVINO's upper bound for unbounded 64-bit sizes.
 const UNBOUNDED: i64 = 1 << 62;
 
-/// What is known of the data and the bounds of a slice to be lowered.
+/// The known facts about the data and the bounds of a slice before lowering.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
     Dims,
@@ -500,7 +499,7 @@ enum Known {
     DimsButNoBounds,
 }
 
-/// Lowers every case to the standard's operators and runs what comes out on the data.
+/// Lowers every case to the standard's operators and runs the result on the data.
 fn run_lowered(file: &str, opset: i64, known: Known, least: usize) {
     let (_, dialect) = DIALECTS.iter().find(|(name, _)| *name == file).unwrap();
     let (mut failures, mut lowered, mut total) = (Vec::new(), 0, 0);
@@ -604,7 +603,7 @@ fn decode(bytes: Vec<u8>) -> Model {
     onnx::import(proto, &unknown, &mut onnx::DataFiles::default()).unwrap()
 }
 
-/// Graphs around Slice with symbolic dims: what is inferred, evaluated at each binding, is what ONNX Runtime computed there.
+/// Graphs around Slice with symbolic dims: the inferred dims, evaluated at each binding, equal ONNX Runtime's results.
 #[test]
 fn onnx_symbolic() {
     let mut failures = Vec::new();
@@ -620,13 +619,13 @@ fn onnx_symbolic() {
             failures.push(format!("{}: no shape; {:?}", id(&case), walk.events));
             continue;
         };
-        // As they are written.
+        // In their written form.
         let dims: Vec<_> = dims.iter().map(|dim| scope.nominal(dim)).collect();
         let says = || dims.iter().map(|dim| scope.format(dim)).collect::<Vec<_>>().join(", ");
-        // A length that depends on what a run-time operand holds is rightly left open; so is an unnamed dim.
+        // A length that depends on the content of a run-time operand is correctly unknown, and so is an unnamed dim.
         let open = matches!(case["group"].as_str().unwrap(), "runtime" | "unnamed");
-        // Reshape copies a dim where its target turns out to be 0, and states an empty tensor with another of its dims 0 (see
-        // ops/movement/reshape.rs): there only that it is empty is asked for.
+        // A Reshape copies a dim if its target is 0 at run time, and declares an empty tensor with 0 in another position (see
+        // ops/movement/reshape.rs). So only emptiness is compared.
         let reshapes = main.nodes().filter_map(|node| model.node(node)).any(|node| node.is("Reshape"));
         for row in case["table"].as_array().unwrap() {
             let Some(shape) = row[1].as_array() else { continue };

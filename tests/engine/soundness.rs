@@ -1,4 +1,4 @@
-//! Models that were once folded wrongly, and variations of them. Each premise that failed stands above its tests.
+//! Models that were once folded wrongly, and variants of them. The premise that failed is a comment above its tests.
 
 use onnx_slice_fold::ir::{Data, DeclaredType, Model, text};
 use onnx_slice_fold::tensor::Tensor;
@@ -15,12 +15,12 @@ fn fold_with(model: &Model, options: &Options) -> Model {
     document.model().clone()
 }
 
-/// The folded model, as text.
+/// Returns the folded model as text.
 fn folded(opset: i64, body: &str) -> String {
     crate::support::written(&fold_with(&parse(opset, body), &Options::default()))
 }
 
-/// Checks that original and folded model give the same for these inputs, up to 1e-5 of it.
+/// Checks that the original and the folded model give equal results for these inputs, up to a relative error of 1e-5.
 fn same(opset: i64, body: &str, given: &[Tensor]) {
     let model = parse(opset, body);
     let result = fold_with(&model, &Options::default());
@@ -59,8 +59,8 @@ fn lacks(opset: i64, body: &str, part: &str) {
     assert!(!result.contains(part), "'{part}' stays:\n{result}");
 }
 
-// A window of a pool that pads may hold nothing but padding, and one of a pool that does not nothing but NaN: then the result is the lowest
-// number of the type.
+// A window of a padding pool may contain only padding, and one of a pool without padding only NaN. The result is then the lowest number of
+// the type.
 
 #[test]
 fn a_cut_behind_a_padded_pool() {
@@ -77,7 +77,7 @@ fn a_pad_between_pools() {
         m = MaxPool <dilations = [3], kernel_shape = [2], pads = [1,1]> (r)  a = Pad (m, p)  y = MaxPool <kernel_shape = [2]> (a) }", &["Pad ("]);
 }
 
-// Runtimes refuse to pool over an empty axis, whatever is padded.
+// Runtimes refuse to pool over an empty axis, padded or not.
 
 #[test]
 fn a_pad_that_fills_an_empty_picture() {
@@ -92,7 +92,7 @@ fn a_pad_that_fills_an_empty_picture() {
     }
 }
 
-// A kernel that pads starts from the lowest finite number, so that −∞ is no neutral element.
+// A kernel with padding starts from the lowest finite number, so −∞ is not its neutral element.
 
 #[test]
 fn a_pad_of_minus_infinity() {
@@ -105,7 +105,7 @@ fn a_pad_of_minus_infinity() {
     lacks(20, &body("Relu"), "Pad (");
 }
 
-// Weights with a factor stay normal numbers, far enough from the ends of their type; computed values are scaled a little only.
+// Scaled weights are normal numbers, far enough from the limits of their type; computed values are scaled by small factors only.
 
 const TINY: &str = "float[3,4] w = {1e-30,2e-30,3e-30,4e-30,5e-30,6e-30,7e-30,8e-30,9e-30,1e-29,1.1e-29,1.2e-29}";
 
@@ -129,7 +129,7 @@ fn factors_that_make_weights_underflow() {
         &format!("g (float[n,3] x) => (y) <{TINY}, float c = {{1e20}}> {{ a = MatMul (x, w)  y = Div (a, c) }}"),
         &x,
     );
-    // One weight of a column is lost, and it is the one that counts.
+    // One weight of a column underflows, and it is the significant one.
     same(
         20,
         "g (float[n,2] x) => (y) <float[2,1] w = {1,1e-30}, float c = {1e-20}> { a = MatMul (x, w)  y = Mul (a, c) }",
@@ -153,11 +153,11 @@ fn factors_that_make_values_overflow() {
         Tensor::from_vec(shape, vec![half::f16::from_f32(value); shape.iter().product()]).unwrap()
     };
     same(20, &body("1000", "float16"), &[half(&[2, 3], 500.0), half(&[4, 2], 0.01)]);
-    // An ordinary factor still goes into the weights.
+    // An ordinary factor still moves into the weights.
     lacks(20, &body("0.125", "float"), "Mul (p");
 }
 
-// A sum that was exact becomes the difference of two large ones.
+// An exact sum becomes the difference of two large numbers.
 
 #[test]
 fn shifts_that_cancel() {
@@ -168,7 +168,7 @@ fn shifts_that_cancel() {
     same(20, &terms("1.5", "2"), &[floats(&[2], &[-3.5, 1e-9])]);
 }
 
-// Operators that runtimes lack for a type, and attributes that are less precise than constants.
+// Operators without a kernel for a type, and attributes that are less precise than constants.
 
 #[test]
 fn activations_of_doubles() {
@@ -181,7 +181,7 @@ fn activations_of_doubles() {
     keeps(24, "g (double[n] x) => (y) { a = Sigmoid (x)  y = Mul (x, a) }", &["Sigmoid ("]);
 }
 
-// Runtimes make the empty result of a loop without iterations of the shape they infer of a row.
+// For a Loop without iterations, runtimes give the empty result the shape that they infer for a row.
 
 #[test]
 fn rows_of_a_loop_that_may_not_run() {
@@ -202,7 +202,7 @@ fn rows_of_a_loop_that_may_not_run() {
     );
 }
 
-// A size that makes two entries of a target 0 may copy two dims, of which one is not 0.
+// A size that makes two entries of a target 0 may copy two dims, one of which is not 0.
 
 #[test]
 fn entries_of_a_target_that_become_zero_together() {
@@ -215,7 +215,7 @@ fn entries_of_a_target_that_become_zero_together() {
     }
 }
 
-// What the prover states of integers of any sign.
+// Proofs about integers of any sign.
 
 #[test]
 fn comparisons_of_run_time_integers() {
@@ -241,7 +241,7 @@ fn arithmetic_that_wraps() {
     }
     let cast = "g (int64 k) => (g) { a = Cast <to = 6> (k)  b = Cast <to = 7> (a)  g = Equal (b, k) }";
     same(18, cast, &[int64(1 << 40)]);
-    // Of sizes it is still taken for granted.
+    // For sizes it is still assumed.
     lacks(
         18,
         "g (float[n,m] x) => (g) <int64 z = {0}> { s = Size (x)  g = GreaterOrEqual (s, z) }",
@@ -249,7 +249,7 @@ fn arithmetic_that_wraps() {
     );
 }
 
-// Kernels take 1 alone for true, or refuse what is neither 0 nor 1.
+// Some kernels treat only 1 as true, or refuse other numbers than 0 and 1.
 
 #[test]
 fn flags_that_are_neither_0_nor_1() {
@@ -261,9 +261,9 @@ fn flags_that_are_neither_0_nor_1() {
     );
 }
 
-// A node may read the value it cuts as a bound, too.
+// A node may read the same value as data and as a bound.
 
-// Products of sizes fit because they count elements. A number of the model that they meet may be any, and then they wrap.
+// Products of sizes fit their type because they count elements. Multiplied by a number of the model, they may wrap.
 
 #[test]
 fn sizes_that_meet_large_numbers() {
@@ -293,7 +293,7 @@ fn a_slice_of_itself() {
     same(17, "g (int64[2] x) => (z) { y = Neg (x)  z = Gather (y, y) }", &[Tensor::vector(vec![0i64, -1])]);
 }
 
-// Runtimes look past operands of a Concat that have no elements.
+// Runtimes skip empty operands of a Concat.
 
 #[test]
 fn dims_of_a_concat_with_an_empty_operand() {
@@ -306,7 +306,7 @@ fn dims_of_a_concat_with_an_empty_operand() {
     keeps(18, &sized("a,b", "2,3"), &["3] y"]);
 }
 
-// Operands of nodes that cannot work, or are disputed, are not made constants.
+// Operands of failing or disputed nodes are not made constant.
 
 #[test]
 fn operands_of_nodes_that_cannot_work() {
@@ -321,31 +321,31 @@ fn operands_of_nodes_that_cannot_work() {
 }
 
 #[test]
-fn what_a_node_that_cannot_work_is_computed_from() {
-    // Rows of a Loop that may not run have the shape that a runtime infers of one, if it can.
+fn operands_of_a_failing_node() {
+    // Rows of a Loop that may not run have the shape that a runtime infers for one, if it can.
     keeps(17, "g (int64 n, int64[2] pads) => (y) <int64[0,0,0,1] e = {}, int64[2] none = {2,0}> { d = Concat <axis = 1> (e, e)
         s, rows = Loop (n, \"\", d) <body: graph = b (int64 i, bool c, int64[] s) => (bool go, int64[] t, int64[] u) {
             go = Identity (c)  t = Mul (s, d)  u = Abs (t) }>
         y = Pad (rows, none) }", &["Concat <", "Mul (s, d)", "Abs (t)"]);
-    // A Reshape with a constant for a target says the rank.
+    // A Reshape with a constant target determines the rank.
     keeps(17, "g (float[a,b] x) => (y) <int64[3] none = {0,0,0}, int64[1] one = {1}> { s = Shape (x)  t = Concat <axis = 0> (s, one)  r = Reshape (x, t)
         y = Pad (r, none) }", &["Reshape (x, t)", "Concat <"]);
-    // This one cannot work whatever is reshaped.
+    // This one fails for every operand of the Reshape.
     lacks(17, "g (float[a,b] x) => (y) <int64[1] one = {1}> { s = Shape (x)  t = Concat <axis = 0> (s, one)  r = Reshape (x, t)
         y = Cast (r) }", "Concat <");
 }
 
 #[test]
-fn what_counts_as_another_value_does_for_a_node_that_cannot_work() {
-    // A runtime knows the rank of what is reshaped, and not of what is expanded to the same.
+fn equal_values_are_not_exchanged_before_a_failing_node() {
+    // A runtime knows the rank of the Reshape's result, but not that of the equal Expand's.
     keeps(18, "g (float[n,1] x) => (k) <int64 zero = {0}, int64 one = {1}, int64[2] rows = {-1,1}, int64[4,1] b = {3,3,3,3}, int64[1] last = {-1}> {
         s = Shape (x)  n = Gather (s, zero)  i = Range (zero, n, one)  r = Reshape (i, rows)  e = Expand (r, s)  t = Transpose (b)
         u = Unsqueeze (e, last)  v = Unsqueeze (t, last)  w = Expand (v, one)  k = Concat <axis = -1> (u, w) }", &["Expand (r, s)"]);
 }
 
-/// A runtime puts the nodes of a function in the place of its call: what the call gives may be what an inner node cannot work on.
+/// A runtime inlines the nodes of a function: the result of the call may be an operand on which an inner node fails.
 #[test]
-fn what_a_node_in_a_function_cannot_work_on_is_not_stated() {
+fn shapes_on_which_a_node_in_a_function_fails_are_not_declared() {
     let source = |axis: i64| {
         format!("<ir_version: 8, opset_import: [\"\" : 17, \"own\" : 1]>
         g (float[n,4] x, int64[1] given, bool p) => (z, float[] r) <int64[1] at = {{{axis}}}> {{
@@ -363,7 +363,7 @@ fn what_a_node_in_a_function_cannot_work_on_is_not_stated() {
     assert!(!declared(-3));
 }
 
-/// What the third operand is for is known to nobody; a Gemm would have taken it for its bias, and the bias for a fourth.
+/// The third operand is undefined; a Gemm would read it as its bias, and the bias as a fourth operand.
 #[test]
 fn operands_that_an_operator_does_not_have() {
     keeps(
@@ -378,8 +378,8 @@ fn a_model_without_outputs_stays() {
     keeps(17, "g (float[3] x) => () <float c = {1}> { y = Neg (x)  z = Add (y, c) }", &["Neg (x)", "Add (y, c)"]);
 }
 
-// Premise: what dequantizes weights in a body finds its scale there. ONNX Runtime looks nowhere else where it makes one kernel of both, and does
-// not load the model otherwise.
+// Premise: a node that dequantizes weights in a subgraph has its scale in the same subgraph. ONNX Runtime searches only there when it fuses
+// the two, and refuses the model if the scale is elsewhere.
 
 #[test]
 fn scales_in_a_body_are_not_shared_with_the_graph_around_it() {
@@ -394,10 +394,10 @@ fn scales_in_a_body_are_not_shared_with_the_graph_around_it() {
     keeps(15, body, &["float k = {2.5}", "DequantizeLinear (q, k, z)"]);
 }
 
-// Premise: before operator set 11 a Loop carries something.
+// Premise: before opset 11 a Loop has a carried value.
 
 #[test]
-fn an_old_loop_carries_something() {
+fn an_old_loop_has_a_carried_value() {
     let body = "g (int64 x) => (int64[2] y) <int64 trips = {2}, bool go = {1}> {
         last, y = Loop <body: graph = b (int64 i, bool c, int64 s) => (bool again, int64 t, int64 row) {
             again = Identity (c)
@@ -413,10 +413,10 @@ fn an_old_loop_carries_something() {
     assert!(looped(11).contains("(trips, go)"), "{}", looped(11));
 }
 
-// Premise: a Loop that may have no rows lets the runtime know no more of a row than it did.
+// Premise: for a Loop that may have no rows, the runtime knows no more about a row than before.
 
 #[test]
-fn rows_of_no_iteration_are_what_was_inferred_of_them() {
+fn rows_of_no_iteration_have_the_inferred_shape() {
     let body = "g (float[n,4] x, int64 m) => (y) <bool go = {1}> {
         last, y = Loop <body: graph = b (int64 i, bool c, float[] s) => (bool again, float[] t, float[] row) {
             again = Identity (c)
@@ -427,10 +427,10 @@ fn rows_of_no_iteration_are_what_was_inferred_of_them() {
     keeps(17, body, &["Softmax (s)"]);
 }
 
-// Premise: before operator set 11 the branches of an If give results of one shape, which ONNX Runtime asks for where it knows the shapes.
+// Premise: before opset 11 the branches of an If have results of equal shape, which ONNX Runtime checks where it knows the shapes.
 
 #[test]
-fn nothing_is_stated_of_old_branches_that_differ() {
+fn differing_old_branches_have_no_declared_shape() {
     let body = "g (bool c, float[3] x) => (y) <bool[1] first = {1}> {
         y = If <then_branch: graph = t () => (a) { a = Compress <axis = 0> (x, first) },
                 else_branch: graph = e () => (b) { b = Neg (x) }> (c)
@@ -439,10 +439,10 @@ fn nothing_is_stated_of_old_branches_that_differ() {
     keeps(11, body, &["float[1] a"]);
 }
 
-// Premise: a Loop that is known not to run lets the runtime know no more of the rows it would collect than it did.
+// Premise: for a Loop that never runs, the runtime knows no more about its rows than before.
 
 #[test]
-fn what_rows_of_no_iteration_are_computed_from_stays() {
+fn operands_of_rows_of_no_iteration_are_kept() {
     let body = "g (float[2,4] x) => (y) <int64 three = {3}, bool stop = {0}> {
         s = Shape (x)
         last, y = Loop <body: graph = b (int64 i, bool c, int64[] v) => (bool again, int64[] w, int64[] row) {
@@ -454,10 +454,10 @@ fn what_rows_of_no_iteration_are_computed_from_stays() {
     keeps(17, body, &["s = Shape (x)", "row = Identity (v)"]);
 }
 
-/// A reader that does not look at the version takes an attribute for what it was, or will be, in another one. Runtimes refuse or ignore it.
+/// A consumer that ignores the version reads an attribute of another version. Runtimes refuse or ignore it.
 #[test]
-fn what_another_version_has_is_not_read() {
-    // Since version 18 the axes are an operand, and without one everything is reduced.
+fn attributes_of_other_versions_are_not_read() {
+    // Since version 18 the axes are an operand, and without it all axes are reduced.
     let unknown = "g (float[N,8] x) => (y) { m = ReduceMean <axes = [1]> (x)  y = Abs (m) }";
     let shape = |body: &str| {
         let model = fold_with(&parse(18, body), &Options::default());
@@ -486,13 +486,13 @@ fn what_another_version_has_is_not_read() {
     keeps(10, "g (float[4] x) => (y) { y = Slice <starts = [0], ends = [9]> (x) }", &["Slice"]);
     // Up to version 13 there is one operand.
     keeps(13, "g (float[2,1] x) => (y) <int64[1] one = {1}> { y = ReduceMean (x, one) }", &["ReduceMean (x, one)"]);
-    // What no version has is kept, and nothing reads it.
+    // An attribute of no version is kept and ignored.
     lacks(13, "g (float[2,2] x) => (y) { y = Identity <stays = 7> (z)  z = Neg (x) }", "Identity");
 }
 
-/// A node that is left alone keeps its domain where the body around it takes the place of the node that has it.
+/// A kept node keeps its domain when its subgraph replaces the If.
 #[test]
-fn what_another_version_has_stays_in_a_branch_that_is_taken() {
+fn attributes_of_other_versions_are_kept_in_a_taken_branch() {
     let body = "g (float[N,8] x) => (y) <bool yes = {1}> {
         y = If (yes) <then_branch: graph = t () => (a) { a = ReduceMean <axes = [1]> (x) }, else_branch: graph = e () => (b) { b = Neg (x) }> }";
     let model = fold_with(&parse(18, body), &Options::default());
@@ -500,7 +500,7 @@ fn what_another_version_has_stays_in_a_branch_that_is_taken() {
     assert!(matches!(nodes.as_slice(), [node] if node.is("ReduceMean")), "{}", text::print(&model));
 }
 
-/// Weights two graphs further out are not packed by ONNX Runtime, which sums one row otherwise then.
+/// ONNX Runtime does not pack weights that are two graphs further out, and then sums a single row in another order.
 #[test]
 fn weights_stay_where_they_are_packed_if_results_are_to_be_exact() {
     let weight = |name: &str| {
@@ -528,7 +528,7 @@ fn weights_stay_where_they_are_packed_if_results_are_to_be_exact() {
     assert_eq!([weights(&nested, false), weights(&nested, true)], [1, 2]);
     // Those of the next graph are packed.
     assert_eq!([weights(&beside, false), weights(&beside, true)], [1, 1]);
-    // Nor does what reads a weight come nearer to it.
+    // A consumer of a weight does not move closer to it either.
     let decided = "g (float[N,8] x, bool d) => (z) <bool c = {1}, WEIGHT> {
         z = If (d) <then_branch: graph = t () => (y) {
             y = If (c) <then_branch: graph = p () => (o) { r = MatMul (x, w)  o = Tanh (r) }, else_branch: graph = n () => (u) { u = Neg (x) }> },
@@ -541,10 +541,10 @@ fn weights_stay_where_they_are_packed_if_results_are_to_be_exact() {
     assert_eq!([ifs(false), ifs(true)], [1, 2]);
 }
 
-// Premise: nor does a Loop that may not run.
+// Premise: the same for a Loop that may not run.
 
 #[test]
-fn what_tells_the_shape_of_rows_that_may_not_be_stays() {
+fn nodes_that_reveal_the_shape_of_missing_rows_are_kept() {
     let body = |row: &str, declared: &str| {
         format!(
             "g (int64 trips, float[6] x) => (y) <int64[1] two = {{2}}, int64[1] three = {{3}}> {{
@@ -555,10 +555,11 @@ fn what_tells_the_shape_of_rows_that_may_not_be_stays() {
             }}"
         )
     };
-    // Without a row ONNX Runtime gives [0] or [0, 3, 2], as far as it knows the shape of one; what is known outside counts as well.
+    // Without a row ONNX Runtime gives [0] or [0, 3, 2], depending on its knowledge of a row's shape; knowledge outside of the Loop counts
+    // as well.
     keeps(17, &body("row = Reshape (x, m)", "float[]"), &["m = Concat", "Reshape (x, m)"]);
     keeps(17, &body("row = Reshape (x, k)", "float[]"), &["k = Concat", "Reshape (x, k)"]);
-    // What the file declares it knows in any case.
+    // It always knows the declarations of the file.
     lacks(17, &body("row = Reshape (x, m)", "float[3, 2]"), "m = Concat");
     keeps(17, &body("row = Reshape (x, m)", "float[3, k]"), &["m = Concat"]);
     let once = body("row = Reshape (x, m)", "float[]")
@@ -567,10 +568,11 @@ fn what_tells_the_shape_of_rows_that_may_not_be_stays() {
     lacks(17, &once, "m = Concat");
 }
 
-// Premise: before operator set 11 a runtime that sees branches of an If differ in shape refuses the model, so it sees no more than it did.
+// Premise: before opset 11 a runtime that knows different shapes of an If's branches refuses the model, so it must know no more than
+// before.
 
 #[test]
-fn what_tells_that_old_branches_differ_stays() {
+fn nodes_that_reveal_differing_old_branches_are_kept() {
     let body = "g (bool c, float[6] x) => (y) <int64[1] two = {2}, int64[1] three = {3}> {
         y = If (c) <then_branch: graph = t () => (float[] a) { k = Concat <axis = 0> (two, three)  a = Reshape (x, k) },
                     else_branch: graph = e () => (float[] b) { m = Concat <axis = 0> (three, two)  b = Reshape (x, m) }>
@@ -579,10 +581,10 @@ fn what_tells_that_old_branches_differ_stays() {
     lacks(11, body, "k = Concat");
 }
 
-// Premise: ONNX Runtime takes an unknown number of sizes for 0, and compares it with the rank of what is resized where it knows that.
+// Premise: ONNX Runtime uses 0 for an unknown number of sizes, and compares it with the rank of the Resize's operand if it knows that.
 
 #[test]
-fn the_rank_of_what_is_resized_by_an_open_number_of_sizes_is_not_told() {
+fn the_rank_of_a_resize_with_an_unknown_number_of_sizes_is_not_declared() {
     let body = "g (float[1,16,4] x, int64[1] first, int64[n] rest) => (y) <int64[1] one = {1}, int64[1] four = {4}, int64[1] two = {2}, int64[1] zero = {0}> {
         into = Concat <axis = 0> (one, four, four, rest)
         image = Reshape (x, into)
@@ -600,10 +602,10 @@ fn the_rank_of_what_is_resized_by_an_open_number_of_sizes_is_not_told() {
     }
 }
 
-// Premise: a false shape that hides what a node refuses, in a body that may not run, stays.
+// Premise: a false shape in a subgraph that may not run is kept, if it hides a rank or type that a node refuses.
 
 #[test]
-fn a_false_shape_that_hides_what_a_node_refuses_stays() {
+fn a_false_shape_that_hides_a_refused_operand_is_kept() {
     let body = "g (int64 trips, float[1,2,3,4] x, float[4,4] w) => (y) {
         y = Loop <body: graph = b (int64 i, bool c, float[2,4] v) => (bool again, float[] next) {
             again = Identity (c)  next = Gemm (v, w)
@@ -612,10 +614,10 @@ fn a_false_shape_that_hides_what_a_node_refuses_stays() {
     keeps(17, body, &["float[2,4] v"]);
 }
 
-// Premise: what a runtime does not see in a branch that is taken it does not see afterwards.
+// Premise: facts that a runtime does not know inside of a taken branch are still unknown to it afterwards.
 
 #[test]
-fn a_branch_with_what_cannot_work_stays_one() {
+fn a_branch_with_a_failing_node_is_kept() {
     let body = "g (float[4] x) => (y) <bool c = {1}, int64 once = {1}> {
         y = If (c) <then_branch: graph = t () => (float[] p) {
             s = SequenceConstruct (x, x)  p = ConcatFromSequence <axis = 0, new_axis = 3> (s) },

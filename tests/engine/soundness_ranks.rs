@@ -1,11 +1,11 @@
-//! Operands of a rank that a node refuses: a runtime that does not see the rank loads the model and may never run the node, so the rank is
-//! not written. The axes that are put in or taken out are inputs, so that only their number is known.
+//! Operands with a rank that a node refuses: a runtime that does not know the rank loads the model and may never run the node. So the rank
+//! is not written. The axes to insert or remove are inputs, so that only their number is known.
 
 use onnx_slice_fold::Options;
 
 use crate::support::folded_unrun;
 
-/// Nodes that read a tensor `v` of two axes where a scalar or a vector should be.
+/// Nodes that read a tensor `v` of rank 2 in place of a scalar or a vector.
 const REFUSING: [&str; 5] = [
     "y = Expand (d, v)",
     "y = OneHot (places, v, pair)",
@@ -15,7 +15,7 @@ const REFUSING: [&str; 5] = [
      y = Loop (\"\", w, d) <body: graph = b (int64 i, bool c, float[2,3] a) => (bool again, float[2,3] e) { again = Identity (c)  e = Neg (a) }>",
 ];
 
-/// How many axes the folded model states of a value, if any; `v` is computed so, and read by these nodes.
+/// Returns the rank that the folded model declares for a value, if any, with this computation of `v` and these nodes.
 fn axes_stated(computed: &str, nodes: &str, name: &str) -> Option<usize> {
     let source = format!(
         "<ir_version: 8, opset_import: [\"\" : 17]>
@@ -30,7 +30,7 @@ fn axes_stated(computed: &str, nodes: &str, name: &str) -> Option<usize> {
 }
 
 #[test]
-fn a_rank_that_a_node_refuses_is_not_told() {
+fn a_rank_that_a_node_refuses_is_not_declared() {
     for nodes in REFUSING {
         for name in ["v", "w"] {
             assert_eq!(axes_stated("v = Unsqueeze (k, axes)", nodes, name), None, "{nodes}");
@@ -39,14 +39,14 @@ fn a_rank_that_a_node_refuses_is_not_told() {
 }
 
 #[test]
-fn a_rank_that_a_node_takes_is_told() {
+fn a_rank_that_a_node_accepts_is_declared() {
     assert_eq!(axes_stated("v = Unsqueeze (k, axes)", "y = Neg (v)", "v"), Some(2));
 }
 
-/// ONNX Runtime takes what NonZero finds in a single number for empty when it loads a model, and finds an index when it runs it. It refuses the
-/// parts of that once their sizes are constant.
+/// At load time, ONNX Runtime infers that NonZero of a scalar is empty; at run time it finds an index. It refuses the parts of the result
+/// once their sizes are constant.
 #[test]
-fn operands_beside_a_result_of_disputed_shape_stay() {
+fn operands_next_to_a_result_of_disputed_shape_are_kept() {
     let source = "<ir_version: 8, opset_import: [\"\" : 17]>
         g (float[n] x) => (z, w) <int64 two = {2}, int64[1] one = {1}> {
             v = NonZero (two)  sizes = Concat <axis = 0> (one)  y = Split <axis = 0> (v, sizes)  z = Cast <to = 1> (y)  w = Neg (x) }";
@@ -54,9 +54,10 @@ fn operands_beside_a_result_of_disputed_shape_stay() {
     assert!(crate::support::operators(&model).contains(&"Concat".to_string()));
 }
 
-/// ONNX Runtime shapes rows that no iteration makes as the body declares them, unless it infers that this is false: then it knows no shape.
+/// ONNX Runtime gives rows of no iteration the shape that the body declares. If its inference contradicts the declaration, it knows no
+/// shape.
 #[test]
-fn rows_that_are_not_made_and_declared_falsely_are_left() {
+fn missing_rows_with_a_false_declaration_are_kept() {
     let left = |row: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]>

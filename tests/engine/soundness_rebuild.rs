@@ -1,12 +1,12 @@
-//! Nodes that are built anew keep what nobody knows of them: an attribute of a version or a vendor this program has never heard of
-//! says something about the node, and a rule that moves the node must carry it along.
+//! Rebuilt nodes keep unknown attributes: an attribute of a newer version or of a vendor is part of the node, and a rule that moves the
+//! node must copy it.
 
 use onnx_slice_fold::Options;
 use onnx_slice_fold::ir::{Attribute, Model, Node, text};
 
 use crate::support::{compare, folded_unrun};
 
-/// Folds a model and runs it before and after. Returns what is left, and how often a rule fired.
+/// Folds a model and runs it before and after. Returns the folded model, and the number of times that a rule fired.
 fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
     let source = format!("<ir_version: 8, opset_import: [\"\" : {opset}]>\n{body}");
     let (model, report) = folded_unrun(&source, &Options::default());
@@ -14,12 +14,13 @@ fn fold(rule: &str, opset: i64, body: &str) -> (Model, usize) {
     (model, report.fired.get(rule).copied().unwrap_or(0))
 }
 
-/// The nodes of an operator that are left.
+/// Returns the remaining nodes of an operator.
 fn nodes<'m>(model: &'m Model, operator: &str) -> Vec<&'m Node> {
     model.graph(model.main()).nodes().filter_map(|id| model.node(id)).filter(|node| node.is(operator)).collect()
 }
 
-/// Folds a model in which every node of `operator` says `stays = 7`; `rule` fires, and the nodes that are left still say so.
+/// Folds a model in which every node of `operator` has the attribute `stays = 7`; checks that `rule` fires, and that the remaining nodes
+/// have it.
 fn stays(rule: &str, opset: i64, operator: &str, body: &str) {
     let (model, fired) = fold(rule, opset, body);
     let printed = crate::support::written(&model);
@@ -82,9 +83,9 @@ keeps_the_attribute! {
         c = Conv <stays = 7> (x, w)  y = Mul (c, two) }";
 }
 
-/// A rule takes parts for alike only if they say the same, known or not.
+/// A rule treats parts as equal only if all their attributes are equal, known or not.
 #[test]
-fn parts_that_say_different_things_are_not_joined() {
+fn parts_with_different_attributes_are_not_merged() {
     let bodies = [
         "y = Relu <stays = 7> (p)  z = Relu <stays = 8> (q)",
         "y = Transpose <perm = [2, 0, 1], stays = 7> (p)  z = Transpose <perm = [2, 0, 1]> (q)",
@@ -100,9 +101,9 @@ fn parts_that_say_different_things_are_not_joined() {
     }
 }
 
-/// ONNX Runtime's Gather takes of each entry the first string alone, so no rule writes one for strings.
+/// ONNX Runtime's Gather copies only the first string of each entry, so no rule writes one for strings.
 #[test]
-fn strings_are_not_looked_up_where_they_were_cut_out() {
+fn slices_of_strings_do_not_become_gathers() {
     let bodies = |dtype: &str| {
         [
             format!(
@@ -144,12 +145,12 @@ fn strings_are_not_looked_up_where_they_were_cut_out() {
         let (before, after) = lookups(&body);
         assert!(after <= before, "{body}");
     }
-    // Numbers are, so that the models above tell something.
+    // Lookups of numbers are written, so the models above are meaningful.
     let more = bodies("float").iter().filter(|body| lookups(body).1 > lookups(body).0).count();
     assert!(more >= 3, "{more}");
 }
 
-/// ONNX Runtime makes a Slice of a lookup by a Range, with the numbers of the Range for bounds: below 0 these count from the end.
+/// ONNX Runtime turns a lookup by a Range into a Slice with the same bounds: negative ones count from the end.
 #[test]
 fn ranges_that_end_below_zero_are_not_looked_up() {
     let body = |from: &str, number: &str| {
@@ -168,10 +169,10 @@ fn ranges_that_end_below_zero_are_not_looked_up() {
     assert_eq!(sums(&body("Add", "zero")), 0);
 }
 
-/// ONNX Runtime takes a Transpose into the product behind it, and ends the process where that moves the first axis of float16 and is multiplied
-/// by a constant matrix.
+/// ONNX Runtime merges a Transpose into the next product. It crashes if the Transpose moves the first axis of float16 and the other operand
+/// is a constant matrix.
 #[test]
-fn halves_are_not_multiplied_where_their_first_axis_was_moved() {
+fn float16_products_read_no_transpose_of_the_first_axis() {
     let products = |dtype: &str, perm: &str| {
         let source = format!(
             "<ir_version: 8, opset_import: [\"\" : 17]>

@@ -1,5 +1,5 @@
-//! Rules that go by what operators say of themselves: what must stay where the bits of a result depend on places or single numbers, where
-//! kernels leave the range of the function, and where work that ran for no element might fail.
+//! Rules that depend on operator traits: nodes that must be kept because result bits depend on positions or scalars, because kernels leave
+//! the range of the function, or because work for no element might fail.
 
 use onnx_slice_fold::Options;
 
@@ -14,7 +14,7 @@ fn has(opset: i64, body: &str, exact: bool, operator: &str) -> bool {
     operators(opset, body, exact).iter().any(|own| own == operator)
 }
 
-/// A single exponent of 2 or 3 is computed as a product.
+/// A scalar exponent of 2 or 3 is computed as a product.
 #[test]
 fn a_single_exponent_rounds_otherwise() {
     let body = "g (float[N] x) => (y) <float e = {3.0}> { s = Shape (x)  ee = Expand (e, s)  y = Pow (x, ee) }";
@@ -25,9 +25,9 @@ fn a_single_exponent_rounds_otherwise() {
     assert_eq!(operators(20, filled, false), ["Pow"]);
 }
 
-/// Of integers it gives other numbers, so it stays by default as well.
+/// For integers it gives other numbers, so it is kept by default as well.
 #[test]
-fn a_single_exponent_of_integers_stays_as_it_is() {
+fn a_scalar_exponent_of_integers_is_kept() {
     for exact in [false, true] {
         let body = "g (int64[N] x) => (y) <int64 e = {2}> { s = Shape (x)  ee = Expand (e, s)  y = Pow (x, ee) }";
         assert!(has(20, body, exact, "Expand"));
@@ -40,9 +40,9 @@ fn a_single_exponent_of_integers_stays_as_it_is() {
     }
 }
 
-/// Kernels compute most elements of a vector together and the rest one by one.
+/// Kernels compute most elements of a vector together and the rest individually.
 #[test]
-fn functions_that_round_by_place_stay_before_a_slice() {
+fn functions_that_round_by_position_do_not_move_behind_a_slice() {
     let body = |function: &str| {
         format!(
             "g (float[N,13] x) => (y) <int64[1] b = {{1}}, int64[1] e = {{12}}, int64[1] ax = {{1}}, int64[1] st = {{3}}> {{ a = {function} (x)  y = Slice (a, b, e, ax, st) }}"
@@ -55,7 +55,7 @@ fn functions_that_round_by_place_stay_before_a_slice() {
     for function in ["Neg", "Relu", "Sqrt", "Floor", "Round", "IsNaN", "LeakyRelu"] {
         assert_eq!(operators(20, &body(function), true), ["Slice", function]);
     }
-    // A tensor that is spread is in other places as well.
+    // An expanded tensor has other positions as well.
     let spread = |function: &str| {
         format!(
             "g (float[1,N] x, float[M,N] w) => (y) {{ s = Shape (w)  e = Expand (x, s)  f = {function} (e)  y = Add (f, w) }}"
@@ -66,7 +66,7 @@ fn functions_that_round_by_place_stay_before_a_slice() {
     assert_eq!(operators(20, &spread("Neg"), true), ["Neg", "Add"]);
 }
 
-/// Which operand of Max is a single number decides on the sign of a zero; integers have but one zero.
+/// The sign of a zero depends on which operand of Max is a scalar; integers have only one zero.
 #[test]
 fn a_single_operand_of_max_decides_on_zeros() {
     let body = |dtype: &str| {
@@ -77,7 +77,7 @@ fn a_single_operand_of_max_decides_on_zeros() {
     assert!(!has(20, &body("int64"), true, "Expand"));
 }
 
-/// At `S = 0` nothing is looked up, and the index may be any.
+/// For `S = 0` nothing is looked up, and the index may be any.
 #[test]
 fn a_lookup_that_runs_for_no_index_is_not_run_once() {
     let body = |index: &str, size: &str| {
@@ -93,7 +93,7 @@ fn a_lookup_that_runs_for_no_index_is_not_run_once() {
     assert!(has(18, beyond, false, "Gather"), "at S = 0 it runs");
 }
 
-/// At `S = 0` nothing is divided, and the divisor may be 0.
+/// For `S = 0` nothing is divided, and the divisor may be 0.
 #[test]
 fn a_division_of_nothing_is_not_run_once() {
     for operator in ["Div", "Mod"] {
@@ -110,10 +110,10 @@ fn a_division_of_nothing_is_not_run_once() {
     assert!(!has(18, known, false, "Expand"), "7 divides");
 }
 
-/// ONNX Runtime loads no model with a constant integer 0 among divisors, be they in a branch that is not taken, so such divisors stay
+/// ONNX Runtime refuses a model with a constant integer 0 among divisors, even in a branch that is not taken, so such divisors are kept
 /// computed.
 #[test]
-fn divisors_with_a_zero_stay_computed() {
+fn divisors_with_a_zero_are_kept_computed() {
     let branch = |divisor: &str, operator: &str| {
         format!(
             "g (bool c, int64[n] x) => (y) <int64[2] two = {{2, 0}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64 i = {{0}}, int64 j = {{1}}, int64[1] end = {{2}}> {{
@@ -133,9 +133,9 @@ fn divisors_with_a_zero_stay_computed() {
     }
 }
 
-/// Nor is the number of an iteration written into a division by unrolling.
+/// Unrolling does not make the iteration number a constant divisor.
 #[test]
-fn loops_that_divide_by_their_number_stay() {
+fn loops_that_divide_by_their_iteration_number_are_kept() {
     let body = |operator: &str| {
         format!(
             "g (int64[n] x, bool[3] c) => (int64[a,n] y) <int64 three = {{3}}> {{
@@ -152,7 +152,7 @@ fn loops_that_divide_by_their_number_stay() {
     assert_eq!(["Div", "Mod", "Add"].map(loops), [1, 1, 0]);
 }
 
-/// The operators in all graphs of the folded model.
+/// Returns the operators in all graphs of the folded model.
 fn inner_operators(body: &str) -> Vec<String> {
     let source = format!("<ir_version: 8, opset_import: [\"\" : 18]>\n{body}");
     let model = folded(&source, &Options::default());

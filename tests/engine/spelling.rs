@@ -1,4 +1,4 @@
-//! How sizes are spelled in what is written: short, or by a name that stands for what is long.
+//! The written form of sizes: short, or with a name for a long expression.
 
 use onnx_slice_fold::ir::{Definition, Model, text};
 use onnx_slice_fold::ops::EventKind;
@@ -10,7 +10,7 @@ fn inferred(source: &str) -> (Model, Report) {
     folded_unrun(source, &Options::new().fold(false))
 }
 
-/// The places of three grids, one behind the other, twice.
+/// The positions of three grids, concatenated, twice.
 const GRIDS: &str = r#"<ir_version: 8, opset_import: ["" : 17]>
     agraph (float[1, 3, height, width] x, float[1, 3, length, breadth] y, float[1, 3, upwards, sideways] z) => (float[OUT] all, twice)
     <int64[3] rows = {1, 3, -1}, int64[2] zero = {0, 0}, int64[2] end = {9223372036854775807, 9223372036854775807}, int64[2] axes = {2, 3},
@@ -26,7 +26,7 @@ const GRIDS: &str = r#"<ir_version: 8, opset_import: ["" : 17]>
     }"#;
 
 #[test]
-fn one_name_stands_for_a_long_size() {
+fn one_name_replaces_a_long_size() {
     let (model, report) = inferred(&GRIDS.replace("OUT", "?, ?, ?"));
     assert_eq!(shape(&model, "ra"), "1,3,floor((width + 1)/2)*floor((height + 1)/2)");
     assert_eq!((shape(&model, "all"), shape(&model, "twice")), ("1,3,size_1".to_string(), "1,3,size_1".to_string()));
@@ -38,19 +38,19 @@ fn one_name_stands_for_a_long_size() {
     assert_eq!(places.len(), 3, "{told}");
     places.retain(|place| place.contains("height") || place.contains("breadth") || place.contains("upwards"));
     assert_eq!(places.len(), 3, "{told}");
-    // The name is kept by a second run, which finds it in the file.
+    // A second run finds the name in the file and keeps it.
     let (again, _) = inferred(&text::print(&model));
     assert_eq!(text::print(&again), text::print(&model));
 }
 
 #[test]
-fn an_author_s_name_stands_for_a_long_size() {
+fn an_authors_name_replaces_a_long_size() {
     let (model, _) = inferred(&GRIDS.replace("OUT", "1, 3, cells"));
     assert_eq!((shape(&model, "all"), shape(&model, "twice")), ("1,3,cells".to_string(), "1,3,cells".to_string()));
 }
 
 #[test]
-fn a_long_size_is_named_as_nothing_else_is() {
+fn a_long_size_has_a_unique_name() {
     let source = GRIDS.replace("OUT", "1, 3, ?").replace("length", "size_1");
     let (model, _) = inferred(&source);
     assert_eq!(shape(&model, "all"), "1,3,size_2");

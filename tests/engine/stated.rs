@@ -3,7 +3,7 @@
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{LeftOut, OnnxModel, Options, Shapes};
 
-/// The model in memory, as a file has it, with names of nodes.
+/// Returns the model as the bytes of a file, with names of nodes.
 fn bytes(source: &str) -> Vec<u8> {
     let mut model = text::parse(source).expect("a model");
     model.name_nodes();
@@ -14,7 +14,7 @@ fn lean() -> Options {
     Options::new().shapes(Shapes::Lean)
 }
 
-/// The folded model, and its bytes.
+/// Returns the folded model and its bytes.
 fn folded(bytes: &[u8], options: &Options) -> (OnnxModel, usize) {
     let mut model = OnnxModel::from_bytes(bytes.to_vec()).expect("a model");
     model.fold(options).expect("it folds");
@@ -22,7 +22,7 @@ fn folded(bytes: &[u8], options: &Options) -> (OnnxModel, usize) {
     (model, written)
 }
 
-/// The results of nodes whose shape is written, but for the outputs.
+/// Returns the node results with a declared shape, except the outputs.
 fn stated(model: &Model) -> Vec<&str> {
     let nodes = model.graph(model.main()).nodes().filter_map(|id| model.node(id));
     let values = nodes.flat_map(|node| node.outputs().iter().flatten());
@@ -39,7 +39,7 @@ fn new_shapes_are_left_out_on_demand() {
     assert!(model.model().value(output).declared.is_some());
 }
 
-/// A sum whose second operand has a shape that ONNX Runtime does not find: the length of the Slice has no name there.
+/// A sum whose second operand has a shape that ONNX Runtime does not infer, because the length of the Slice has no name there.
 const SUM: &str = r#"<ir_version: 8, opset_import: ["" : 17]> g (float[n,s,4] x, float[1,9,4] t) => (float[n,s,4] o)
     <float[4] w = {1.0, 2.0, 3.0, 4.0}, float[4] v = {0.0, 1.0, 0.0, 1.0}, int64[1] zero = {0}, int64[1] one = {1}> {
     size = Shape <start = 1, end = 2> (x)
@@ -74,7 +74,7 @@ fn a_shape_that_lets_a_runtime_fuse_a_sum_is_left_out() {
 }
 
 #[test]
-fn what_leads_to_such_a_shape_is_left_out_as_well() {
+fn shapes_that_imply_such_a_shape_are_omitted_as_well() {
     let longer = SUM.replace("sum = Add (a, b)", "e = Sin (b) f = Softmax (e) sum = Add (f, a)");
     assert_eq!(stated_under(&longer, &Options::new()).0, OTHERS);
     // ONNX Runtime infers a branch from outer values, and the results of the If from the branch.
@@ -100,7 +100,7 @@ fn all_shapes_are_stated_where_they_let_no_runtime_fuse_a_sum() {
 }
 
 #[test]
-fn a_normalization_that_is_spelled_out_is_one() {
+fn a_normalization_in_basic_operators_counts() {
     let spelled = SUM
         .replace("\"\" : 17", "\"\" : 15")
         .replace("one = {1}>", "one = {1}, float two = {2.0}, float little = {0.00001}>")
@@ -140,7 +140,7 @@ fn shapes_are_stated_as_the_options_ask() {
     let declared = SUM.replace("one = {1}>", "one = {1}, float[n,s,4] d>");
     assert_eq!(stated_under(&declared, &Options::new().shapes(Shapes::Keep)).0, ["d"]);
     assert_eq!(stated_under(&declared, &Options::new().shapes(Shapes::None)).0, NONE);
-    // A run that only infers shapes states all of them.
+    // A run that only infers shapes declares all of them.
     for options in [Options::new().fold(false), Options::new().exact(true).stop_after(0)] {
         assert_eq!(stated_under(SUM, &options), (ALL.map(str::to_string).to_vec(), None));
     }
@@ -180,8 +180,8 @@ fn all_shapes_are_written_unless_the_file_is_to_be_lean() {
 }
 
 #[test]
-fn what_a_reader_finds_by_itself_is_left_out_first() {
-    // Nodes that go make room for one shape: that of the Reshape to sizes that are computed stays.
+fn shapes_that_consumers_infer_are_omitted_first() {
+    // Removed nodes make room for one shape: that of the Reshape to computed sizes is kept.
     let source = CHAIN.replace("c = Tanh (b)", "i = Identity (b) j = Identity (i) c = Tanh (j)");
     let original = bytes(&source);
     let (model, length) = folded(&original, &lean().stamp(false));
@@ -190,7 +190,7 @@ fn what_a_reader_finds_by_itself_is_left_out_first() {
 }
 
 #[test]
-fn what_the_file_had_stays() {
+fn original_declarations_are_kept() {
     let declared = CHAIN.replace("(float[n,m] y) {", "(float[n,m] y) <float[n,4] a> {");
     let original = bytes(&declared);
     let (model, length) = folded(&original, &lean());
@@ -199,7 +199,7 @@ fn what_the_file_had_stays() {
 }
 
 #[test]
-fn a_model_that_nothing_is_done_to_is_not_stamped_if_it_would_grow() {
+fn an_unchanged_model_is_not_stamped_if_it_would_grow() {
     let original = bytes(CHAIN);
     let (model, _) = folded(&original, &lean());
     let again = model.to_bytes().expect("few bytes");

@@ -1,8 +1,8 @@
-//! The text syntax: what is printed parses to what was printed.
+//! The text syntax: parsing a printed model gives an equal model.
 
 use onnx_slice_fold::ir::text;
 
-/// Text that prints as itself.
+/// Checks that a text prints as itself.
 fn round_trip(source: &str) {
     let model = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let printed = text::print(&model);

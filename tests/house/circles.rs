@@ -1,5 +1,5 @@
-//! Which file of the source uses which, read from the text: every path that begins with `crate`, `super`, `self`, a child module or
-//! a module that a `use` brought in. Names are followed through the `pub use` of a folder's `mod.rs` to the file that defines them.
+//! The dependencies between source files, read from the text: every path that begins with `crate`, `super`, `self`, a child module or an
+//! imported module. Names are followed through the `pub use` of a folder's `mod.rs` to the file that defines them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 /// A path of segments from the crate's root; the root itself is empty.
 type ModulePath = Vec<String>;
 
-/// A file of the source.
+/// A source file.
 struct Module {
-    /// The file, from `src` on.
+    /// The path of the file below `src`.
     file: String,
     tokens: Vec<String>,
-    /// What names stand for: those that `use` brings in, and for whoever looks from outside those that `pub use` does.
+    /// The imported names: those of `use`, and for other modules those of `pub use`.
     names: BTreeMap<String, ModulePath>,
 }
 
-/// All files of the source.
+/// All source files.
 struct Sources(BTreeMap<ModulePath, Module>);
 
-/// Which file uses which.
+/// The files that each file uses.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 impl Sources {
-    /// Reads every file below a folder. Tests are left out.
+    /// Reads every file below a folder. Tests are skipped.
     fn read(src: &Path) -> Self {
         let mut modules = BTreeMap::new();
         let mut open = vec![(Vec::new(), src.join("lib.rs"))];
@@ -49,7 +49,8 @@ impl Sources {
         sources
     }
 
-    /// Notes for every module what its `use` items bring in; whether that was not known yet. One may begin with what another brings in.
+    /// Records the names that each module's `use` items import. Returns `true` if there are new ones, because an import may begin with an
+    /// imported name.
     fn note_names(&mut self) -> bool {
         let mut is_news = false;
         let paths: Vec<ModulePath> = self.0.keys().cloned().collect();
@@ -68,7 +69,7 @@ impl Sources {
         is_news
     }
 
-    /// A path as it stands in a module, from the crate's root on; nothing if it does not lead into this crate.
+    /// Returns a path in a module as a path from the crate's root; `None` if it leaves this crate.
     fn absolute(&self, module: &ModulePath, segments: &[String]) -> Option<ModulePath> {
         let (first, rest) = segments.split_first()?;
         let mut base = module.clone();
@@ -95,7 +96,7 @@ impl Sources {
         Some(base)
     }
 
-    /// The module that defines what a path leads to.
+    /// Returns the module that defines the end of a path.
     fn home(&self, path: &[String], depth: usize) -> Option<&ModulePath> {
         let len = (0..=path.len()).rev().find(|&len| self.0.contains_key(&path[..len]))?;
         let (module, _) = self.0.get_key_value(&path[..len])?;
@@ -106,7 +107,7 @@ impl Sources {
         }
     }
 
-    /// Which file uses which. That a folder's `mod.rs` names what is in the folder is its table of contents, and no use.
+    /// Returns the files that each file uses. A folder's `mod.rs` that lists the folder's files does not count as use.
     fn uses(&self) -> Uses {
         let mut uses = Uses::new();
         for (path, module) in &self.0 {
@@ -122,7 +123,7 @@ impl Sources {
                 at = next.max(at + 1);
                 for (segments, _) in leaves {
                     let Some(target) = self.absolute(path, &segments) else { continue };
-                    // A folder brought in as a whole is used where something of it is named.
+                    // A folder that is imported as a whole is used where one of its items is named.
                     if self.0.get(&target).is_some_and(|target| target.file.ends_with("mod.rs")) {
                         continue;
                     }
@@ -139,7 +140,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
 }
 
-/// The words, and signs of the text, without comments and literals.
+/// Splits a text into words and signs, without comments and literals.
 fn tokens(text: &str) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     let next = |at: usize| letters.get(at).copied().unwrap_or('\0');
@@ -190,7 +191,7 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// The modules that a file declares, but for those of tests.
+/// Returns the modules that a file declares, without test modules.
 fn children(tokens: &[String]) -> Vec<String> {
     let is_test = |at: usize| {
         let end = tokens[..at].iter().rposition(|token| token == "]");
@@ -205,7 +206,7 @@ fn children(tokens: &[String]) -> Vec<String> {
     declared.filter(|(at, _)| !is_test(*at)).map(|(_, window)| window[1].clone()).collect()
 }
 
-/// The paths of a use tree that begins at a token, each with the name it gets; and the token after it.
+/// Returns the paths of a use tree that begins at a token, each with its local name, and the position after the tree.
 fn trees(tokens: &[String], begin: usize) -> (Vec<(Vec<String>, String)>, usize) {
     let mut prefix: Vec<String> = Vec::new();
     let mut at = begin;
@@ -244,14 +245,14 @@ fn trees(tokens: &[String], begin: usize) -> (Vec<(Vec<String>, String)>, usize)
                 }
                 return (vec![(prefix, name)], at);
             }
-            // A path that goes on in a way of its own, as `Vec::<…>` does.
+            // Another continuation of a path, such as `Vec::<…>`.
             _ if prefix.is_empty() => return (Vec::new(), at),
             _ => return (vec![(prefix.clone(), prefix.last().cloned().unwrap_or_default())], at),
         }
     }
 }
 
-/// The groups of names that use one another in a circle, each sorted.
+/// Returns the groups of names that use one another in a cycle, each sorted.
 fn cycles(uses: &Uses) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> = uses
         .keys()
@@ -274,7 +275,7 @@ fn cycles(uses: &Uses) -> Vec<Vec<String>> {
     groups.into_iter().collect()
 }
 
-/// The same between folders: what a file of one uses of a file of another that does not lie around it.
+/// The same between folders: a file of one folder uses a file of another that does not contain it.
 fn of_folders(uses: &Uses) -> Uses {
     let folder = |file: &str| file.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_string());
     let mut found = Uses::new();
@@ -320,7 +321,7 @@ fn every_spelling_of_an_import_is_read() {
 }
 
 #[test]
-fn circles_are_found() {
+fn cycles_are_found() {
     let uses = |pairs: &[(&str, &str)]| {
         let mut uses = Uses::new();
         for (from, to) in pairs {
@@ -333,8 +334,8 @@ fn circles_are_found() {
     assert_eq!(cycles(&of_folders(&files)), [["a", "b"]]);
 }
 
-/// Uses that close a circle, from a file to those whose path begins so, and why they may. Without them no files use one another in a
-/// circle, and no folders.
+/// Uses that close a cycle, from a file to files with this prefix, with the reason why each is allowed. Without them, neither files nor
+/// folders have cycles.
 const BACKWARD: &[(&str, &str, &str)] = &[
     (
         "dim/monomial.rs",
@@ -364,7 +365,7 @@ const BACKWARD: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Which file uses which, but for the uses that are known to close a circle, or but for all of these but one.
+/// Returns the uses without those that are known to close a cycle; `but` keeps one of these.
 fn forward(uses: &Uses, but: Option<usize>) -> Uses {
     let mut uses = uses.clone();
     for (at, (from, to, _)) in BACKWARD.iter().enumerate().filter(|(at, _)| Some(*at) != but) {

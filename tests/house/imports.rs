@@ -1,8 +1,8 @@
-//! Which modules a source file names, however it spells them.
+//! The modules that a source file names, in any form.
 //!
-//! The file is split into tokens, so comments, documentation and strings do not count, and code after a `mod tests` does. A path is
-//! followed wherever it stands: in a `use` with braces at any depth, behind `super::super::`, in the middle of an expression, inside
-//! the call of a macro. Items for tests only are left out.
+//! The file is split into tokens, so comments, documentation and strings do not count, but code after a `mod tests` does. A path is found
+//! everywhere: in a `use` with nested braces, after `super::super::`, in the middle of an expression, and in the call of a macro. Test
+//! items are skipped.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -12,40 +12,40 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// The code of a source file.
 pub struct Code {
     tokens: Vec<TokenTree>,
-    /// The module it is, from the root of the crate.
+    /// The module of the file, from the root of the crate.
     module: Vec<String>,
 }
 
 impl Code {
-    /// Splits the text of the file that holds `module`, and leaves out items for tests only.
+    /// Splits the text of the file of `module`, and removes test items.
     pub fn new(text: &str, module: Vec<String>) -> Self {
         let tokens = TokenStream::from_str(text).unwrap_or_else(|error| panic!("{module:?}: {error}"));
         Code { tokens: production(tokens), module }
     }
 
-    /// Every path that starts at `root` (`crate`, or the crate's name seen from outside), from there on. `crate::ops::{walk, slice}`
-    /// gives `["ops", "walk"]` and `["ops", "slice"]`. Paths that start with `self` or `super` lead from the module to the root of
-    /// the crate and count for `crate`.
+    /// Returns every path that starts at `root` (`crate`, or the crate's name outside), without the root. `crate::ops::{walk, slice}` gives
+    /// `["ops", "walk"]` and `["ops", "slice"]`. Paths that start with `self` or `super` are resolved from the module, and count as paths
+    /// of `crate`.
     pub fn paths(&self, root: &str) -> Vec<Vec<String>> {
         let mut found = Vec::new();
         collect(&self.tokens, &self.module, root, &mut found);
         found
     }
 
-    /// What paths begin with: crates, modules, types.
+    /// Returns the first segments of paths: crates, modules, types.
     pub fn heads(&self) -> Vec<String> {
         let mut found = Vec::new();
         heads(&self.tokens, &mut found);
         found
     }
 
-    /// Whether a word stands anywhere in the code.
+    /// Returns `true` if the code contains a word.
     pub fn has_word(&self, word: &str) -> bool {
         has_word(&self.tokens, word)
     }
 }
 
-/// The module a file below `src` holds: `ops/walk.rs` and `ops/walk/mod.rs` are `["ops", "walk"]`.
+/// Returns the module of a file below `src`: `ops/walk.rs` and `ops/walk/mod.rs` are `["ops", "walk"]`.
 pub fn module_of(source: &Path, src: &Path) -> Vec<String> {
     let relative = source.strip_prefix(src).expect("the file is below src").with_extension("");
     let mut names: Vec<String> = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -55,7 +55,7 @@ pub fn module_of(source: &Path, src: &Path) -> Vec<String> {
     names
 }
 
-/// The names of modules in files of their own that only tests have: `#[cfg(test)] mod tests;`.
+/// Returns the names of test modules in separate files: `#[cfg(test)] mod tests;`.
 pub fn test_modules(text: &str) -> Vec<String> {
     let tokens: Vec<TokenTree> =
         TokenStream::from_str(text).unwrap_or_else(|error| panic!("{error}")).into_iter().collect();
@@ -64,7 +64,7 @@ pub fn test_modules(text: &str) -> Vec<String> {
         if !is_for_tests(token, tokens.get(at + 1)) {
             continue;
         }
-        // Up to the end of the item, `pub(crate)` and further attributes passed over.
+        // Up to the end of the item; `pub(crate)` and further attributes are skipped.
         let item = tokens[at + 2..].split(|token| is(token, ';')).next().unwrap_or_default();
         if let [.., TokenTree::Ident(word), TokenTree::Ident(name)] = item
             && word == "mod"
@@ -75,14 +75,14 @@ pub fn test_modules(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether these two tokens are `#[test]` or a `#[cfg(test)]`, alone or with more conditions.
+/// Returns `true` if these two tokens are `#[test]` or a `#[cfg(test)]`, possibly with more conditions.
 fn is_for_tests(token: &TokenTree, next: Option<&TokenTree>) -> bool {
     let Some(TokenTree::Group(group)) = next.filter(|_| is(token, '#')) else { return false };
     let text = group.stream().to_string().replace([' ', '\n'], "");
     text == "test" || text == "cfg(test)" || text.starts_with("cfg(all(test,")
 }
 
-/// The tokens without items that only tests have.
+/// Returns the tokens without test items.
 fn production(tokens: TokenStream) -> Vec<TokenTree> {
     let mut kept = Vec::new();
     let mut tokens = tokens.into_iter().peekable();
@@ -117,7 +117,7 @@ fn collect(tokens: &[TokenTree], module: &[String], root: &str, found: &mut Vec<
             TokenTree::Group(group) => {
                 let inner = production(group.stream());
                 match inline_module(tokens, at) {
-                    // `super` in there is this module.
+                    // In the inner module, `super` is this module.
                     Some(name) => collect(&inner, &[module, &[name]].concat(), root, found),
                     None => collect(&inner, module, root, found),
                 }
@@ -127,7 +127,7 @@ fn collect(tokens: &[TokenTree], module: &[String], root: &str, found: &mut Vec<
     }
 }
 
-/// What follows `path::`, from `tokens[at]` on: a name and maybe more, braces with several, or a star.
+/// Collects the paths after `path::`, from `tokens[at]` on: a name and its continuation, braces with several, or a star.
 fn tree(tokens: &[TokenTree], at: usize, mut path: Vec<String>, found: &mut Vec<Vec<String>>) {
     match tokens.get(at) {
         Some(TokenTree::Ident(name)) => {
@@ -180,22 +180,22 @@ fn is(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
-/// Whether `::` and something after it follow `tokens[at]`.
+/// Returns `true` if `::` and another token follow `tokens[at]`.
 fn leads_on(tokens: &[TokenTree], at: usize) -> bool {
     let colon = |at: usize| tokens.get(at).is_some_and(|token| is(token, ':'));
     colon(at + 1) && colon(at + 2) && tokens.get(at + 3).is_some()
 }
 
-/// Whether a path that started earlier goes through `tokens[at]`.
+/// Returns `true` if a path that started earlier continues through `tokens[at]`.
 fn is_within_path(tokens: &[TokenTree], at: usize) -> bool {
-    // Nothing but a name or the end of generic arguments can stand before the `::` then.
+    // Only a name or the end of generic arguments can precede the `::` then.
     at >= 3
         && is(&tokens[at - 1], ':')
         && is(&tokens[at - 2], ':')
         && (matches!(&tokens[at - 3], TokenTree::Ident(word) if word != "use") || is(&tokens[at - 3], '>'))
 }
 
-/// The name of the module whose body `tokens[at]` is.
+/// Returns the name of the module whose body `tokens[at]` is.
 fn inline_module(tokens: &[TokenTree], at: usize) -> Option<String> {
     match tokens.get(at.checked_sub(2)?..at)? {
         [TokenTree::Ident(word), TokenTree::Ident(name)] if word == "mod" => Some(name.to_string()),

@@ -1,4 +1,4 @@
-//! The layering of the source, as rules that fail with their own sentence.
+//! The layering of the source, as rules with their own failure messages.
 
 mod circles;
 mod imports;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use imports::{Code, module_of, test_modules};
 
-/// Who may import whom: a folder of `src`, and the folders it may use.
+/// The allowed imports: a folder of `src`, and the folders that it may use.
 const LAYERS: &[(&str, &[&str])] = &[
     ("dim", &[]),
     ("tensor", &[]),
@@ -28,7 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("report", &["consumers", "dim", "tensor", "slicing", "ir", "onnx", "ops", "rewrite", "passes", "explain", "sort"]),
 ];
 
-/// Crates that have one home.
+/// Crates that only one folder may use.
 const HOMES: &[(&str, &[&str])] = &[
     ("petgraph", &["src/ir"]),
     ("prost", &["src/onnx"]),
@@ -59,7 +59,7 @@ fn text_of(path: &Path) -> String {
     fs::read_to_string(path).expect("the file can be read")
 }
 
-/// The modules in files of their own that only tests have.
+/// Returns the test modules in separate files.
 fn modules_for_tests() -> &'static BTreeSet<Vec<String>> {
     static FOUND: OnceLock<BTreeSet<Vec<String>>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -74,7 +74,7 @@ fn modules_for_tests() -> &'static BTreeSet<Vec<String>> {
     })
 }
 
-/// The files below a folder of `src` that are compiled outside of tests, with their code.
+/// Returns the files below a folder of `src` that are compiled outside of tests, with their code.
 fn production(folder: &str) -> Vec<(PathBuf, Code)> {
     let (src, for_tests) = (root().join("src"), modules_for_tests());
     let mut found = Vec::new();
@@ -87,10 +87,10 @@ fn production(folder: &str) -> Vec<(PathBuf, Code)> {
     found
 }
 
-/// The first path from the root of the crate that leaves `layer` for anything but the folders it may use.
+/// Returns the first path from the root of the crate that leaves `layer` for a folder that it may not use.
 fn upward<'p>(paths: &'p [Vec<String>], layer: &str, allowed: &[&str]) -> Option<&'p Vec<String>> {
     let is_fine = |head: &str| head == layer || allowed.contains(&head);
-    // The root's own names are those of the façade, above everything.
+    // The root's own names are the public API, above everything.
     paths.iter().find(|path| path.first().is_none_or(|head| !is_fine(head)))
 }
 
@@ -108,10 +108,10 @@ fn nothing_imports_upward() {
     }
 }
 
-/// The list of rules is above the rules, so no file of `src/rewrite` imports it. Nor does a file import names that `mod.rs` exports for the passes:
-/// it names the file that defines them.
+/// The list of rules is above the rules, so no file of `src/rewrite` imports it. A file does not import names that `mod.rs` exports for the
+/// passes either: it imports them from the file that defines them.
 #[test]
-fn no_rule_knows_the_list() {
+fn no_rule_imports_the_list() {
     let files = production("src/rewrite");
     let is_above =
         |file: &PathBuf| ["mod.rs", "list.rs"].iter().any(|name| file.ends_with(format!("src/rewrite/{name}")));
@@ -121,7 +121,7 @@ fn no_rule_knows_the_list() {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             let climbs = match path.as_slice() {
                 ["rewrite", "list", ..] => true,
-                // The name of a module or macro begins with a small letter; what `mod.rs` makes public does not.
+                // Names of modules and macros begin with a lowercase letter; the exports of `mod.rs` begin with a capital.
                 ["rewrite", name, ..] => name.starts_with(char::is_uppercase),
                 _ => false,
             };
@@ -171,7 +171,7 @@ fn an_import_is_seen_in_every_spelling() {
 }
 
 #[test]
-fn crates_stay_in_their_homes() {
+fn restricted_crates_are_used_in_one_folder() {
     for (file, code) in production("src") {
         let heads = code.heads();
         for (name, homes) in HOMES {
@@ -183,7 +183,7 @@ fn crates_stay_in_their_homes() {
 }
 
 #[test]
-fn the_command_line_knows_only_the_facade() {
+fn the_command_line_imports_only_the_public_api() {
     let inner: Vec<&str> = LAYERS.iter().map(|(layer, _)| *layer).collect();
     let files: Vec<_> = production("src/cli").into_iter().chain(production("src/main.rs")).collect();
     assert!(files.len() > 1, "the folder src/cli is gone");
@@ -196,7 +196,7 @@ fn the_command_line_knows_only_the_facade() {
 }
 
 #[test]
-fn the_library_knows_no_command_line() {
+fn the_library_does_not_import_the_command_line() {
     for (file, code) in production("src") {
         let is_program = file.starts_with(root().join("src/cli")) || file.ends_with("src/main.rs");
         let used = code.paths("crate").iter().any(|path| path.first().is_some_and(|head| head == "cli"));
@@ -228,7 +228,7 @@ fn names_of_values_have_one_home() {
     }
 }
 
-/// `Cargo.toml` names the test binaries, so a file that no `main.rs` names would never be compiled.
+/// `Cargo.toml` lists the test binaries, so a file that no `main.rs` declares would never be compiled.
 #[test]
 fn every_test_file_belongs_to_a_binary() {
     let tests = root().join("tests");
@@ -252,8 +252,8 @@ fn every_test_file_belongs_to_a_binary() {
     }
 }
 
-/// Each law in `laws/` says in `at="FILE: FUNCTION"` where the source rests on it. The proofs themselves take Python and Z3; that the
-/// places exist is asked here, where whoever moves a function sees it at once.
+/// Each law in `laws/` names the source that relies on it in `at="FILE: FUNCTION"`. The proofs need Python and Z3. This test checks that
+/// the functions exist, so that moving one fails early.
 #[test]
 fn every_law_names_a_function_that_exists() {
     let mut asked = 0;

@@ -1,5 +1,5 @@
-//! What a library user may rely on, as a snapshot: everything `lib.rs` exports, with its public fields, variants and methods. A change of
-//! it is a decision, which the difference of the snapshot shows. It is read off the tokens of the source, so that no nightly tool is needed.
+//! The public API as a snapshot: everything that `lib.rs` exports, with public fields, variants and methods. The difference of the snapshot
+//! makes a change of the API visible. It is read from the source's tokens, so that no nightly tool is needed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::{root, sources};
 
-/// The tokens as text: on one line, and spaced alike however they stood in the file.
+/// Formats tokens on one line, with uniform spaces.
 fn text(tokens: &[TokenTree]) -> String {
     let line = tokens.iter().cloned().collect::<TokenStream>().to_string();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -32,7 +32,7 @@ fn tokens(stream: TokenStream) -> Vec<TokenTree> {
     stream.into_iter().collect()
 }
 
-/// Without attributes and documentation, which are a `#` and brackets.
+/// Removes attributes and documentation, which are a `#` and brackets.
 fn plain(stream: TokenStream) -> Vec<TokenTree> {
     let mut kept: Vec<TokenTree> = Vec::new();
     for token in stream {
@@ -47,7 +47,7 @@ fn plain(stream: TokenStream) -> Vec<TokenTree> {
     kept
 }
 
-/// The names behind `pub use` in `lib.rs`.
+/// Returns the names after `pub use` in `lib.rs`.
 fn exported() -> BTreeSet<String> {
     let lib = fs::read_to_string(root().join("src/lib.rs")).expect("lib.rs can be read");
     let code = plain(lib.parse().expect("lib.rs can be split into tokens"));
@@ -66,7 +66,7 @@ fn exported() -> BTreeSet<String> {
     names
 }
 
-/// The public functions in the body of an `impl`, up to their own bodies.
+/// Collects the public functions in the body of an `impl`, without their bodies.
 fn methods(owner: &str, body: &Group, found: &mut BTreeSet<String>) {
     let code = plain(body.stream());
     let mut from = 0;
@@ -82,12 +82,12 @@ fn methods(owner: &str, body: &Group, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Everything in a file that belongs to exported names.
+/// Collects everything in a file that belongs to exported names.
 fn items(code: &[TokenTree], names: &BTreeSet<String>, found: &mut BTreeSet<String>) {
     for (at, token) in code.iter().enumerate() {
         let before = |back: usize| at.checked_sub(back).and_then(|before| word(code.get(before)));
         if let Some(body) = braces(token) {
-            // `impl NAME { … }`, also with lifetimes or parameters; an `impl TRAIT for NAME` says `for`.
+            // `impl NAME { … }`, also with lifetimes or parameters; an `impl TRAIT for NAME` contains `for`.
             let start = code[..at].iter().rposition(|token| braces(token).is_some() || token.to_string() == ";");
             let head = &code[start.map_or(0, |start| start + 1)..at];
             let is_impl = word(head.first()).as_deref() == Some("impl");
@@ -114,7 +114,7 @@ fn items(code: &[TokenTree], names: &BTreeSet<String>, found: &mut BTreeSet<Stri
         let end = at + end.expect("an item ends");
         found.insert(format!("{kind} {}", text(&code[at..end])));
         let Some(body) = braces(&code[end]) else { continue };
-        // A comma between angle brackets is inside a type.
+        // A comma between angle brackets belongs to a type.
         let mut open = 0;
         let is_end = |token: &TokenTree| {
             let letter = token.to_string();
@@ -130,7 +130,7 @@ fn items(code: &[TokenTree], names: &BTreeSet<String>, found: &mut BTreeSet<Stri
 }
 
 #[test]
-fn the_public_surface_is_what_it_was() {
+fn the_public_api_matches_its_snapshot() {
     let names = exported();
     assert!(names.contains("OnnxModel") && names.contains("Options"), "{names:?}");
     let mut found = BTreeSet::new();

@@ -1,6 +1,6 @@
-//! Running models in text form before and after folding.
+//! Runs models in text form before and after folding.
 
-// Each test binary compiles this for itself and uses its part of it.
+// Each test binary compiles this module and uses a part of it.
 #![allow(dead_code)]
 
 pub mod changes;
@@ -18,7 +18,7 @@ use onnx_slice_fold::slicing::SliceRule;
 use onnx_slice_fold::tensor::{DType, Tensor};
 use onnx_slice_fold::{OnnxModel, Options, Report};
 
-/// Numbers that look random and are the same on every machine.
+/// A generator of pseudorandom numbers, equal on every machine.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -33,13 +33,13 @@ impl Numbers {
         self.0
     }
 
-    /// From `-1.0` to `1.0`.
+    /// Returns a number from `-1.0` to `1.0`.
     fn real(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 }
 
-/// Inputs for the main graph at these sizes; every symbol must have one. An input that has a default is left at it.
+/// Returns inputs for the main graph at these sizes; every symbol must have one. Inputs with a default get the default.
 pub fn inputs(model: &Model, sizes: &BTreeMap<String, usize>, seed: u64) -> Vec<Data> {
     let mut numbers = Numbers::new(seed);
     let graph = model.graph(model.main());
@@ -57,7 +57,7 @@ pub fn inputs(model: &Model, sizes: &BTreeMap<String, usize>, seed: u64) -> Vec<
         .collect()
 }
 
-/// A value of a type: an optional holds something, a sequence two elements.
+/// Returns a value of a type: an optional has content, a sequence has two elements.
 fn sample(declared: &DeclaredType, sizes: &BTreeMap<String, usize>, numbers: &mut Numbers) -> Data {
     match declared {
         DeclaredType::Tensor { shape: Some(dims), .. } => {
@@ -69,7 +69,7 @@ fn sample(declared: &DeclaredType, sizes: &BTreeMap<String, usize>, numbers: &mu
             let shape: Vec<usize> = dims.iter().map(|dim| size(&dim.claim)).collect();
             Data::Tensor(random(declared.dtype().expect("the element type is known"), &shape, numbers))
         }
-        // Of no rank in particular.
+        // An arbitrary rank.
         DeclaredType::Tensor { shape: None, .. } => {
             Data::Tensor(random(declared.dtype().expect("the element type is known"), &[2, 3, 4], numbers))
         }
@@ -81,7 +81,7 @@ fn sample(declared: &DeclaredType, sizes: &BTreeMap<String, usize>, numbers: &mu
     }
 }
 
-/// What a dim is at these sizes: one of them, or computed from them; nothing where it would be less.
+/// Returns the value of a dim at these sizes; 0 instead of a negative one.
 fn size_of(text: &str, sizes: &BTreeMap<String, usize>) -> usize {
     if let Some(&size) = sizes.get(text) {
         return size;
@@ -94,7 +94,7 @@ fn size_of(text: &str, sizes: &BTreeMap<String, usize>) -> usize {
     usize::try_from(size).unwrap_or(0)
 }
 
-/// The symbols of a dim: itself if it is a name, else those of the expression.
+/// Returns the symbols of a dim: itself for a name, otherwise those of the expression.
 fn names_in(text: &str) -> Vec<String> {
     let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let is_name = |word: &&str| word.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
@@ -134,7 +134,7 @@ pub fn run(model: &Model, inputs: Vec<Data>) -> Result<Vec<Data>, String> {
         .map_err(|decline| decline.to_string())
 }
 
-/// Equal in type and shape, and in value up to rounding.
+/// Returns `true` if type and shape are equal, and values are equal up to rounding.
 pub fn close(a: &Data, b: &Data) -> bool {
     match (a, b) {
         (Data::Tensor(a), Data::Tensor(b)) if a.dtype().is_float() => {
@@ -147,7 +147,7 @@ pub fn close(a: &Data, b: &Data) -> bool {
     }
 }
 
-/// The names of the symbols in the inputs' shapes.
+/// Returns the names of the symbols in the inputs' shapes.
 pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
     let graph = model.graph(model.main());
     let innermost = |mut declared: &'m DeclaredType| {
@@ -171,8 +171,8 @@ pub fn symbols<'m>(model: &'m Model) -> Vec<String> {
     names
 }
 
-/// Folds a model and checks that the result computes the same wherever the original computes anything: with every symbol at
-/// 4 (the next ones a little larger), 1 and 0. Returns the folded model.
+/// Folds a model and checks that the result computes the same wherever the original succeeds: with every symbol at 4 (the next ones a
+/// little larger), 1 and 0. Returns the folded model.
 pub fn folded(source: &str, options: &Options) -> Model {
     let original = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let mut document = OnnxModel::of(original.clone());
@@ -182,7 +182,7 @@ pub fn folded(source: &str, options: &Options) -> Model {
     result
 }
 
-/// The sizes a model is run at: every symbol at 4 (the next ones a little larger), 1 and 0.
+/// Returns the sizes at which a model is run: every symbol at 4 (the next ones a little larger), 1 and 0.
 pub fn trials(model: &Model) -> Vec<BTreeMap<String, usize>> {
     let names = symbols(model);
     let trial = |size: usize| {
@@ -191,7 +191,7 @@ pub fn trials(model: &Model) -> Vec<BTreeMap<String, usize>> {
     [4, 1, 0].map(trial).to_vec()
 }
 
-/// Checks that a model computes what the original does wherever that computes anything.
+/// Checks that a model computes the same as the original wherever the original succeeds.
 pub fn compare(original: &Model, result: &Model) {
     let (mut runs, mut failure) = (0, None);
     for (seed, sizes) in trials(original).iter().enumerate() {
@@ -217,12 +217,12 @@ pub fn compare(original: &Model, result: &Model) {
     assert!(runs > 0, "the original runs at none of the sizes: {failure:?}");
 }
 
-/// The model as text, without the names of nodes that are called as their first result is: models in text form mostly have no others.
+/// Returns the model as text, without names of nodes that equal the name of the first result. Most models in text form have no others.
 pub fn written(model: &Model) -> String {
     without_names(&text::print(model))
 }
 
-/// The text of a model without these names.
+/// Returns the text of a model without these names.
 fn without_names(printed: &str) -> String {
     let line = |line: &str| {
         let (indent, node) = line.split_at(line.len() - line.trim_start().len());
@@ -238,7 +238,7 @@ fn without_names(printed: &str) -> String {
     lines
 }
 
-/// What is left of a model, as text, after checking that it computes the same.
+/// Folds a model, checks that it computes the same, and returns it as text.
 pub fn left(source: &str) -> String {
     written(&folded(source, &Options::default()))
 }
@@ -250,13 +250,13 @@ pub fn folded_unrun(source: &str, options: &Options) -> (Model, Report) {
     (document.model().clone(), report)
 }
 
-/// The operators of the main graph, in an order to compute in.
+/// Returns the operators of the main graph in topological order.
 pub fn operators(model: &Model) -> Vec<String> {
     let order = model.topological(model.main()).expect("the graph has no cycle");
     order.into_iter().filter_map(|id| model.node(id)).map(|node| node.op_type.to_string()).collect()
 }
 
-/// A value of the main graph, by its name.
+/// Returns a value of the main graph by name.
 pub fn value(model: &Model, name: &str) -> ValueId {
     let graph = model.graph(model.main());
     let results = graph.nodes().filter_map(|id| model.node(id)).flat_map(|node| node.outputs().iter().flatten());
@@ -265,7 +265,7 @@ pub fn value(model: &Model, name: &str) -> ValueId {
         .unwrap_or_else(|| panic!("no '{name}':\n{}", text::print(model)))
 }
 
-/// The shape that is stated of a value, dims separated by commas.
+/// Returns the declared shape of a value, with dims separated by commas.
 pub fn shape(model: &Model, name: &str) -> String {
     let place = model.value(value(model, name));
     if let Some(tensor) = place.tensor() {

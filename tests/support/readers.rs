@@ -1,6 +1,6 @@
-//! What is tried with any bytes: by `tests/binary/mutations.rs` in the tests, by the targets of `fuzz/` guided by coverage.
+//! Checks that run on arbitrary bytes: by `tests/binary/mutations.rs` in the tests, and by the targets of `fuzz/` with coverage guidance.
 //!
-//! Each takes an input and answers whether there was something in it to read. A panic is a finding.
+//! Each takes an input and returns `true` if the input was valid. A panic is a finding.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use onnx_slice_fold::dim::Scope;
 use onnx_slice_fold::ir::{Model, text};
 use onnx_slice_fold::{ErrorKind, OnnxModel, Options};
 
-/// A model as the wire has it. What is written is read again, as the same bytes.
+/// A model in the wire format. The written model reads back with the same bytes.
 pub fn model_bytes(bytes: &[u8]) -> bool {
     let Ok(model) = OnnxModel::from_bytes(bytes.to_vec()) else { return false };
     let Ok(written) = model.to_bytes() else { return false };
@@ -20,7 +20,7 @@ pub fn model_bytes(bytes: &[u8]) -> bool {
     true
 }
 
-/// A model as text. What is printed is read again, as the same model, unless long tensors are cut short for who reads it.
+/// A model as text. The printed model parses to the same model, unless the text abbreviates long tensors.
 pub fn model_text(bytes: &[u8]) -> bool {
     let source = String::from_utf8_lossy(bytes);
     let Ok(model) = text::parse(&source) else { return false };
@@ -33,7 +33,7 @@ pub fn model_text(bytes: &[u8]) -> bool {
     true
 }
 
-/// A size as an expression. What is written is the same expression.
+/// A size as an expression. The written form parses to the same expression.
 pub fn size(bytes: &[u8]) -> bool {
     let scope = Scope::new();
     let Some(dim) = scope.parse(&String::from_utf8_lossy(bytes)) else { return false };
@@ -44,7 +44,7 @@ pub fn size(bytes: &[u8]) -> bool {
     true
 }
 
-/// A model in a folder with a data file, beside which lies what it must not read. `model` is where it is written to.
+/// A model in a folder with a data file, next to files that it must not read. `model` is the path to write it to.
 pub fn external_data(model: &Path, bytes: &[u8]) -> bool {
     fs::write(model, bytes).expect("the model is written");
     let Ok(opened) = OnnxModel::open(model) else { return false };
@@ -53,13 +53,13 @@ pub fn external_data(model: &Path, bytes: &[u8]) -> bool {
     true
 }
 
-/// A folder for [`external_data`]: answers where the model is to be, and a model that reads its data file.
+/// Creates a folder for [`external_data`]. Returns the path for the model, and a model that reads its data file.
 pub fn data_folder(folder: &Path) -> (std::path::PathBuf, Vec<u8>) {
     let inner = folder.join("model");
     fs::create_dir_all(&inner).expect("a folder");
     fs::write(folder.join("secret.bin"), b"SECRETSECRETSECRET").expect("a file");
     fs::write(inner.join("w.bin"), [0; 64]).expect("a file");
-    // A graph `g` with an initializer of one element, the data of which lie in `w.bin`.
+    // A graph `g` with an initializer of one element, whose data is in `w.bin`.
     let field = |number: u8, payload: &[u8]| [&[number << 3 | 2, payload.len() as u8][..], payload].concat();
     let entry = |key: &str, value: &str| field(13, &[field(1, key.as_bytes()), field(2, value.as_bytes())].concat());
     let place = [entry("location", "w.bin"), entry("offset", "4"), entry("length", "4")].concat();
@@ -69,7 +69,7 @@ pub fn data_folder(folder: &Path) -> (std::path::PathBuf, Vec<u8>) {
     (inner.join("model.onnx"), seed)
 }
 
-/// Folds a model and compares it with itself as it was.
+/// Folds a model and compares it with the original.
 fn folds_to_the_same(original: &Model) -> bool {
     let mut model = OnnxModel::of(original.clone());
     let options = Options::new().verify_each(true);
@@ -83,7 +83,7 @@ fn folds_to_the_same(original: &Model) -> bool {
     checked.agreed > 0
 }
 
-/// A model as the wire has it, through everything: it is folded, computes the same, is written and read again.
+/// A model in the wire format through the whole program: it is folded, computes the same, is written and read again.
 pub fn whole_program(bytes: &[u8]) -> bool {
     let Ok(mut model) = OnnxModel::from_bytes(bytes.to_vec()) else { return false };
     let same = folds_to_the_same(model.model());
@@ -103,12 +103,12 @@ pub fn folded_text(bytes: &[u8]) -> bool {
     text::parse(&String::from_utf8_lossy(bytes)).is_ok_and(|original| folds_to_the_same(&original))
 }
 
-/// A graph of which each byte chooses something: nodes about sizes, slices and what moves elements, each on any earlier values.
+/// A graph in which each byte chooses something: nodes about sizes, slices and movements, each on any earlier values.
 pub fn generated_graph(bytes: &[u8]) -> bool {
     folds_to_the_same(&text::parse(&graph_of(bytes)).expect("a generated graph is well formed"))
 }
 
-/// Nodes with an operand for each `$`; sizes are for `%`.
+/// Nodes with an operand for each `$`, and a size for each `%`.
 const NODES: &[&str] = &[
     "Shape (%)",
     "Shape <start = -1> ($)",

@@ -1,7 +1,7 @@
-//! Resolving, inferring and copying slices, beside ndarray and tract.
+//! Resolving, inferring and copying slices, compared with ndarray and tract.
 //!
-//! `cargo bench --manifest-path benches/slicing/Cargo.toml`. What is compared does not do all the same: ndarray knows numbers only
-//! and clamps nothing, tract slices one axis by steps of 1. Each copy makes a new contiguous tensor on one thread.
+//! `cargo bench --manifest-path benches/slicing/Cargo.toml`. The compared functions differ in scope: ndarray supports numbers only
+//! and clamps nothing, tract slices one axis with step 1. Each copy makes a new contiguous tensor on one thread.
 
 use std::hint::black_box;
 
@@ -112,7 +112,7 @@ fn copy(criterion: &mut Criterion) {
         });
         group.bench_function(BenchmarkId::new(name, "ndarray"), |bencher| {
             let axes = [0usize, 1, 2].map(|axis| {
-                // ndarray reverses the range that is taken; an open one is taken whole.
+                // ndarray reverses the selected range, so an open one is selected whole.
                 let start = if steps[axis] > 0 { starts[axis] as isize } else { 0 };
                 ndarray::Slice::new(start, None, steps[axis] as isize)
             });

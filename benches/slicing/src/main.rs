@@ -1,9 +1,8 @@
 //! Times the constant copier for `scripts/compare_numpy_copy.py`.
 //!
-//! `slicing-benches D0 D1 D2 BYTES REPEATS PATTERN …` makes a tensor of these dims whose elements have so many bytes (1, 2, 4 or 8),
-//! takes the slice each pattern says (`START:STEP,START:STEP,START:STEP`, to the end of each axis) and prints a line a
-//! pattern: its text, the seconds of the fastest copy, a sum over the bytes of the result that any correct copy has, and whether
-//! the result is a view.
+//! `slicing-benches D0 D1 D2 BYTES REPEATS PATTERN …` makes a tensor with these dims and elements of this number of bytes (1, 2, 4 or 8).
+//! It takes the slice of each pattern (`START:STEP,START:STEP,START:STEP`, to the end of each axis) and prints one line for each pattern:
+//! its text, the seconds of the fastest copy, a checksum of the result, and whether the result is a view.
 
 use std::error::Error;
 use std::time::Instant;
@@ -26,7 +25,7 @@ fn spec(pattern: &str) -> Result<SliceSpec, Box<dyn Error>> {
     Ok(onnx::slice(&operands, SliceRule::Agree)?)
 }
 
-/// A sum that depends on where each byte is.
+/// A checksum that depends on the position of each byte.
 fn checksum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(8).map(|chunk| chunk.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte)));
     (1u64..)

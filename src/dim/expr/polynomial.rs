@@ -16,7 +16,7 @@ impl Dim {
         self.plus_scaled(other, -1)
     }
 
-    /// `self + scale · other`.
+    /// Returns `self + scale · other`.
     pub(in crate::dim) fn plus_scaled(&self, other: &Dim, scale: i64) -> Option<Dim> {
         if let (Repr::Const(a), Repr::Const(b)) = (&self.0, &other.0) {
             return Some(Dim::constant(a.checked_add(b.checked_mul(scale)?)?));
@@ -54,8 +54,8 @@ impl Dim {
         Dim::from_sorted(terms)
     }
 
-    /// [`plus_scaled`](Dim::plus_scaled) for a long sum and few terms to add, without looking at every term: what makes a
-    /// long chain of additions quick. `None` where the general way is to be taken.
+    /// [`plus_scaled`](Dim::plus_scaled) for a long sum and few addends, which does not visit every term. This makes long chains of
+    /// additions fast. `None` if the general algorithm is needed.
     fn plus_few(&self, few: &Dim, scale: i64) -> Option<Dim> {
         let Repr::Poly(poly) = &self.0 else { return None };
         let few = few.terms();
@@ -119,7 +119,7 @@ impl Dim {
         }
     }
 
-    /// The order is compatible with multiplication, so the terms stay sorted.
+    /// Multiplies by a term. The order is compatible with multiplication, so the terms are still sorted.
     pub(in crate::dim) fn times_term(&self, term: &Summand) -> Option<Dim> {
         if term.monomial.is_one() || term.coefficient == 0 {
             return self.scaled(term.coefficient);
@@ -128,7 +128,7 @@ impl Dim {
         Dim::from_sorted(scaled?)
     }
 
-    /// Replaces every coefficient; `change` never answers zero.
+    /// Replaces every coefficient; `change` never returns zero.
     fn map_coefficients(&self, change: impl Fn(i64) -> Option<i64>) -> Option<Dim> {
         match &self.0 {
             Repr::Const(value) => Some(Dim::constant(change(*value)?)),
@@ -144,7 +144,7 @@ impl Dim {
         }
     }
 
-    /// Divides every coefficient by `divisor`, which divides them all.
+    /// Divides every coefficient by `divisor`, which divides all of them.
     pub(in crate::dim) fn over_const(&self, divisor: i64) -> Option<Dim> {
         if divisor == 1 { Some(self.clone()) } else { self.map_coefficients(|c| c.checked_div(divisor)) }
     }
@@ -158,17 +158,17 @@ impl Dim {
         Dim::from_terms(divided.collect::<Option<_>>()?)
     }
 
-    /// The greatest common divisor of the coefficients, the constant term's included. Zero for the constant 0.
+    /// Returns the greatest common divisor of the coefficients, including the constant term's. Zero for the constant 0.
     pub(in crate::dim) fn content(&self) -> u64 {
         self.terms().iter().fold(0, |gcd, term| greatest_common_divisor(gcd, term.coefficient.unsigned_abs()))
     }
 
-    /// The expression divided by the greatest common divisor of its coefficients, and 0 for 0.
+    /// Returns the expression divided by the greatest common divisor of its coefficients; 0 for 0.
     pub fn without_content(&self) -> Dim {
         i64::try_from(self.content()).ok().and_then(|content| self.over_const(content)).unwrap_or_else(|| self.clone())
     }
 
-    /// The greatest common divisor of the coefficients but the constant term. Zero for a constant.
+    /// Returns the greatest common divisor of the coefficients except the constant term's. Zero for a constant.
     pub(in crate::dim) fn step(&self) -> u64 {
         let mut step = 0;
         for term in self.terms().iter().filter(|term| !term.monomial.is_one()) {
@@ -180,7 +180,7 @@ impl Dim {
         step
     }
 
-    /// `(p, c, k)` with `self = c·p + k`, the coefficients of `p` having no common divisor and no constant term.
+    /// Returns `(p, c, k)` with `self = c·p + k`, where the coefficients of `p` have no common divisor and `p` has no constant term.
     pub(in crate::dim) fn primitive(&self) -> Option<(Dim, i64, i64)> {
         let offset = self.offset();
         let variable = if offset == 0 { self.clone() } else { self.minus(&Dim::constant(offset))? };
@@ -188,7 +188,7 @@ impl Dim {
         Some((variable.over_const(content)?, content, offset))
     }
 
-    /// The greatest monomial that divides every term.
+    /// Returns the greatest monomial that divides every term.
     pub(in crate::dim) fn common_monomial(&self) -> Monomial {
         let terms = self.terms();
         let mut rest = terms.iter();
@@ -202,8 +202,8 @@ impl Dim {
         common
     }
 
-    /// The polynomial in `atom` alone: `(exponent, cofactor)`, in no particular order. What is left of terms with the same power
-    /// of `atom` keeps its order, which is compatible with multiplication.
+    /// Returns the polynomial in `atom` alone, as unordered pairs `(exponent, cofactor)`. The terms of a cofactor keep their order, which
+    /// is compatible with multiplication.
     pub(in crate::dim) fn collect(&self, atom: &Atom) -> Option<Vec<(u32, Dim)>> {
         let mut parts: Vec<(u32, Vec<Summand>)> = Vec::new();
         for term in self.terms().iter() {
@@ -223,7 +223,7 @@ impl Dim {
         parts.into_iter().map(|(exponent, terms)| Some((exponent, Dim::from_sorted(terms)?))).collect()
     }
 
-    /// `value` in place of `atom`, wherever it is a factor of a term. Occurrences inside other atoms stay.
+    /// Replaces `atom` by `value` wherever it is a factor of a term. Occurrences inside other atoms are kept.
     pub(in crate::dim) fn replace_atom(&self, atom: &Atom, value: &Dim) -> Option<Dim> {
         let mut parts = self
             .collect(atom)?
@@ -233,9 +233,8 @@ impl Dim {
         parts.try_fold(first?, |sum, part| sum.plus(&part?))
     }
 
-    /// The quotient and remainder of polynomial division: `self = quotient · divisor + remainder`, where no term of the
-    /// remainder can still be lowered by the divisor's leading term (coefficients stay in `0 ..` the leading one).
-    /// The divisor's leading coefficient is positive.
+    /// Returns the quotient and remainder of polynomial division: `self = quotient · divisor + remainder`. The divisor's leading term can
+    /// reduce no term of the remainder further (coefficients are in `0 ..` the leading one). The divisor's leading coefficient is positive.
     pub(in crate::dim) fn divide(&self, divisor: &Dim) -> Option<(Dim, Dim)> {
         let leading = divisor.leading();
         if leading.coefficient <= 0 {

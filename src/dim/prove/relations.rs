@@ -1,4 +1,4 @@
-//! Lower bounds that follow from relations that are given: `r ≥ 0` may be subtracted any number of times, so that a term cancels.
+//! Lower bounds from given relations: `r ≥ 0` may be subtracted any number of times, so that a term cancels.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,13 +11,13 @@ use super::super::integer::{ceil_quotient, greatest_common_divisor};
 use super::super::monomial::{Monomial, Summand};
 use super::Prover;
 
-/// Relations one polynomial is combined with.
+/// The most relations that are combined with one polynomial.
 const RELATIONS: usize = 48;
 
 impl Prover<'_> {
     /// `p ≥ (s·p − k·m·r) / s` for every given `r ≥ 0` and a monomial `m ≥ 0`; `s`, `k` and `m` are chosen so that a term cancels.
     pub(super) fn low_by_relations(&mut self, p: &Dim, goal: i128, level: u32) -> Option<i128> {
-        // Of most relations no term divides one of `p`, which is seen without looking at the pairs.
+        // In most relations no term divides a term of `p`. The traces show this without a comparison of all pairs.
         let traces = p.terms().iter().fold(0, |traces, term| traces | term.monomial.trace());
         let may_divide = |other: &Summand| !other.monomial.is_one() && other.monomial.trace() & !traces == 0;
         let meets = |relation: &Dim| relation.terms().iter().any(may_divide);
@@ -40,7 +40,7 @@ impl Prover<'_> {
                     }
                     let Some(share) = self.cancelling(term, other) else { continue };
                     let wanted = goal.saturating_sub(1).saturating_mul(share.scale.into()).saturating_add(1);
-                    // Most differences have no bound that can be seen, and are not worth building to find that out.
+                    // Most differences have no fast bound, so they are not built to find that out.
                     let quick = self.quick_low_of_difference(&share, &mut own, &mut theirs);
                     let low = if level == 0 || quick.is_some_and(|low| low >= wanted) {
                         quick
@@ -58,7 +58,7 @@ impl Prover<'_> {
         best
     }
 
-    /// What to subtract so that `term` cancels against `other`, a term of something that is at least 0.
+    /// Returns the multiple to subtract so that `term` cancels against `other`, a term of an expression that is at least 0.
     fn cancelling(&self, term: &Summand, other: &Summand) -> Option<Share> {
         if (term.coefficient < 0) != (other.coefficient < 0) {
             return None;
@@ -74,7 +74,8 @@ impl Prover<'_> {
         Some(Share { scale, count, monomial })
     }
 
-    /// [`quick_low`](Prover::quick_low) of `own − share`, which is not built: the first term without a bound decides.
+    /// Returns [`quick_low`](Prover::quick_low) of `own − share` without building the difference. The first term without a bound ends the
+    /// loop.
     fn quick_low_of_difference(&self, share: &Share, own: &mut Known, theirs: &mut Known) -> Option<i128> {
         let unraised = share.monomial.is_one();
         let (left, right) = (own.dim.terms(), theirs.dim.terms());
@@ -114,7 +115,7 @@ struct Share {
     monomial: Monomial,
 }
 
-/// A polynomial and the intervals of its monomials, as far as somebody asked.
+/// A polynomial and the intervals of its monomials, computed on demand.
 struct Known<'d> {
     dim: &'d Dim,
     intervals: Vec<Option<Interval>>,

@@ -1,17 +1,17 @@
-//! Symbols for integers that a runtime computes and whose type may not hold the exact result.
+//! Symbols for integers that a runtime computes in a type that may not represent the exact result.
 //!
-//! `n·n` in `int32` wraps from `n = 46341` on, and `n` in `float` is rounded from `n = 2²⁴ + 1` on. Such an integer is a symbol that depends on
-//! nothing but the [`Law`] and its operands, so the same computation gives the same symbol, and every proof treats it as unknown. It also has a
-//! *nominal* expression: the exact result, which holds for every run in which the sizes fit the types they are computed in. Only the shapes
-//! that are written, and the reading of targets such as that of a Reshape, use the nominal expression.
+//! `n·n` in `int32` wraps from `n = 46341` on, and `n` in `float` is rounded from `n = 2²⁴ + 1` on. Such an integer is a symbol that
+//! depends only on the [`Law`] and its operands. So the same computation gives the same symbol, and every proof treats it as unknown. The
+//! symbol also has a *nominal* expression: the exact result, valid for every run in which the sizes fit the types in which they are
+//! computed. Only the written shapes, and the reading of targets such as that of a Reshape, use the nominal expression.
 
 use super::{Interval, Scope, SymbolRecord};
 use crate::dim::expr::{Dim, Symbol};
 
-/// Substitutions until an expression is made of nothing but nominal expressions: one, unless a symbol was rewritten meanwhile.
+/// The most substitutions until an expression contains nominal expressions only: one, unless a symbol was defined in between.
 const PASSES: usize = 4;
 
-/// A function that a runtime computes of integers, and whose result arithmetic gives only up to a bound.
+/// A function of integers that a runtime computes, and whose result exact arithmetic gives only up to a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Law {
     /// The stem of the symbol's printed name.
@@ -23,7 +23,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// Returns the type in which the integer is computed, and what happens to it beyond the reach.
+    /// Returns the type in which the integer is computed, and the error beyond the reach.
     pub fn kind(&self) -> (&'static str, &'static str) {
         const INT32: i64 = i32::MAX as i64;
         const UINT32: i64 = u32::MAX as i64;
@@ -40,7 +40,7 @@ impl Law {
 }
 
 impl Scope {
-    /// The symbol for what `law` makes of `operands`, within `low` and `high`, both included.
+    /// Returns the symbol for the result of `law` on `operands`, within `low` and `high`, both included.
     pub fn assumed(
         &self,
         law: Law,
@@ -77,7 +77,7 @@ impl Scope {
         self.resolve(&Dim::symbol(symbol))
     }
 
-    /// The law whose result a symbol is, and the nominal value of its first operand.
+    /// Returns the law that a symbol is a result of, and the nominal value of its first operand.
     pub fn computed(&self, symbol: Symbol) -> Option<(Law, Dim)> {
         let (law, operand) = {
             let table = self.table.borrow();
@@ -87,13 +87,13 @@ impl Scope {
         Some((law, self.nominal(&operand)))
     }
 
-    /// The law whose result a symbol is.
+    /// Returns the law that a symbol is a result of.
     pub fn law_of(&self, dim: &Dim) -> Option<Law> {
         let symbol = dim.as_symbol()?;
         self.table.borrow().entry(symbol)?.law
     }
 
-    /// States what a symbol that was just made is where sizes fit their types.
+    /// Sets the nominal expression of a new symbol.
     pub fn set_nominal(&self, made: &Dim, nominal: Dim) {
         let mut table = self.table.borrow_mut();
         if let Some(entry) = made.as_symbol().and_then(|symbol| table.symbols.get_mut(symbol.0 as usize)) {
@@ -101,7 +101,7 @@ impl Scope {
         }
     }
 
-    /// The expression where every size fits the type that it is computed in.
+    /// Returns the expression under the assumption that every size fits the type in which it is computed.
     pub fn nominal(&self, dim: &Dim) -> Dim {
         let mut nominal = dim.clone();
         for _ in 0..PASSES {
@@ -117,20 +117,20 @@ impl Scope {
         self.table.borrow().entry(symbol).and_then(|entry: &SymbolRecord| entry.nominal.clone())
     }
 
-    /// Notes the dim of a tensor that every run has: it is no larger than any axis.
+    /// Records the dim of a tensor that exists in every run. It is at most the longest axis.
     pub fn note_axis(&self, dim: &Dim) {
         if dim.as_const().is_none() && dim.as_symbol().is_none() && !self.trusts() {
             self.table.borrow_mut().axes.insert(dim.clone());
         }
     }
 
-    /// Whether a tensor that every run has has such a dim.
+    /// Returns `true` if a tensor that exists in every run has this dim.
     pub(in crate::dim) fn is_axis(&self, dim: &Dim) -> bool {
         self.table.borrow().axes.contains(dim)
     }
 
-    /// Returns the result of `find` under the assumption that every size fits the type that it is computed in. Knowledge of older symbols that is
-    /// gained meanwhile is dropped.
+    /// Returns the result of `find` under the assumption that every size fits the type in which it is computed. Facts about older symbols
+    /// that are found meanwhile are dropped.
     pub fn trusting<R>(&self, find: impl FnOnce() -> R) -> R {
         let before = self.trusts.replace(true);
         let found = self.supposing(&[], find);
@@ -138,7 +138,7 @@ impl Scope {
         found
     }
 
-    /// Whether sizes are trusted to fit now.
+    /// Returns `true` while sizes are assumed to fit.
     pub fn trusts(&self) -> bool {
         self.trusts.get()
     }
@@ -148,12 +148,12 @@ impl Scope {
         !self.table.borrow().assumed.is_empty()
     }
 
-    /// Whether the expression has a symbol that was made since there were `symbols`.
+    /// Returns `true` if the expression contains a symbol with an index of `symbols` or above.
     pub fn has_newer(&self, dim: &Dim, symbols: usize) -> bool {
         dim.has_symbol(|symbol| symbol.0 as usize >= symbols)
     }
 
-    /// The laws in force, each with its first operand. The nominal result holds while that operand is at most the law's reach.
+    /// Returns the laws in force, each with its first operand. The nominal result is valid while that operand is at most the law's reach.
     pub fn assumptions(&self) -> Vec<(Dim, Law)> {
         let laws: Vec<(Dim, Law, Symbol)> = {
             let table = self.table.borrow();

@@ -2,20 +2,20 @@
 
 use super::Scope;
 
-/// The most steps of proofs in one attempt, which is a rule at one node, or inference of one node. A step looks at a polynomial of at most 64
-/// terms. Without the limit, one node with thousands of operands of nested maxima takes minutes.
+/// The most proof steps in one attempt: a rule at one node, or inference of one node. A step visits a polynomial of at most 64 terms.
+/// Without the limit, one node with thousands of operands of nested maxima takes minutes.
 const MOST_STEPS: u32 = 1 << 14;
 
-/// The terms of a polynomial that is looked at in one step.
+/// The most terms of a polynomial that one step visits.
 const TERMS_OF_STEP: u32 = 64;
 
-/// The name of the limit, as reports give it.
+/// The name of the limit in reports.
 pub const PROOF_STEPS: &str = "proof-steps";
 
 /// The name of the limit on the relations about one symbol.
 const SYMBOL_RELATIONS: &str = "symbol-relations";
 
-/// The steps left for the present attempt. A question outside of attempts is limited by the prover's fuel only.
+/// The remaining steps of the present attempt. Outside of attempts, only the prover's fuel limits a question.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::dim) struct Steps {
     left: Option<u32>,
@@ -25,8 +25,8 @@ pub(in crate::dim) struct Steps {
 }
 
 impl Scope {
-    /// Runs an attempt whose proofs may take a limited number of steps together, whatever was spent before. Returns what it returns, and
-    /// the name of the limit that has ended a proof or dropped a relation. An attempt inside another one spends nothing of the outer one's steps.
+    /// Runs an attempt whose proofs have a common limit of steps, regardless of earlier attempts. Returns its result, and the name of the
+    /// limit that has ended a proof or dropped a relation. A nested attempt uses none of the outer one's steps.
     pub fn attempt<R>(&self, attempt: impl FnOnce() -> R) -> (R, Option<&'static str>) {
         let outer = self.steps.replace(Steps { left: Some(MOST_STEPS), ..Steps::default() });
         let result = attempt();
@@ -35,12 +35,12 @@ impl Scope {
         (result, spent.is_cut.then_some(PROOF_STEPS).or(dropped))
     }
 
-    /// Notes that a relation is not kept because a symbol has too many.
+    /// Records that a relation is dropped because a symbol has too many.
     pub(in crate::dim) fn note_dropped(&self) {
         self.steps.set(Steps { has_dropped: true, ..self.steps.get() });
     }
 
-    /// Takes the steps of a look at a polynomial of this size. Returns `false` if there are none left.
+    /// Takes the steps for visiting a polynomial of this size. Returns `false` if none are left.
     pub(in crate::dim) fn take_steps(&self, size: u32) -> bool {
         let steps = 1 + size / TERMS_OF_STEP;
         self.meter.count(u64::from(size).saturating_add(10));
@@ -53,7 +53,7 @@ impl Scope {
         !now.is_cut && !self.meter.is_over()
     }
 
-    /// Returns `true` if the limit has ended a proof of the present attempt, or the run is over: an answer may lack what more steps would prove.
+    /// Returns `true` if the limit has ended a proof of the present attempt, or the run is over: more steps might prove more.
     pub(in crate::dim) fn is_cut(&self) -> bool {
         self.steps.get().is_cut || self.meter.is_over()
     }
@@ -65,7 +65,7 @@ mod tests {
     use crate::dim::{Dim, Meter};
 
     #[test]
-    fn an_attempt_spends_its_own_steps_only() {
+    fn a_nested_attempt_has_separate_steps() {
         let scope = Scope::new();
         let spend = |steps: u32| (0..steps).all(|_| scope.take_steps(1));
         assert!(spend(MOST_STEPS + 1), "no attempt, no limit");

@@ -1,4 +1,4 @@
-//! Knowledge about symbols: bounds, multiples, relations, and definitions by other symbols.
+//! Facts about symbols: bounds, multiples, relations, and definitions by other symbols.
 
 use super::super::bounds::Interval;
 use super::super::expr::{Dim, Symbol};
@@ -7,11 +7,11 @@ use super::super::monomial::{Atom, Floor};
 use super::memo::Supposed;
 use super::{Scope, Table};
 
-/// The most sizes that are noted to broadcast to one size. Each further one is compared with all of them; a mask makes one.
+/// The most sizes that are recorded to broadcast to one size. Each further one is compared with all of them; a mask makes one.
 const MAX_COVERED: usize = 64;
 
 impl Scope {
-    /// From now on the symbol is a size: a tensor that there is has such a dim.
+    /// Records that the symbol is a size: an existing tensor has this dim.
     pub fn set_size(&self, symbol: Symbol) {
         self.restrict(symbol, Some(0), None);
         if let Some(entry) = self.table.borrow_mut().symbols.get_mut(symbol.0 as usize)
@@ -21,7 +21,7 @@ impl Scope {
         }
     }
 
-    /// From now on the symbol lies within these bounds too, both included.
+    /// Records bounds of the symbol, both included.
     pub fn restrict(&self, symbol: Symbol, low: Option<i64>, high: Option<i64>) {
         let added = Interval { low: low.map(i128::from), high: high.map(i128::from) };
         let mut table = self.table.borrow_mut();
@@ -62,7 +62,7 @@ impl Scope {
         };
         let (old, new) = (entry.multiple.unsigned_abs(), factor.unsigned_abs());
         let common = greatest_common_divisor(old, new).max(1);
-        // Where the least common multiple does not fit, the older fact alone is kept.
+        // If the least common multiple overflows, only the older fact is kept.
         let Some(multiple) = new.checked_div(common).and_then(|part| i64::try_from(part.checked_mul(old)?).ok()) else {
             return;
         };
@@ -78,10 +78,10 @@ impl Scope {
         self.restrict(symbol, None, None);
     }
 
-    /// Runs `find` while each of these expressions is taken as at least 0. Of the assumptions made meanwhile, only bounds of symbols made meanwhile
-    /// are kept: other ones may follow from these expressions.
+    /// Runs `find` under the supposition that each of these expressions is at least 0. Of the assumptions that `find` adds, only bounds of
+    /// symbols that it creates are kept: other ones may follow from the suppositions.
     pub fn supposing<R>(&self, not_negative: &[Dim], find: impl FnOnce() -> R) -> R {
-        // Earlier conclusions hold again afterwards; conclusions made meanwhile do not.
+        // Earlier conclusions are valid again afterwards; conclusions of `find` are not.
         let before = (self.found.take(), self.attempts.take(), self.parts.take());
         let mut table = self.table.borrow_mut();
         let (kept, symbols) = (table.relations.len(), table.symbols.len());
@@ -96,7 +96,7 @@ impl Scope {
         let outer = table.supposing.replace(symbols);
         let supposed = self.supposed_now(&table);
         drop(table);
-        // The suppositions of an earlier call give the same conclusions again, unless more is known by now.
+        // The suppositions of an earlier call have the same conclusions, unless there are new facts.
         self.found.restore(self.recall_supposed(&supposed));
         let found = find();
         let mut table = self.table.borrow_mut();
@@ -113,28 +113,28 @@ impl Scope {
         found
     }
 
-    /// The assumptions of present findings, in addition to the given relations.
+    /// Returns the assumptions of the present results, in addition to the given relations.
     fn supposed_now(&self, table: &Table) -> Supposed {
         (table.relations.iter().skip(table.given).cloned().collect(), self.trusts())
     }
 
-    /// From now on `a ≤ b`.
+    /// Assumes `a ≤ b`.
     pub fn assume_le(&self, a: &Dim, b: &Dim) {
         if let Some(difference) = self.try_sub(b, a) {
             self.assume_non_negative(difference);
         }
     }
 
-    /// From now on `a = b`. Where one symbol can be isolated, later results are written without it.
+    /// Assumes `a = b`. If one symbol can be isolated, new results do not contain it.
     pub fn assume_eq(&self, a: &Dim, b: &Dim) {
         self.assume_eq_in(None, a, b);
     }
 
-    /// The same; `solved` is the symbol to isolate, if that is to be a certain one.
+    /// Assumes `a = b`; `solved` is the symbol to isolate, if the caller chooses one.
     fn assume_eq_in(&self, solved: Option<Symbol>, a: &Dim, b: &Dim) {
         let primitive = self.try_sub(a, b).and_then(|difference| {
             let (primitive, content, offset) = difference.primitive()?;
-            // Otherwise no assignment satisfies it.
+            // Without an integer quotient, no assignment satisfies the equality.
             let exact = offset.checked_rem(content)? == 0;
             exact.then(|| primitive.plus(&Dim::constant(offset.checked_div(content)?)))?
         });
@@ -142,7 +142,7 @@ impl Scope {
         let Some(negated) = difference.scaled(-1) else { return };
         self.assume_non_negative(difference.clone());
         self.assume_non_negative(negated.clone());
-        // Solves for the newest symbol that is a term with coefficient ±1, fresh symbols first.
+        // Isolates the newest symbol that is a term with coefficient ±1, fresh symbols first.
         let terms = difference.terms();
         let isolated = terms.iter().filter_map(|term| match term.monomial.as_atom() {
             Some(Atom::Symbol(symbol)) if term.coefficient.unsigned_abs() == 1 => {
@@ -158,7 +158,7 @@ impl Scope {
         }
     }
 
-    /// From now on the symbol equals `value`, which does not mention it, and later results are written without the symbol.
+    /// Defines the symbol as `value`, which does not contain it. New results contain `value` instead.
     pub fn define(&self, symbol: Symbol, value: &Dim) {
         self.assume_eq_in(Some(symbol), &Dim::symbol(symbol), value);
     }
@@ -221,12 +221,12 @@ impl Scope {
                 expression.symbols().into_iter().for_each(|symbol| self.learn(symbol));
             }
             drop(table);
-            // Intervals are those of the symbols.
+            // Intervals depend on the bounds of symbols only.
             self.forget_searches();
         }
     }
 
-    /// Writes `value` for `symbol` from now on. `value` does not mention `symbol`.
+    /// Replaces `symbol` by `value` in new results. `value` does not contain `symbol`.
     fn rewrite(&self, symbol: Symbol, value: Dim) {
         {
             let table = self.table.borrow();
@@ -244,7 +244,7 @@ impl Scope {
         let mut updated = Vec::with_capacity(old.len().saturating_add(1));
         for (left, right) in old {
             let single = |other| (other == symbol).then(|| value.clone());
-            // A rewrite that cannot be brought up to date is dropped: results are longer, and no less correct.
+            // A definition that cannot be updated is dropped: results are longer, and still correct.
             let right = if right.mentions(symbol) { self.try_substitute(&right, &single) } else { Some(right) };
             updated.extend(right.filter(|right| !right.mentions(left) && !right.mentions(symbol)).map(|r| (left, r)));
         }
@@ -255,7 +255,7 @@ impl Scope {
     }
 }
 
-/// Returns an expression of the numerator that is at least 0 where `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
+/// Returns an expression of the numerator that is at least 0 if `low ≤ ⌊n/m⌋` or `⌊n/m⌋ ≤ high`, for a constant `m > 0`: `n − low·m`, or
 /// `high·m + m − 1 − n`.
 fn of_numerator(floor: &Floor, low: Option<i64>, high: Option<i64>) -> Option<Dim> {
     let divisor = floor.denominator.as_const().filter(|divisor| *divisor > 0)?;

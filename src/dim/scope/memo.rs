@@ -1,6 +1,6 @@
-//! What was found before, so that no question is answered twice.
+//! Caches of earlier results, so that no question is answered twice.
 //!
-//! A memo is an aid to speed only: it starts afresh when it is full, and is emptied of what later knowledge could change.
+//! A cache only saves time. It is cleared when it is full, and new facts remove the entries that they may change.
 
 use std::cell::{Cell, RefCell};
 use std::hash::Hash;
@@ -14,12 +14,12 @@ use crate::dim::bounds::Interval;
 use crate::dim::expr::Dim;
 use crate::dim::monomial::Atom;
 
-/// Entries in each memo before it starts afresh.
+/// The most entries of a cache before it is cleared.
 const MAX_MEMO: usize = 1 << 12;
-/// Terms in the keys of each memo before it starts afresh.
+/// The most terms in the keys of a cache before it is cleared.
 const MAX_WEIGHT: u32 = 1 << 18;
 
-/// Answers that are not worth finding twice.
+/// A cache with a bounded size.
 #[derive(Debug)]
 pub(super) struct Memo<K, V> {
     pub(super) known: RefCell<FxHashMap<K, V>>,
@@ -63,8 +63,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Memo<K, V> {
     }
 }
 
-/// Findings under assumptions: lower bounds, which expressions are proved to be at least 0, the largest of several dims, whether the first of
-/// two dims equals the second or is at most that, and quotients.
+/// Results under assumptions: lower bounds, proofs of `a ≥ 0`, maxima, answers to `a = b` and `a ≤ b`, and quotients.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     lows: Memo<Dim, Option<i128>>,
@@ -75,10 +74,10 @@ pub(super) struct Findings {
     quotients: Memo<(Dim, Dim), Option<Dim>>,
 }
 
-/// The assumptions of findings: the suppositions, and whether sizes are trusted to fit their types.
+/// The assumptions of results: the suppositions, and `true` if sizes are assumed to fit their types.
 pub(super) type Supposed = (Vec<Dim>, bool);
 
-/// The most assumptions of which the findings are kept.
+/// The most sets of assumptions whose results are kept.
 const MOST_SUPPOSED: usize = 16;
 
 impl Findings {
@@ -102,7 +101,7 @@ impl Findings {
         self.quotients.restore(taken.quotients);
     }
 
-    /// Removes the findings that more knowledge may change. A proof of `a ≥ 0` remains valid.
+    /// Removes the results that new facts may change. A proof of `a ≥ 0` is still valid.
     pub(super) fn forget_searches(&self) {
         self.lows.forget();
         self.proofs.known.borrow_mut().retain(|_, proved| *proved);
@@ -117,7 +116,7 @@ impl Findings {
 }
 
 impl Scope {
-    /// Returns the findings of an earlier call under these assumptions, if nothing has become known since.
+    /// Returns the results of an earlier call under these assumptions, if there are no new facts since.
     pub(super) fn recall_supposed(&self, supposed: &Supposed) -> Findings {
         self.supposed.borrow_mut().remove(supposed).unwrap_or_default()
     }
@@ -138,7 +137,7 @@ impl Scope {
         self.intervals.remember(atom, atom.size(), interval);
     }
 
-    /// What an earlier search for a lower bound came to.
+    /// Returns the cached lower bound.
     pub(in crate::dim) fn recall_low(&self, a: &Dim) -> Option<Option<i128>> {
         self.found.lows.recall(a)
     }
@@ -147,7 +146,7 @@ impl Scope {
         self.found.lows.remember(a, a.size(), low);
     }
 
-    /// What an earlier proof of `a ≥ 0` came to.
+    /// Returns the cached result of a proof of `a ≥ 0`.
     pub(in crate::dim) fn recall_proof(&self, a: &Dim) -> Option<bool> {
         self.found.proofs.recall(a)
     }
@@ -156,7 +155,7 @@ impl Scope {
         self.found.proofs.remember(a, a.size(), proved);
     }
 
-    /// What the largest of these was found to be.
+    /// Returns the cached maximum of these members.
     pub(in crate::dim) fn recall_maximum(&self, members: &Vec<Dim>) -> Option<Option<Dim>> {
         self.found.maxima.recall(members)
     }
@@ -166,23 +165,23 @@ impl Scope {
         self.found.maxima.remember(members, size, maximum);
     }
 
-    /// The answer to whether `a = b`, or what `find` finds it to be.
+    /// Returns the cached answer to `a = b`, or that of `find`.
     pub(in crate::dim) fn whether_equal(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
         self.answered(&self.found.equal, a, b, find)
     }
 
-    /// The answer to whether `a ≤ b`, or what `find` finds it to be.
+    /// Returns the cached answer to `a ≤ b`, or that of `find`.
     pub(in crate::dim) fn whether_at_most(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Answer) -> Answer {
         self.answered(&self.found.at_most, a, b, find)
     }
 
-    /// The quotient of two dims, or what `find` finds it to be.
+    /// Returns the cached quotient of two dims, or that of `find`.
     pub(in crate::dim) fn known_quotient(&self, a: &Dim, b: &Dim, find: impl FnOnce() -> Option<Dim>) -> Option<Dim> {
         self.answered(&self.found.quotients, a, b, find)
     }
 
     fn answered<T: Clone>(&self, answers: &Memo<(Dim, Dim), T>, a: &Dim, b: &Dim, find: impl FnOnce() -> T) -> T {
-        // What is not proved is counted as often as it is asked.
+        // Doubts count each question, so the cache is bypassed.
         if self.doubts.borrow().is_some() {
             return find();
         }
@@ -197,7 +196,7 @@ impl Scope {
         answer
     }
 
-    /// The atom that is equal to this one and was there first.
+    /// Returns the interned atom that equals this one.
     pub(in crate::dim) fn shared(&self, atom: Atom) -> Atom {
         self.atoms.recall(&atom).unwrap_or_else(|| {
             self.atoms.remember(&atom, atom.size(), atom.clone());
@@ -205,7 +204,7 @@ impl Scope {
         })
     }
 
-    /// How an expression was written before.
+    /// Returns the cached text of an expression.
     pub(in crate::dim) fn recall_text(&self, a: &Dim) -> Option<Arc<str>> {
         self.texts.recall(a)
     }
@@ -214,7 +213,7 @@ impl Scope {
         self.texts.remember(a, a.size(), text.into());
     }
 
-    /// The dims whose meeting an expression was made to say. Rules rest on this knowledge, so no entry is dropped.
+    /// Returns the dims whose broadcast an expression is. Rules rely on this knowledge, so no entry is dropped.
     pub(in crate::dim) fn recall_parts(&self, a: &Dim) -> Option<Arc<[Dim]>> {
         self.parts.borrow().get(a).cloned()
     }

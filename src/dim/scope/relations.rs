@@ -1,22 +1,22 @@
-//! The relations that are taken as given, found by the symbols they mention.
+//! The given relations, indexed by their symbols.
 //!
-//! Every question to the prover looks at the relations about its own symbols and at no others: relations of another part of the model
-//! neither take their place nor cost time.
+//! Every question to the prover visits only the relations about its own symbols. Relations about other parts of the model neither displace
+//! them nor cost time.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::dim::expr::{Dim, Symbol};
 
-/// The most relations about one symbol. Further ones are not kept: knowing less is always sound. Without the limit, N nodes that
-/// each imply another relation about one symbol cost N² comparisons.
+/// The most relations about one symbol. Further ones are dropped, which is always sound. Without the limit, N nodes that each imply another
+/// relation about one symbol cost N² comparisons.
 const MOST_ABOUT_A_SYMBOL: usize = 1024;
 
 /// Expressions that are at least 0.
 #[derive(Clone, Debug, Default)]
 pub(in crate::dim) struct Relations {
     list: Vec<Dim>,
-    /// The places in `list` of the relations that mention each symbol, ascending.
+    /// The indices in `list` of the relations that mention each symbol, ascending.
     about: FxHashMap<Symbol, Vec<usize>>,
 }
 
@@ -47,7 +47,7 @@ impl Relations {
         Some(true)
     }
 
-    /// Removes all relations but the first `count`.
+    /// Removes all relations except the first `count`.
     pub fn truncate(&mut self, count: usize) {
         for relation in self.list.split_off(count.min(self.list.len())) {
             for symbol in relation.symbols() {
@@ -63,12 +63,12 @@ impl Relations {
         !self.list.is_empty() && a.has_symbol(|symbol| self.about.get(&symbol).is_some_and(|places| !places.is_empty()))
     }
 
-    /// The places of the relations that mention `symbol`.
+    /// Returns the indices of the relations that mention `symbol`.
     pub fn about_symbol(&self, symbol: Symbol) -> &[usize] {
         self.about.get(&symbol).map_or(&[], Vec::as_slice)
     }
 
-    /// The relations that mention a symbol of `a`, with their places, in the order they were added.
+    /// Returns the relations that mention a symbol of `a`, with their indices, in the order in which they were added.
     pub fn about(&self, a: &Dim) -> impl Iterator<Item = (usize, &Dim)> {
         let mut places: SmallVec<[usize; 16]> = SmallVec::new();
         if !self.list.is_empty() {

@@ -1,4 +1,4 @@
-//! Every expression has one form: sums, slices, minima, quotients.
+//! Canonical forms: sums, slices, minima, quotients.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn polynomials_print_in_canonical_order() {
 }
 
 #[test]
-fn slices_of_a_symbolic_axis_come_out_short() {
+fn slices_of_a_symbolic_axis_have_short_forms() {
     let scope = Scope::new();
     check(&scope, "max(0, S - 1)", "max(0, S - 1)");
     check(&scope, "max(0, S)", "S");
@@ -100,7 +100,7 @@ fn a_symbolic_divisor_needs_to_be_non_zero() {
     check(&scope, "floor(S*N/(S*2)) - N//2", "0");
 }
 
-/// The core rule of slicing on one axis, as an expression.
+/// The length of a slice of one axis, as an expression.
 fn slice(scope: &Scope, dim: &Dim, begin: Option<i64>, end: Option<i64>, step: i64) -> Dim {
     let zero = Dim::constant(0);
     let (low, high) =
@@ -115,7 +115,7 @@ fn slice(scope: &Scope, dim: &Dim, begin: Option<i64>, end: Option<i64>, step: i
     scope.max(&zero, &scope.ceil_div(&scope.sub(&end, &begin), &step.into()))
 }
 
-/// The same in integers.
+/// The same for integers.
 fn length(dim: i64, begin: Option<i64>, end: Option<i64>, step: i64) -> i64 {
     let (low, high) = if step > 0 { (0, dim) } else { (-1, dim - 1) };
     #[allow(clippy::disallowed_methods, reason = "the definition that is tested against")]
@@ -146,7 +146,7 @@ fn slices_are_exact_for_every_size() {
 }
 
 #[test]
-fn stepped_slices_come_out_short() {
+fn strided_slices_have_short_forms() {
     let scope = Scope::new();
     let s = Dim::symbol(scope.named("S"));
     let check = |begin, end, step, expected| {
@@ -164,7 +164,7 @@ fn stepped_slices_come_out_short() {
 }
 
 #[test]
-fn only_the_value_counts_that_a_0_1_factor_lets_through() {
+fn a_0_1_factor_selects_one_value() {
     let scope = Scope::new();
     check(&scope, "T*max(0, 1 - S)", "T*max(0, 1 - S)");
     check(&scope, "(S + T)*max(0, 1 - S)", "T*max(0, 1 - S)");
@@ -284,7 +284,7 @@ fn the_shortest_equal_form_is_written() {
 }
 
 #[test]
-fn names_that_are_no_words_stand_in_quotes() {
+fn names_that_are_no_words_are_quoted() {
     let scope = Scope::new();
     let [k, w, i] = ["k", "W", "x.1:0"].map(|name| Dim::symbol(scope.named(name)));
     let sum = Dim::symbol(scope.named("S + 1"));
@@ -312,7 +312,7 @@ fn names_that_are_no_words_stand_in_quotes() {
 }
 
 #[test]
-fn a_factor_decides_a_maximum_that_reaches_it() {
+fn a_factor_decides_a_maximum() {
     let scope = Scope::new();
     check(&scope, "S*max(0, S - 1)", "S**2 - S");
     check(&scope, "S*(m*max(0, 1 - S) + 1)", "S");

@@ -1,9 +1,9 @@
-//! What is known of symbols: bounds, relations, equations, suppositions.
+//! Facts about symbols: bounds, relations, equations, suppositions.
 
 use super::*;
 
 #[test]
-fn what_is_known_shortens_results() {
+fn facts_shorten_results() {
     let scope = Scope::new();
     let s = scope.named("S");
     scope.restrict(s, Some(1), Some(100));
@@ -29,7 +29,7 @@ fn relations_are_used() {
     assert_eq!(scope.min(&a, &c), a);
     assert_eq!(scope.max(&scope.add(&a, &1.into()), &scope.add(&c, &1.into())), scope.add(&c, &1.into()));
     assert_eq!(scope.le(&scope.mul(&a, &b), &scope.mul(&c, &b)), Answer::Yes);
-    // Bounds of single symbols are found in either direction.
+    // A relation with one symbol bounds it in either direction.
     scope.assume_le(&Dim::constant(5), &scope.mul(&Dim::constant(2), &a));
     assert_eq!(scope.bounds(&a), (Some(3), None));
     assert_eq!(scope.bounds(&c), (Some(3), None));
@@ -45,11 +45,11 @@ fn equations_rewrite_one_symbol() {
     let extra = scope.fresh_dim("extra");
     scope.assume_eq(&scope.mul(&Dim::constant(2), &extra), &scope.mul(&Dim::constant(2), &a));
     assert_eq!(scope.mul(&extra, &Dim::constant(1)), a);
-    // Around in a circle: the third equation says nothing new.
+    // The third equation closes a cycle and adds no information.
     scope.assume_eq(&extra, &a);
     scope.assume_eq(&a, &b);
     assert_eq!(scope.eq(&c, &scope.mul(&Dim::constant(2), &extra)), Answer::Yes);
-    // What is said of a symbol that is rewritten away stays in force.
+    // Facts about a replaced symbol are still in force.
     scope.assume_le(&Dim::constant(10), &c);
     assert_eq!(scope.bounds(&a), (Some(5), None));
     scope.restrict(c.as_symbol().unwrap(), None, Some(20));
@@ -84,9 +84,9 @@ fn unlike_sums_are_compared() {
     assert_eq!(scope.bounds(&scope.parse("S % 7 + T % 3").unwrap()), (Some(0), Some(8)));
 }
 
-/// A proof is worth as much as what was supposed, and a minimum that was decided is open again.
+/// A proof is valid only under its suppositions, and a minimum that they decided is undecided afterwards.
 #[test]
-fn what_was_proved_of_a_supposition_goes_with_it() {
+fn proofs_under_a_supposition_are_dropped_with_it() {
     let scope = Scope::new();
     let n: Dim = scope.named("n").into();
     let three = Dim::constant(3);
@@ -106,10 +106,10 @@ fn what_was_proved_of_a_supposition_goes_with_it() {
 }
 
 #[test]
-fn what_is_supposed_is_forgotten() {
+fn suppositions_are_dropped() {
     let scope = Scope::new();
     let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
-    // Found out before, and after.
+    // The same questions before and after.
     assert_eq!(scope.le(&a, &b), Answer::Unknown);
     let slack = scope.sub(&b, &scope.add(&a, &Dim::constant(2)));
     let inner = scope.supposing(std::slice::from_ref(&slack), || {
@@ -117,13 +117,13 @@ fn what_is_supposed_is_forgotten() {
         assert_eq!(scope.max(&a, &b), b);
         let inner = scope.fresh_dim("inner");
         scope.assume_le(&inner, &Dim::constant(9));
-        // This may follow from what is supposed.
+        // These facts may follow from the supposition.
         scope.assume_le(&Dim::constant(2), &b);
         scope.assume_eq(&a, &scope.sub(&b, &Dim::constant(2)));
         scope.set_multiple(b.as_symbol().unwrap(), 2);
         inner
     });
-    // One supposition after another, with the opposite answer.
+    // Two suppositions in sequence, with opposite answers.
     let ask = || (scope.ge(&a, &b), scope.le(&a, &b));
     assert_eq!(scope.supposing(&[scope.sub(&a, &b)], ask), (Answer::Yes, Answer::Unknown));
     assert_eq!(scope.supposing(&[scope.sub(&b, &a)], ask), (Answer::Unknown, Answer::Yes));
@@ -136,7 +136,7 @@ fn what_is_supposed_is_forgotten() {
 }
 
 #[test]
-fn findings_of_a_supposition_are_kept_until_more_is_known() {
+fn results_of_a_supposition_are_cached_until_new_facts() {
     let scope = Scope::new();
     let [a, b, c] = ["a", "b", "c"].map(|name| Dim::symbol(scope.named(name)));
     let is_less =
@@ -144,13 +144,13 @@ fn findings_of_a_supposition_are_kept_until_more_is_known() {
     let first = is_less();
     assert_eq!(first, (Answer::Unknown, Some(a.clone())));
     assert_eq!(is_less(), first);
-    // Other suppositions have other findings.
+    // Different suppositions have different results.
     assert_eq!(scope.supposing(&[scope.sub(&c, &a)], || scope.le(&a, &c)), Answer::Yes);
     assert_eq!((is_less(), scope.le(&a, &c)), (first, Answer::Unknown));
     scope.assume_le(&b, &c);
     assert_eq!(is_less().0, Answer::Yes);
     assert_eq!(scope.le(&a, &c), Answer::Unknown);
-    // Nor are the findings of relations kept that were assumed meanwhile.
+    // Results of relations that were assumed meanwhile are not kept.
     let within = scope.supposing(&[scope.sub(&a, &c)], || {
         scope.assume_le(&a, &b);
         scope.le(&a, &b)

@@ -170,14 +170,14 @@ fn hostile_texts_fail_and_leave_nothing() {
 }
 
 #[test]
-fn dims_travel_between_threads() {
+fn dims_are_sent_between_threads() {
     fn travels<T: Send + Sync>() {}
     travels::<Dim>();
     assert_eq!(size_of::<Dim>(), 16);
 }
 
 #[test]
-fn questions_without_end_are_answered_by_intervals() {
+fn endless_questions_are_answered_by_intervals() {
     let scope = Scope::new();
     let [a, b] = ["a", "b"].map(|name| Dim::symbol(scope.named(name)));
     let product = scope.mul(&a, &b);
@@ -192,7 +192,7 @@ fn questions_without_end_are_answered_by_intervals() {
     assert_eq!(scope.attempt(|| scope.ge(&square, &product).is_yes()), (true, None));
 }
 
-/// A relation about other sizes takes no place among those that are looked at.
+/// Relations about other sizes do not displace the relevant ones.
 #[test]
 fn relations_about_other_sizes_change_no_answer() {
     let answer = |others: usize| {

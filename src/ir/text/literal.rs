@@ -161,7 +161,7 @@ pub(super) fn tensor(dtype: DType, shape: &[usize], elements: &[Element]) -> Res
 fn numbers<T: std::str::FromStr>(elements: &[Element]) -> Result<Vec<T>, String> {
     let number = |element: &Element| match element {
         Element::Number(text) => text.parse::<T>().map_err(|_| format!("{text} does not fit the element type")),
-        Element::Text(_) => Err("a string stands where a number should".to_string()),
+        Element::Text(_) => Err("expected a number, found a string".to_string()),
     };
     elements.iter().map(number).collect()
 }

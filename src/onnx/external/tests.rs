@@ -99,7 +99,7 @@ fn offset_and_length_are_numbers_of_bytes_within_the_file() {
 }
 
 #[test]
-fn what_readers_understand_differently_is_refused() {
+fn ambiguous_locations_are_refused() {
     let mut place = Directory::new();
     let twice = [("location", "w.bin"), ("offset", "0"), ("location", "../secret")];
     assert!(place.read(&entries(&twice)).unwrap_err().contains("lists location twice"));
@@ -183,7 +183,7 @@ fn links_are_followed_to_files_beneath_a_root() {
 }
 
 #[test]
-fn what_a_process_holds_open_is_no_file_beneath_a_root() {
+fn open_descriptors_are_no_files_below_a_root() {
     let mut place = Directory::new();
     let (reader, _writer) = std::io::pipe().unwrap();
     let number = std::os::fd::AsRawFd::as_raw_fd(&reader);

@@ -79,7 +79,7 @@ fn a_target_that_exists_is_replaced_and_keeps_its_permissions() {
 }
 
 #[test]
-fn a_link_is_replaced_and_what_it_leads_to_stays() {
+fn a_link_is_replaced_and_its_target_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let inner = dir.path().join("inner");
     std::fs::create_dir(&inner).unwrap();

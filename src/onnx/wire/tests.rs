@@ -203,7 +203,7 @@ fn errors_name_the_message_and_the_byte() {
 }
 
 #[test]
-fn what_protobuf_allows_is_allowed() {
+fn every_valid_protobuf_encoding_is_accepted() {
     // Varints longer than needed, packed and unpacked elements mixed, an unknown number of any size.
     walk_of([vec![0x08, 0x88, 0x80, 0x80, 0x00], vf(536_870_911, 1)].concat()).unwrap();
     let mixed = ld(5, &[vf(1, 2), ld(1, &[3, 4]), ld(9, &[])].concat());
@@ -317,7 +317,7 @@ fn messages_in_several_parts_are_one() {
 }
 
 #[test]
-fn the_last_kind_of_type_takes_the_others_with_it() {
+fn the_last_oneof_field_replaces_the_others() {
     let tensor = |unknown: u64| ld(1, &ld(2, &ld(1, &vf(50, unknown))));
     let sequence = ld(4, &vf(51, 9));
     let value = ld(2, &[tensor(1), sequence, tensor(2)].concat());

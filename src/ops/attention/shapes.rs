@@ -151,7 +151,7 @@ pub(super) fn infer(cx: &mut InferCx<'_>) -> InferResult {
 
     let shape = match ranks.first() {
         Some(3) => {
-            // The size of all heads together: V's, if K and V have as many heads as Q, else a multiple of it.
+            // The total size of all heads: V's, if K and V have as many heads as Q; a multiple of it if not.
             let (heads, kv_heads) = (head_count(cx, "q_num_heads")?, head_count(cx, "kv_num_heads")?);
             if heads % kv_heads != 0 {
                 return Err(Refusal::invalid(format!(
@@ -194,7 +194,7 @@ mod tests {
     use crate::tensor::DType;
 
     #[test]
-    fn what_version_25_forbids() {
+    fn combinations_that_version_25_forbids() {
         let node = |version: i64| {
             let node = Single::new("Attention", version).input(DType::Float, "B 4 L 8").input(DType::Float, "B 2 S 8");
             node.input(DType::Float, "B 2 S 6")

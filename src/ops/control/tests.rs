@@ -102,7 +102,7 @@ fn looping(limit: Option<i64>, condition: &str) -> Bodies {
 }
 
 #[test]
-fn what_changes_between_iterations_is_a_symbol_and_what_changes_alike_the_same() {
+fn values_that_change_equally_share_a_symbol() {
     let facts = looping(None, "run time").facts("x1 y1 z1 numbers xs");
     assert_eq!(facts, ["float[N,3]", "float[?a]", "int32[?a]", "int64[?b]", "float"]);
 }
@@ -161,7 +161,7 @@ fn carried_numbers_are_followed() {
 }
 
 #[test]
-fn swapped_values_do_not_stay_known() {
+fn swapped_values_are_unknown() {
     let mut b = Bodies::new(13);
     b.input("m", DType::Int64, "");
     b.constant(b.main(), "c", Tensor::from_bools(&[], &[true]).unwrap());
@@ -174,7 +174,7 @@ fn swapped_values_do_not_stay_known() {
 }
 
 #[test]
-fn what_grows_by_equal_steps_is_known_after_any_number_of_them() {
+fn values_with_constant_increments_are_known_after_the_loop() {
     let growing = |limit: Option<i64>, condition: bool| {
         let mut b = Bodies::new(13);
         match limit {
@@ -207,7 +207,7 @@ fn what_grows_by_equal_steps_is_known_after_any_number_of_them() {
 }
 
 #[test]
-fn groups_that_part_later_part() {
+fn groups_of_equal_values_split_later() {
     // `y` and `z` are equal initially; `y` doubles and `z` takes the previous `y`. They are equal in the first
     // iteration only.
     let mut b = Bodies::new(13);
@@ -223,7 +223,7 @@ fn groups_that_part_later_part() {
 }
 
 #[test]
-fn a_loop_that_runs_gives_what_its_body_makes() {
+fn a_running_loop_has_the_results_of_its_body() {
     let mut b = Bodies::new(13);
     b.constant(b.main(), "m", Tensor::scalar(3i64));
     b.constant(b.main(), "c", Tensor::from_bools(&[], &[true]).unwrap());
@@ -237,7 +237,7 @@ fn a_loop_that_runs_gives_what_its_body_makes() {
 }
 
 #[test]
-fn an_empty_sequence_takes_the_type_of_what_is_put_in() {
+fn an_empty_sequence_gets_the_type_of_inserted_elements() {
     let mut b = Bodies::new(13);
     b.input("m", DType::Int64, "");
     b.input("x", DType::Float, "K 2");
@@ -329,7 +329,7 @@ fn a_loop_without_end_is_declined() {
 }
 
 #[test]
-fn nested_loops_see_what_is_around_them() {
+fn nested_loops_use_facts_about_outer_values() {
     let mut b = Bodies::new(13);
     b.constant(b.main(), "m", Tensor::scalar(2i64));
     b.constant(b.main(), "x0", Tensor::vector(vec![1i64]));
@@ -469,7 +469,7 @@ fn counting(limit: Option<i64>, step: i64, first: &str) -> Bodies {
 }
 
 #[test]
-fn a_condition_that_counts_tells_how_often_a_loop_runs() {
+fn a_counting_condition_determines_the_trip_count() {
     assert_eq!(counting(None, 1, "less").facts("i1 xs"), ["int64[]={N}", "float[N,N,3]"]);
     assert_eq!(counting(Some(i64::MAX), 1, "less").facts("i1"), ["int64[]={N}"]);
     assert_eq!(counting(Some(7), 1, "less").facts("i1"), ["int64[]={min(7, N)}"]);
@@ -486,7 +486,7 @@ fn a_condition_that_counts_tells_how_often_a_loop_runs() {
 }
 
 #[test]
-fn what_holds_while_an_iteration_runs() {
+fn facts_during_an_iteration() {
     let mut b = Bodies::new(16);
     b.input("x", DType::Float, "N T");
     b.constant(b.main(), "one", Tensor::vector(vec![1i64]));
@@ -516,7 +516,7 @@ fn what_holds_while_an_iteration_runs() {
 }
 
 #[test]
-fn what_a_condition_says_holds_in_the_branch_it_chooses() {
+fn a_condition_holds_in_its_branch() {
     let choosing = |operator: &str| {
         let mut b = Bodies::new(16);
         b.input("x", DType::Float, "N");
@@ -539,7 +539,7 @@ fn what_a_condition_says_holds_in_the_branch_it_chooses() {
 }
 
 #[test]
-fn what_a_scan_makes_of_a_state_may_have_another_shape() {
+fn a_scan_state_may_change_its_shape() {
     // Runtimes accept a scan of one slice whose body turns one row into two.
     let state = |result: &str, length: &str, axes: &str| {
         let mut b = Bodies::new(16);

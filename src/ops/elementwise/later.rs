@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_computed_later_is_the_same() {
+    fn deferred_results_equal_immediate_ones() {
         for dtype in [DType::Float, DType::Float16, DType::Bfloat16] {
             let shapes: [[&[usize]; 2]; 4] =
                 [[&[900, 700], &[900, 700]], [&[900, 700], &[700]], [&[900, 1], &[900, 700]], [&[30, 30, 700], &[]]];

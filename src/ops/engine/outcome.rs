@@ -86,7 +86,7 @@ impl From<Decline> for Refusal {
 }
 
 impl From<TensorError> for Decline {
-    /// A tensor that is too large violates no rule.
+    /// Converts an error. A tensor that is too large violates no rule, so it exceeds the budget instead of being invalid.
     fn from(error: TensorError) -> Self {
         if is_too_large(&error) { Decline::OverBudget(error.to_string()) } else { Decline::Invalid(error.to_string()) }
     }
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_computed_later_is_charged_when_it_is_made() {
+    fn deferred_results_are_charged_at_creation() {
         let budget = Budget::for_payload(1 << 20);
         assert!(!budget.take_later(NODE_BYTES + 1), "one result is that large");
         assert!(budget.take_later(LEAST_BYTES) && budget.take_later(LATER << 20) && !budget.take_later(1));
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn work_in_vain_is_given_back_up_to_a_limit_for_each_node() {
+    fn wasted_work_is_refunded_up_to_a_limit_for_each_node() {
         let budget = Budget::new(0, 0, u64::MAX, REFUNDED_WORK + 10);
         let [first, second, third] = nodes();
         let spend = |node: NodeId, work: u64| {

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_has_what_the_standard_says() {
+    fn a_version_matches_the_standard() {
         let versions = Versions::of(Signature::new("1 2@18", "*", "axes<18 keepdims noop@18 mode@11<18"));
         let lacks = |version| ["axes", "keepdims", "noop", "mode"].map(|name| versions.has_elsewhere(name, version));
         assert_eq!(lacks(1), [false, false, true, true]);

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn points_nobody_can_tell() {
+    fn undefined_points() {
         let node = |mode, point: [f32; 2]| {
             Single::new("GridSample", 20)
                 .with_str("mode", mode)

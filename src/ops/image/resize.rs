@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_disputed_or_broken_is_declined() {
+    fn disputed_or_invalid_resizes_are_declined() {
         let linear = |node: Single| node.with_str("mode", "linear").eval();
         let node = |values: &[f32]| Single::new("Resize", 19).values(&[2], values).absent();
         assert!(linear(node(&[1.0, f32::INFINITY]).values(&[1], &[2f32])).is_err());

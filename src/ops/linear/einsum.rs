@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_equation_is_refused() {
+    fn invalid_equations_are_refused() {
         for equation in ["....->", "a->b", "aa->aa", "a1", "->", "...a->a", "a.b", "a....", "...a...", "a->a->a", "é"]
         {
             assert!(infer(equation, &["2 2"]).starts_with("invalid"), "{equation}");

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_that_do_not_go_together_decline() {
+    fn mismatched_operands_decline() {
         let shapes = Single::new("MatMul", 13).values(&[2], &[1.0f32, 2.0]).values(&[3], &[1.0f32, 2.0, 3.0]);
         assert!(matches!(shapes.eval(), Err(Decline::Invalid(_))));
         let types = Single::new("MatMul", 13).values(&[1], &[1.0f32]).values(&[1], &[1.0f64]);

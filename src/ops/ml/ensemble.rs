@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_do_not_go_together() {
+    fn mismatched_lists() {
         let (splits, weights) = (|| Tensor::vector(vec![1f64, 0.0]), || Tensor::vector(vec![1f64, 10.0, 100.0]));
         let is_refused = |node: Single| node.input(DType::Double, "N 2").infer()[0].starts_with("invalid");
         assert!(!is_refused(node()));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_numbers_and_of_what_is_missing() {
+    fn tests_of_numbers_and_missing_values() {
         let passes = |test: Test, x: f64| node(test, Next::Leaf(0), Next::Leaf(0)).passes(x);
         assert_eq!((passes(Test::AtMost(1.0), 1.0), passes(Test::Less(1.0), 1.0)), (Ok(true), Ok(false)));
         assert_eq!((passes(Test::AtLeast(1.0), 1.0), passes(Test::Greater(1.0), 1.0)), (Ok(true), Ok(false)));

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_do_not_go_together() {
+    fn mismatched_lists() {
         let is_refused = |node: Single| node.input(DType::Int64, "N").infer()[0].starts_with("invalid");
         let mapper = |names: &[&'static str]| node("CategoryMapper", 1).with("cats_strings", words(names));
         assert!(!is_refused(mapper(&["a", "b"]).with("cats_int64s", vec![5, 6])));

@@ -1,4 +1,4 @@
-//! Moving elements without looking at them.
+//! Moves elements without interpreting them.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use crate::ops::Decline;
 pub(super) use crate::ops::contents::elements_of;
 use crate::tensor::{Buffer, DType, Tensor, pack};
 
-/// What a kernel that only moves elements makes of operands of one element type. It sees tensors whose elements are whole
-/// bytes, and must give one of their type.
+/// A kernel that only moves elements, on operands of one element type. Its operands have elements of whole bytes, and so has its result,
+/// which has the same type.
 pub(super) type Kernel<'k> = &'k dyn Fn(&[Tensor]) -> Result<Tensor, Decline>;
 
-/// Runs a kernel that only moves elements on operands of any one element type: packed elements are spread out to a byte
-/// each, and strings are moved by their numbers.
+/// Runs a kernel that only moves elements on operands of any one element type: packed elements are unpacked to a byte each, and strings are
+/// moved by their indices.
 pub(super) fn moved(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Decline> {
     let dtype =
         operands.first().map(|first| first.dtype()).ok_or_else(|| Decline::invalid("the node has no operands"))?;
@@ -49,7 +49,7 @@ fn moved_strings(operands: &[&Tensor], kernel: Kernel<'_>) -> Result<Tensor, Dec
     Ok(Tensor::from_strings(result.shape(), strings)?)
 }
 
-/// Tensors of these shapes whose elements are numbered through, from 0.
+/// Returns tensors of these shapes whose elements are consecutive numbers, from 0.
 fn numbered(shapes: &[&[usize]]) -> Result<Vec<Tensor>, Decline> {
     let mut next = 0u32;
     let mut tensors = Vec::with_capacity(shapes.len());
@@ -63,7 +63,7 @@ fn numbered(shapes: &[&[usize]]) -> Result<Vec<Tensor>, Decline> {
     Ok(tensors)
 }
 
-/// The elements of an integer operand, borrowed where they are int64.
+/// Returns the elements of an integer operand, borrowed if they are int64.
 pub(super) fn index_values(tensor: &Tensor) -> Result<Cow<'_, [i64]>, Decline> {
     if let Some(values) = tensor.elements::<i64>() {
         return Ok(values);
@@ -78,27 +78,27 @@ fn numbers(tensor: &Tensor) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// What cannot be: a kernel gave something its operands do not hold.
+/// The reason for an internal error: a kernel returned an element that its operands do not have.
 fn lost() -> Decline {
     Decline::unsupported("an operand has fewer elements than the shape of the operand requires")
 }
 
-/// The bytes of one element of a type whose elements are whole bytes.
+/// Returns the bytes of one element of a type with elements of whole bytes.
 pub(super) fn width(tensor: &Tensor) -> Result<usize, Decline> {
     tensor.dtype().byte_len(1).ok_or_else(|| Decline::unsupported("the operator does not support strings"))
 }
 
-/// A tensor under construction, its elements taken one after another from tensors of the same type.
+/// A tensor under construction from elements of tensors of the same type.
 pub(super) struct Builder {
     dtype: DType,
     width: usize,
     buffer: Buffer,
-    /// How many bytes are written.
+    /// The number of bytes written.
     written: usize,
 }
 
 impl Builder {
-    /// Room for `len` elements of the type of `like`.
+    /// Allocates `len` elements of the type of `like`.
     pub(super) fn new(like: &Tensor, len: usize) -> Result<Self, Decline> {
         let width = width(like)?;
         let size =
@@ -106,7 +106,7 @@ impl Builder {
         Ok(Builder { dtype: like.dtype(), width, buffer: Buffer::zeroed(size)?, written: 0 })
     }
 
-    /// The place of the next `len` elements.
+    /// Returns the memory of the next `len` elements.
     fn next(&mut self, len: usize) -> Option<&mut [u8]> {
         let start = self.written;
         self.written = start.checked_add(len.checked_mul(self.width)?)?;
@@ -122,7 +122,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Appends the elements `base + offset`, one after another.
+    /// Appends the elements `base + offset`, in order.
     pub(super) fn pick(&mut self, source: &Tensor, base: usize, offsets: &[usize]) -> Result<(), Decline> {
         let width = self.width;
         let out = self.next(offsets.len()).ok_or_else(lost)?;
@@ -136,7 +136,7 @@ impl Builder {
         picked.ok_or_else(lost)
     }
 
-    /// The tensor, which must be complete.
+    /// Returns the tensor, which must be complete.
     pub(super) fn finish(mut self, shape: &[usize]) -> Result<Tensor, Decline> {
         if self.written != self.buffer.bytes().len() {
             return Err(lost());
@@ -154,7 +154,7 @@ fn pick<const W: usize>(out: &mut [u8], source: &[u8], base: usize, offsets: &[u
     Some(())
 }
 
-/// Copies runs of `len` elements into a copy of `data`: run `i` of `updates` to where `starts[i]` says.
+/// Copies runs of `len` elements into a copy of `data`: run `i` of `updates` to `starts[i]`.
 pub(super) fn overwrite(data: &Tensor, updates: &Tensor, starts: &[usize], len: usize) -> Result<Tensor, Decline> {
     let bytes = width(data)?.checked_mul(len).ok_or_else(lost)?;
     let width = width(data)?;

@@ -1,7 +1,7 @@
-//! Col2Im: blocks of an image, laid over one another and summed.
+//! Col2Im: overlapping blocks of an image, summed.
 //!
-//! One version, 18. The operand is `[N, C·∏block, L]`, the result `[N, C, image…]`: element `(n, c, b, l)` is added where element `b` of
-//! block number `l` stands, counted with the strides, pads and dilations of a convolution, and dropped in the pads.
+//! One version, 18. The operand is `[N, C·∏block, L]`, the result `[N, C, image…]`. Element `(n, c, b, l)` is added at the position of
+//! element `b` of block number `l`, with the strides, pads and dilations of a convolution; elements in the pads are dropped.
 //!
 //! The operator has no index map, even where it is a permutation of blocks: sums begin with +0, so −0 becomes +0.
 //!
@@ -54,7 +54,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(dims))])
 }
 
-/// An attribute with a number for each axis (or two), by default all alike.
+/// Returns an attribute with one number for each axis (or two), by default the same for all.
 fn per_axis(site: &Site<'_>, name: &str, length: usize, default: usize) -> Result<Vec<usize>, Refusal> {
     match site.attr_ints(name)? {
         None => Ok(vec![default; length]),
@@ -65,11 +65,11 @@ fn per_axis(site: &Site<'_>, name: &str, length: usize, default: usize) -> Resul
     }
 }
 
-/// Where along one axis of the image elements of blocks stand.
+/// The positions of the blocks' elements along one axis of the image.
 struct Axis {
     image: usize,
     block: usize,
-    /// How many blocks there are.
+    /// The number of blocks.
     blocks: usize,
     stride: usize,
     dilation: usize,
@@ -77,7 +77,7 @@ struct Axis {
 }
 
 impl Axis {
-    /// The place of element `at` of block `block`, unless it lies in the pads.
+    /// Returns the position of element `at` of block `block`, unless it is in the pads.
     fn place(&self, block: usize, at: usize) -> Option<usize> {
         let padded = block.checked_mul(self.stride)?.checked_add(at.checked_mul(self.dilation)?)?;
         padded.checked_sub(self.pad).filter(|&place| place < self.image)
@@ -149,7 +149,7 @@ fn summed<T: Number>(data: &Tensor, axes: &[Axis], shape: &[usize]) -> Result<Te
     let blocks: Vec<usize> = axes.iter().map(|axis| axis.blocks).collect();
     let columns: usize = blocks.iter().product();
     let area: usize = within.iter().product();
-    // A row of the operand is one element of all blocks of one channel of one batch entry.
+    // A row of the operand holds one element of all blocks, for one channel of one batch entry.
     let mut inside = Indices::new(&within);
     for (row, columns) in elements.chunks(columns).enumerate() {
         if row % area == 0 {
@@ -184,7 +184,7 @@ mod tests {
         let ones = |shape: &[usize]| tensor(shape, &vec![1f32; shape.iter().product()]);
         let run = |case: Case, data: Tensor, image: &[i64], block: &[i64]| case.eval([data, ints(image), ints(block)]);
         let case = || Case::new("Col2Im", 18);
-        // Each element counts the blocks over it.
+        // Each element counts the blocks that cover it.
         let counts = run(case(), ones(&[1, 4, 4]), &[3, 3], &[2, 2]);
         assert!(counts.same(&tensor(&[1, 1, 3, 3], &[1f32, 2.0, 1.0, 2.0, 4.0, 2.0, 1.0, 2.0, 1.0])));
         let strided = run(case().with("strides", vec![2, 2]), iota(&[1, 4, 1]), &[2, 3], &[2, 2]);

@@ -1,16 +1,16 @@
 //! Tensors made from attributes.
 //!
-//! | operator | versions | what changes |
+//! | operator | versions | difference |
 //! | --- | --- | --- |
 //! | Constant | 1, 9, 11, 12, 13, 19, 21, 23, 24, 25 | 11: `sparse_value`; 12: `value_int`, `value_floats`, …; the others add types |
 //! | ConstantOfShape | 9, 20, 21, 23, 24, 25 | types |
 //! | EyeLike | 9, 22 | types |
 //!
-//! Constant gives exactly one of its attributes; `sparse_value` gives a dense tensor. ConstantOfShape fills a shape with the one
-//! element of `value`, by default float 0. EyeLike has ones where column − row = `k`.
+//! Constant has exactly one of its attributes; `sparse_value` gives a dense tensor. ConstantOfShape fills a shape with the one element of
+//! `value`, by default float 0. EyeLike has ones where column − row = `k`.
 //!
-//! Refused: no attribute or several, a `value` of ConstantOfShape that is not one element, its shape of another type than int64,
-//! negative sizes.
+//! Refused: no attribute or several, a `value` of ConstantOfShape with another number of elements than one, its shape of another type than
+//! int64, negative sizes.
 
 use super::cells::{elements_of, moved, overwrite};
 use super::maps::MapResult;
@@ -36,7 +36,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::NONE.index_map(map_eye_like).inferred_by_shapes()),
 ];
 
-/// What a Constant holds.
+/// The value of a Constant.
 enum Given<'a> {
     Dense(Tensor),
     Sparse(&'a SparseTensor),
@@ -104,7 +104,7 @@ fn eval_constant(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(tensor)])
 }
 
-/// A sparse tensor in full. Its memory must have been claimed.
+/// Returns a sparse tensor in dense form. Its memory must have been claimed.
 fn dense(sparse: &SparseTensor) -> Result<Tensor, Decline> {
     let outside = || Decline::invalid("an index of the sparse tensor is out of range");
     let len = count(&sparse.shape)?;
@@ -131,7 +131,7 @@ fn dense(sparse: &SparseTensor) -> Result<Tensor, Decline> {
     })
 }
 
-/// What ConstantOfShape fills its result with.
+/// Returns the fill value of ConstantOfShape.
 fn fill(site: &Site<'_>) -> Result<Tensor, Refusal> {
     match site.attr_tensor("value")? {
         None => Ok(Tensor::scalar(0f32)),
@@ -187,7 +187,7 @@ fn infer_eye_like(cx: &mut InferCx<'_>) -> InferResult {
     }
 }
 
-/// Squares of any size with their main diagonal, and other matrices of constant sizes, of which each one on the diagonal is a piece.
+/// Squares of any size with their main diagonal, and other matrices of constant sizes, where each element on the diagonal is a piece.
 fn map_eye_like(view: &NodeFacts<'_>, output: usize) -> MapResult {
     let (scope, site, dims) = (view.scope(), view.known_site()?, view.result_dims(output)?);
     let diagonal = site.attr_int("k")?.unwrap_or(0);
@@ -246,7 +246,7 @@ fn eval_eye_like(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(overwrite(&zeros, &ones, &starts, 1)?)])
 }
 
-/// The number 1, or truth.
+/// Returns the number 1, or `true`.
 fn one(dtype: DType) -> Option<Tensor> {
     use crate::tensor::{Bool, Number};
     dispatch_numeric!(dtype, T => Some(Tensor::scalar(<T as Number>::one())), else => {

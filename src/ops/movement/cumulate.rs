@@ -1,12 +1,12 @@
 //! Running sums and products along an axis.
 //!
-//! | operator | versions | what changes |
+//! | operator | versions | difference |
 //! | --- | --- | --- |
 //! | CumSum | 11, 14 | types |
 //! | CumProd | 26 | |
 //!
-//! With `exclusive`, element `j` leaves its own operand out, and the first is 0 (1 for products). With `reverse`, the axis is
-//! walked from its end. Integers wrap; floats are added one after another in their own type.
+//! With `exclusive`, element `j` omits its own operand, and the first is 0 (1 for products). With `reverse`, the axis is processed from its
+//! end. Integers wrap; floats are added one after another in their own type.
 //!
 //! Refused: an axis out of range, which every axis of a scalar is; other types than numbers.
 
@@ -27,7 +27,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
         .with(Traits::mixing(moves::cumulated_axis).exact().fails_unless(moves::has_cumulated_axis)),
 ];
 
-/// How an axis is walked.
+/// The direction and form of the accumulation.
 #[derive(Clone, Copy)]
 struct Walked {
     exclusive: bool,
@@ -108,7 +108,7 @@ fn eval(cx: &mut EvalCx<'_>, product: bool) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
-/// Walks the middle of three dims.
+/// Accumulates along the middle of three dims.
 fn cumulated<T: Clone>(
     elements: &[T],
     (_, dim, inner): (usize, usize, usize),
@@ -124,7 +124,7 @@ fn cumulated<T: Clone>(
     result
 }
 
-/// As [`cumulated`], a block on each thread where that pays.
+/// As [`cumulated`], with one block on each thread if that pays.
 fn cumulated_at_once<T: Element>(
     elements: &[T],
     (_, dim, inner): (usize, usize, usize),
@@ -144,7 +144,7 @@ fn cumulated_at_once<T: Element>(
     result
 }
 
-/// Fewer elements are not worth another thread.
+/// The least number of elements for which another thread pays.
 const PARALLEL: usize = 1 << 20;
 
 fn walk_block<T: Clone>(
@@ -162,7 +162,7 @@ fn walk_block<T: Clone>(
     }
 }
 
-/// Walks one lane, whose elements lie next to each other.
+/// Accumulates one lane with adjacent elements.
 fn walk_lane<'e, T: Clone + 'e>(
     lane: impl Iterator<Item = (&'e mut T, &'e T)>,
     exclusive: bool,
@@ -177,7 +177,7 @@ fn walk_lane<'e, T: Clone + 'e>(
     }
 }
 
-/// Walks `inner` lanes side by side, row by row.
+/// Accumulates `inner` interleaved lanes, row by row.
 fn walk_lanes<T: Clone>(
     out: &mut [T],
     elements: &[T],

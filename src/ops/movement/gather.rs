@@ -1,14 +1,14 @@
-//! Elements taken by index.
+//! Elements selected by index.
 //!
-//! | operator | versions | what changes |
+//! | operator | versions | difference |
 //! | --- | --- | --- |
 //! | Gather | 1, 11, 13 | 11: negative indices; 13: types |
 //! | GatherElements | 11, 13 | types |
 //! | GatherND | 11, 12, 13 | 12: `batch_dims`; 13: types |
 //!
-//! Gather puts the rows of one axis that the indices name in place of the axis. GatherElements takes, for each element of the
-//! indices, the element at its own place but for one axis. GatherND reads the last axis of the indices as places in the
-//! axes of the data behind the first `batch_dims`.
+//! Gather replaces an axis by the rows that the indices select. GatherElements selects, for each element of the indices, the element at the
+//! same position except along one axis. GatherND reads the last axis of the indices as positions along the axes of the data after the first
+//! `batch_dims`.
 //!
 //! Refused: indices outside `-dim .. dim` (in version 1 of Gather, ONNX Runtime counts negative ones from the end as well).
 
@@ -43,13 +43,13 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     ),
 ];
 
-/// From this many bytes on, copying is spread over threads.
+/// The number of bytes from which copying uses several threads.
 const PARALLEL_BYTES: usize = 4 << 20;
 
-/// Bytes one thread copies at a time.
+/// The bytes that one thread copies at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The dims with those of the indices in place of an axis.
+/// Returns the dims with those of the indices in place of an axis.
 fn gathered<T: Clone>(data: &[T], indices: &[T], axis: usize) -> Vec<T> {
     let (front, back) = data.split_at_checked(axis).unwrap_or((data, &[]));
     front.iter().chain(indices).chain(back.iter().skip(1)).cloned().collect()
@@ -82,7 +82,7 @@ fn eval_gather(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
-/// The rows of an axis at these positions. `None` if one is out of range.
+/// Returns the rows of an axis at these positions. `None` if one is out of range.
 pub fn gather_along(tensor: &Tensor, axis: usize, positions: &[usize]) -> Option<Tensor> {
     let mut shape = tensor.shape().to_vec();
     *shape.get_mut(axis)? = positions.len();
@@ -93,13 +93,13 @@ pub fn gather_along(tensor: &Tensor, axis: usize, positions: &[usize]) -> Option
     moved(&[tensor], &rows).ok()
 }
 
-/// Rows of `run` consecutive elements, by their numbers.
+/// Returns rows of `run` consecutive elements, by their indices.
 pub(super) fn gather_runs(data: &Tensor, run: usize, rows: &[usize], shape: &[usize]) -> Result<Tensor, Decline> {
     let number = data.len().checked_div(run).unwrap_or(0);
     gather_rows(&data.reshape(&[number, run])?, 0, rows, shape)
 }
 
-/// The rows of an axis at these places.
+/// Returns the rows of an axis at these positions.
 pub(super) fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &[usize]) -> Result<Tensor, Decline> {
     let len = count(shape)?;
     if len == 0 {
@@ -136,7 +136,7 @@ pub(super) fn gather_rows(data: &Tensor, axis: usize, places: &[usize], shape: &
     builder.finish(shape)
 }
 
-/// Fills `out` with rows of `row` bytes, beginning with the result's row number `first`.
+/// Fills `out` with rows of `row` bytes, from row number `first` of the result on.
 fn copy_rows(out: &mut [u8], data: &[u8], row: usize, dim: usize, places: &[usize], first: usize) -> Option<()> {
     match row {
         1 => copy_cells::<1>(out, data, dim, places, first),
@@ -163,7 +163,7 @@ fn copy_cells<const W: usize>(out: &mut [u8], data: &[u8], dim: usize, places: &
     Some(())
 }
 
-/// Which rows of the data the rows of the result are, from row `first` on: the places, block of `dim` rows by block.
+/// Returns the rows of the data that the rows of the result are, from row `first` on: the positions, for each block of `dim` rows.
 fn sources(dim: usize, places: &[usize], first: usize) -> Option<impl Iterator<Item = usize> + '_> {
     let (mut block, mut at) = (first.checked_div(places.len())?, first.checked_rem(places.len())?);
     Some(std::iter::from_fn(move || {
@@ -221,7 +221,7 @@ fn infer_gather_nd(cx: &mut InferCx<'_>) -> InferResult {
             shape.len().saturating_sub(batch)
         )));
     };
-    // The batch dims of the indices count: ONNX Runtime runs those that are a multiple of the data's, 0 among them.
+    // The batch dims of the indices are used: ONNX Runtime accepts multiples of the data's, including 0.
     let mut dims = tuples.to_vec();
     dims.extend_from_slice(rest);
     Ok(vec![Fact::tensor(dtype, Some(dims))])
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(elements(&scope, &picked), ["B", "B", "A"]);
         let picked = infer(Case::new("GatherND", 13), Fact::constant(tensor(&[2, 1], &[1i64, 0])));
         assert_eq!(elements(&scope, &picked), ["B", "A"]);
-        // All it may take are the same.
+        // All selectable elements are equal.
         let facts = vec![Some(vector(&scope, &["A", "A"])), Some(Fact::tensor(Some(DType::Int64), Some(vec![])))];
         assert_eq!(elements(&scope, &Case::new("Gather", 13).infer(&scope, facts)[0]), ["A"]);
     }

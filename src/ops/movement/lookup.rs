@@ -9,7 +9,7 @@ pub(super) fn outside(index: i64, dim: usize) -> Decline {
     Decline::invalid(format!("an element of 'indices' is {index}, which is out of range for a dim of {dim}"))
 }
 
-/// Indices into one dim.
+/// Returns indices into one dim as positions.
 pub(super) fn places(indices: &[i64], dim: usize) -> Result<Vec<usize>, Decline> {
     indices.iter().map(|&index| counted_in(index, dim).ok_or_else(|| outside(index, dim))).collect()
 }
@@ -18,8 +18,8 @@ pub(super) fn gather_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal
     axis_in(site.attr_int("axis")?.unwrap_or(0), rank)
 }
 
-/// Where each element of the indices of GatherElements and ScatterElements points in the data: its own place, but for `axis`. Rows
-/// of the last axis of the indices are given one after another.
+/// Returns the position in the data for each element of the indices of GatherElements and ScatterElements: its own position, except along
+/// `axis`. The order is row-major.
 pub(super) fn element_places(
     data: &[usize],
     indices: &[usize],
@@ -35,7 +35,7 @@ pub(super) fn element_places(
         )));
     }
     let Some((&last, outer)) = indices.split_last().filter(|_| !values.is_empty()) else { return Ok(()) };
-    // There are elements, so no dim of the data that is walked is 0, and its strides are those of memory.
+    // There are elements, so no visited dim of the data is 0, and its strides are those of memory.
     let strides = crate::tensor::strides_of(data);
     let strides = strides.ok_or_else(|| Decline::OverBudget("the data exceeds the address space".into()))?;
     let stride_of = |axis: usize| strides.get(axis).map_or(0, |&stride| stride.unsigned_abs());
@@ -68,8 +68,8 @@ pub(super) fn batch_dims(site: &Site<'_>) -> Result<usize, Refusal> {
     usize::try_from(given.unwrap_or(0)).map_err(|_| Refusal::invalid("attribute 'batch_dims' is negative"))
 }
 
-/// Where the tuples of indices of GatherND and ScatterND point: the first element, in row-major order, of the part of the data that
-/// each names.
+/// Returns the positions for the index tuples of GatherND and ScatterND: the first element, in row-major order, of the part of the data
+/// that each selects.
 pub(super) fn tuple_places(
     data: &[usize],
     indices: &[usize],

@@ -1,13 +1,14 @@
-//! OneHot: a row of `depth` elements for each index, on where the index says and off elsewhere.
+//! OneHot: a row of `depth` elements for each index, on at the index and off elsewhere.
 //!
-//! | version | what changes |
+//! | version | difference |
 //! | --- | --- |
 //! | 9 | indices count from 0; any other is off everywhere |
 //! | 11 | indices in `[-depth, -1]` count from the end |
 //! | 28 | bfloat16 values |
 //!
-//! Refused: a depth below 1, `values` that are not two, `depth` that is not one. Disputed and left alone: fractional indices, which
-//! the text truncates and ONNX Runtime compares; negative indices in version 9, which ONNX Runtime counts from the end.
+//! Refused: a depth below 1, `values` with another number of elements than two, `depth` with another than one. Disputed and kept:
+//! fractional indices, which the standard truncates and ONNX Runtime compares; negative indices in version 9, which ONNX Runtime counts
+//! from the end.
 
 use super::cells::{elements_of, moved, overwrite};
 use super::{claim, count, of_rank};
@@ -20,7 +21,7 @@ use crate::tensor::{DType, StridedView, Tensor, gather};
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("OneHot", &[9, 11, 28], infer, eval).with(Traits::NONE.inferred_by_contents(1))];
 
-/// Where the new axis stands in a result made of indices of this rank.
+/// Returns the position of the new axis in a result for indices of this rank.
 fn new_axis(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
     axis_in(site.attr_int("axis")?.unwrap_or(-1), rank.saturating_add(1))
 }
@@ -57,7 +58,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![fact.with_elements(elements)])
 }
 
-/// The elements that are on, by position. The result must be known to be addressable.
+/// Returns the positions of the elements that are on. The result must be known to be addressable.
 fn hot(indices: &[i64], shape: &[usize], axis: usize, version: i64) -> Result<Vec<usize>, Decline> {
     let (_, depth, inner) = super::around(shape, axis)?;
     let wide = i64::try_from(depth).unwrap_or(i64::MAX);
@@ -90,12 +91,12 @@ fn one_hot(values: &Tensor, shape: &[usize], starts: &[usize]) -> Result<Tensor,
     overwrite(&spread(0, shape)?, &spread(1, &[starts.len()])?, starts, 1)
 }
 
-/// The indices as integers.
+/// Returns the indices as integers.
 fn whole_indices(indices: &Tensor) -> Result<Vec<i64>, Decline> {
     if let Some(ints) = indices.to_i64s() {
         return Ok(ints);
     }
-    // What does not fit is out of every range.
+    // A number that does not fit is out of every range.
     let floats = match indices.dtype() {
         DType::Uint64 => {
             return Ok(indices

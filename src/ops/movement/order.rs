@@ -1,10 +1,10 @@
-//! Elements as keys that compare like them.
+//! Keys for elements, with the order of the elements.
 
 use crate::ops::Decline;
 use crate::sort;
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
-/// A key for each element, row-major: keys compare as the elements do. Both zeros are one.
+/// Returns a key for each element, row-major. Keys have the order of the elements; both zeros have one key.
 ///
 /// # Errors
 /// There are NaNs or complex numbers, which have no order.
@@ -37,9 +37,9 @@ pub(super) fn sort_keys(tensor: &Tensor) -> Result<Vec<u64>, Decline> {
     if ordered { Ok(keys) } else { Err(Decline::unsupported("the operand contains NaN, which has no order")) }
 }
 
-/// The bits of a float, which is no NaN, such that they compare as it does.
+/// Returns bits with the order of the float, which is no NaN.
 pub(super) fn float_key(value: f64) -> u64 {
-    // Adding 0 makes −0 a 0.
+    // Adding 0 turns −0 into 0.
     let bits = (value + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }

@@ -1,14 +1,14 @@
-//! Range: numbers at equal distances.
+//! Range: numbers with equal distances.
 //!
-//! | version | what changes |
+//! | version | difference |
 //! | --- | --- |
 //! | 11 | float, double, int16, int32, int64 |
 //! | 27 | float16 and bfloat16, computed in float (`stash_type` 1) |
 //!
 //! The length is `max(0, ceil((limit − start) / delta))`, element `i` is `start + i·delta`.
 //!
-//! Refused: operands that are not one element each, a delta of 0, NaN. Left alone: lengths that depend on the precision in which
-//! the quotient is computed, of which the standard says nothing; a `stash_type` other than float.
+//! Refused: operands with another number of elements than one, a delta of 0, NaN. Kept: lengths that depend on the precision of the
+//! quotient, which the standard does not define; a `stash_type` other than float.
 
 use super::moves;
 use crate::tensor::threads;
@@ -22,7 +22,7 @@ use crate::tensor::{DType, Element, Number, Tensor, dispatch_numeric};
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("Range", &[11, 27], infer, eval)
     .with(Traits::NONE.counts(moves::range_counts).inferred_by_contents(0))];
 
-/// The one element of an operand, as far as it is known.
+/// Returns the element of an operand, as far as it is known.
 fn element(cx: &InferCx<'_>, i: usize) -> Result<Scalar, Refusal> {
     let fact = cx.required(i)?;
     match fact.static_len() {
@@ -36,7 +36,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     count(cx, delta)
 }
 
-/// The same with a delta that may be absent and is 1 then, as `com.microsoft` has it.
+/// The same with an optional delta that defaults to 1, as `com.microsoft` has it.
 pub(in crate::ops) fn infer_optional_delta(cx: &mut InferCx<'_>) -> InferResult {
     let delta = match cx.has_input(2) {
         true => element(cx, 2)?,
@@ -69,7 +69,7 @@ fn count(cx: &InferCx<'_>, delta: Scalar) -> InferResult {
     Ok(vec![fact.with_elements(elements)])
 }
 
-/// The length over integers, if it is known in which direction the delta goes: no run succeeds with a delta of 0.
+/// Returns the length over integers, if the sign of the delta is known: no run succeeds with a delta of 0.
 fn int_length(scope: &Scope, start: &Dim, limit: &Dim, delta: &Dim) -> Option<Dim> {
     let (zero, one) = (Dim::constant(0), Dim::constant(1));
     let count = if scope.ge(delta, &zero).is_yes() {
@@ -82,15 +82,15 @@ fn int_length(scope: &Scope, start: &Dim, limit: &Dim, delta: &Dim) -> Option<Di
     Some(scope.max(&zero, &count))
 }
 
-/// The length over floats whose delta is a power of two and which start at 0, or are whole at both ends: there every way to compute the
-/// quotient is exact, as long as the difference is.
+/// Returns the length over floats with a power of two as delta that start at 0, or are whole at both ends. Every way to compute the
+/// quotient is then exact, if the difference is.
 fn float_length(scope: &Scope, start: &Scalar, limit: &Scalar, delta: &Scalar) -> Option<Dim> {
     const EXACT: i64 = 1 << 24;
     let (start, start_den) = ratio(start)?;
     let (limit, limit_den) = ratio(limit)?;
     let (delta, delta_den) = ratio(delta)?;
     let delta = delta.as_const()?;
-    // Whole numbers that a float holds have a difference that it holds.
+    // The difference of whole numbers that a float represents is representable.
     let whole = |num: &Dim, den: i64| den == 1 && num.as_const().is_none_or(|num| num.unsigned_abs() < 1 << 23);
     let exact = start.is_const(0) || whole(&start, start_den) && whole(&limit, limit_den);
     if !exact || !delta.unsigned_abs().is_power_of_two() {
@@ -108,7 +108,7 @@ fn float_length(scope: &Scope, start: &Scalar, limit: &Scalar, delta: &Scalar) -
     Some(scope.assumed(law, vec![distance, num], Some(scope.nominal(&length)), (Some(0), None)))
 }
 
-/// The exact value as a fraction whose denominator is a power of two.
+/// Returns the exact value as a fraction whose denominator is a power of two.
 fn ratio(scalar: &Scalar) -> Option<(Dim, i64)> {
     match scalar {
         Scalar::Real { num, den } => Some((num.clone(), *den)),
@@ -135,7 +135,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let length = int_count(start, limit, delta)?;
         cx.claim(dtype, &[length])?;
         let result = dispatch_numeric!(dtype, T => {
-            // All elements lie between start and limit, and so in the type.
+            // All elements are between start and limit, and so in the range of the type.
             let values = counted(length, &|base, at| {
                 let distance = (base as i64).wrapping_add(at.into()).wrapping_mul(delta);
                 <T as Number>::from_i64(start.wrapping_add(distance))
@@ -167,8 +167,8 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
-/// Whether adding up the steps, as ONNX Runtime does, comes to exactly what the standard's multiplication gives, rounded once or after each
-/// operation.
+/// Returns `true` if repeated addition of the step, as in ONNX Runtime, gives exactly the results of the standard's multiplication, rounded
+/// once or after each operation.
 fn is_sum(start: f64, delta: f64, length: usize, single: bool) -> bool {
     let rounded = |value: f64| if single { f64::from(value as f32) } else { value };
     let mut sum = start;
@@ -180,7 +180,7 @@ fn is_sum(start: f64, delta: f64, length: usize, single: bool) -> bool {
     })
 }
 
-/// So many elements, each made of its number: where its piece begins, and how far into it.
+/// Returns `length` elements, each computed from its index: the begin of its piece, and the offset in the piece.
 fn counted<T: Element>(length: usize, each: &(impl Fn(usize, i32) -> T + Sync)) -> Vec<T> {
     const PIECE: usize = 1 << 16;
     let mut values = vec![T::zeroed(); length];
@@ -200,7 +200,7 @@ fn int_count(start: i64, limit: i64, delta: i64) -> Result<usize, Decline> {
         return Err(Decline::invalid("the operand 'delta' is 0"));
     }
     let (distance, step) = (i128::from(limit) - i128::from(start), i128::from(delta));
-    // Toward each other the quotient is positive, and rounding it up is adding what is left of a step.
+    // For this sign of the step the quotient is positive, and rounding it up adds the rest of a step.
     let (distance, step) = if step < 0 { (-distance, -step) } else { (distance, step) };
     let count = if distance <= 0 { 0 } else { (distance - 1) / step + 1 };
     usize::try_from(count).map_err(|_| {
@@ -221,7 +221,7 @@ fn float_count(start: f64, limit: f64, delta: f64, single: bool) -> Result<usize
         )));
     }
     if single {
-        // Runtimes subtract, and some divide too, in the operands' own precision.
+        // Runtimes subtract, and some also divide, in the operands' own precision.
         let distance = limit as f32 - start as f32;
         let (mixed, own) = ((f64::from(distance) / delta).ceil(), f64::from((distance / delta as f32).ceil()));
         if mixed.max(0.0) != exact.max(0.0) || own.max(0.0) != exact.max(0.0) {

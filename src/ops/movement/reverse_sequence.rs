@@ -1,6 +1,6 @@
-//! ReverseSequence: the first `sequence_lens[b]` steps of each batch entry in reverse order, the others as they are.
+//! ReverseSequence: the first `sequence_lens[b]` steps of each batch entry in reverse order, the others unchanged.
 //!
-//! | version | what changes |
+//! | version | difference |
 //! | --- | --- |
 //! | 10 | |
 //! | 28 | bfloat16 |
@@ -23,7 +23,7 @@ use crate::tensor::Tensor;
 pub(in crate::ops) const OPERATORS: &[Operator] = &[Operator::new("ReverseSequence", &[10, 28], infer, eval)
     .with(Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection) }.index_map(map).some_types())];
 
-/// Whether time is axis 0 and the batch axis 1, or the other way round.
+/// Returns `true` if time is axis 0 and the batch axis 1, and `false` for the opposite.
 fn time_first(site: &Site<'_>) -> Result<bool, Refusal> {
     match (site.attr_int("time_axis")?.unwrap_or(0), site.attr_int("batch_axis")?.unwrap_or(1)) {
         (0, 1) => Ok(true),

@@ -1,16 +1,16 @@
-//! Elements chosen by what they are: the size of the result hangs on the content.
+//! Elements selected by their values: the size of the result depends on the content.
 //!
-//! | operator | versions | what changes |
+//! | operator | versions | difference |
 //! | --- | --- | --- |
 //! | NonZero | 9, 13 | types |
 //! | Compress | 9, 11, 28 | 11: a negative `axis`; 28: bfloat16 |
 //! | Unique | 11, 28 | 28: bfloat16 |
 //!
-//! NonZero gives the indices of the elements that are not zero, one row for each axis. Compress keeps what a condition is true
-//! for, of an axis or of the flattened data. Unique keeps one of each element, or of each slice of an axis, in ascending order or in
-//! that of first appearance, with where they first stand, where each element went, and how often it was there.
+//! NonZero returns the indices of the elements that are not zero, one row for each axis. Compress keeps the elements with a true condition,
+//! of an axis or of the flattened data. Unique keeps one of each element, or of each slice of an axis, in ascending order or in the order
+//! of first appearance. It also returns the positions of first appearance, the inverse mapping and the counts.
 //!
-//! Not evaluated: a condition that is true beyond the axis. Disputed and left alone: NonZero of a scalar (the text gives `[0, N]`, ONNX
+//! Not evaluated: a condition that is true outside of the axis. Disputed and kept: NonZero of a scalar (the standard gives `[0, N]`, ONNX
 //! Runtime `[1, N]`), Unique with NaNs or complex numbers, and slices of an empty tensor.
 
 use super::cells::moved;
@@ -29,7 +29,7 @@ use crate::tensor::{Complex64, Complex128, DType, Indices, Number, Tensor, dispa
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("NonZero", &[9, 13], infer_non_zero, eval_non_zero).with(Traits::NONE.counts(moves::places_counted)),
     Operator::new("Compress", &[9, 11, 28], infer_compress, eval_compress).with(
-        // How many elements are selected is known when it runs.
+        // The number of selected elements is known at run time only.
         Traits { fails: Failure::Undeclared, ..Traits::movement(Movement::Selection) }
             .index_map(maps::compress)
             .some_types()
@@ -44,7 +44,7 @@ fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
         Some(shape) => {
             let size = cx.scope().product(shape);
             if shape.is_empty() {
-                // ONNX Runtime, where it knows the shape, infers another than it computes, and the run fails.
+                // If ONNX Runtime knows the shape, it infers another shape than it computes, and the run fails.
                 return Err(Refusal::lax(
                     "'X' is a scalar, for which the standard defines no index, but ONNX Runtime returns one",
                 ));
@@ -62,8 +62,8 @@ fn infer_non_zero(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(Some(DType::Int64), Some(dims))])
 }
 
-/// Whether the operand is a ConstantOfShape, all of whose elements are alike, and then whether they are 0. Exporters spell `arange`
-/// as NonZero of ones.
+/// Returns `Some` if the operand is a ConstantOfShape, whose elements are all equal, and `true` if they are 0. Exporters write `arange` as
+/// NonZero of ones.
 fn filled_with_zero(cx: &InferCx<'_>) -> Option<bool> {
     let producer = cx.model.value(cx.node.input(0)?).producer()?;
     let producer = cx.model.node(producer).filter(|node| node.is("ConstantOfShape"))?;
@@ -74,7 +74,7 @@ fn filled_with_zero(cx: &InferCx<'_>) -> Option<bool> {
     }
 }
 
-/// Whether each element differs from zero. NaN does, −0 does not.
+/// Returns, for each element, whether it differs from zero. NaN does, −0 does not.
 fn truths(tensor: &Tensor) -> Result<Vec<bool>, Decline> {
     let unsupported = || Decline::unsupported(format!("the element type {} has no zero", tensor.dtype()));
     if let Some(ints) = tensor.bools() {
@@ -139,7 +139,7 @@ fn infer_compress(cx: &mut InferCx<'_>) -> InferResult {
         let places = truths.iter().enumerate().filter(|&(_, &truth)| truth != 0).map(|(at, _)| at as i64);
         places.collect::<Vec<_>>()
     });
-    // What is true beyond the axis keeps nothing in ONNX Runtime.
+    // In ONNX Runtime a true condition outside of the axis selects nothing.
     let within = |places: &[i64], whole: &Dim| match (places.last(), whole.as_const()) {
         (None, _) => Dim::constant(0),
         (Some(_), Some(whole)) => Dim::constant(places.iter().filter(|&&place| place < whole).count() as i64),
@@ -191,7 +191,7 @@ fn compressed(data: &Tensor, condition: &[bool], axis: Option<usize>) -> Result<
     picked(data, &places, axis)
 }
 
-/// The slices of an axis, or the elements of the flattened data, at these places.
+/// Returns the slices of an axis, or the elements of the flattened data, at these positions.
 fn picked(data: &Tensor, places: &[usize], axis: Option<usize>) -> Result<Tensor, Decline> {
     let Some(axis) = axis else { return gather_runs(data, 1, places, &[places.len()]) };
     let mut shape = data.shape().to_vec();
@@ -214,7 +214,7 @@ fn infer_unique(cx: &mut InferCx<'_>) -> InferResult {
         Some(dim) => dim.clone(),
         None => cx.scope().product(shape),
     };
-    // Where there is anything, there is one of it.
+    // Non-empty data has at least one unique element.
     let low = cx.scope().ge(&whole, &Dim::constant(1)).is_yes();
     let number = dim_between(cx, low.into(), &whole);
     let mut dims = shape.to_vec();
@@ -241,7 +241,7 @@ fn eval_unique(cx: &mut EvalCx<'_>) -> EvalResult {
     cx.claim(DType::Uint64, data.shape())?;
     cx.claim(DType::Int64, &[dim, 8])?;
     cx.budget().take_work((data.len() as u64).saturating_mul(u64::from(dim.max(1).ilog2()) + 1).saturating_mul(2))?;
-    // Slice by slice, so that a slice's keys lie together.
+    // Slice by slice, so that a slice's keys are adjacent.
     let keys = sort_keys(data)?;
     let row = outer.saturating_mul(inner);
     let mut rows = Vec::with_capacity(keys.len());

@@ -1,12 +1,12 @@
-//! What a tensor's shape is.
+//! Shapes of tensors as values.
 //!
-//! | operator | versions | what changes |
+//! | operator | versions | difference |
 //! | --- | --- | --- |
 //! | Shape | 1, 13, 15, 19, 21, 23, 24, 25 | 15: attributes `start` and `end`; the others add types |
 //! | Size | 1, 13, 19, 21, 23, 24, 25 | types |
 //!
 //! Shape gives the dims `start .. end` as int64, both counted from the end when negative and then clamped to `[0, rank]`. Size gives
-//! their product as an int64 of rank 0. Neither needs the operand's content: a shape that is known is known as expressions.
+//! their product as an int64 of rank 0. Neither needs the operand's content: a symbolic shape gives symbolic elements.
 
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, Scalar};
@@ -21,7 +21,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Size", &[1, 13, 19, 21, 23, 24, 25], infer_size, eval_size).with(Traits::NONE.of_shape()),
 ];
 
-/// Which of `rank` dims Shape gives.
+/// Returns the range of dims that Shape selects among `rank` dims.
 fn window(site: &Site<'_>, rank: usize) -> Result<std::ops::Range<usize>, Refusal> {
     let (start, end) = bounds(site)?;
     let rank_int = i64::try_from(rank).unwrap_or(i64::MAX);
@@ -47,7 +47,7 @@ fn infer_shape(cx: &mut InferCx<'_>) -> InferResult {
         let fact = Fact::tensor(Some(DType::Int64), Some(vec![Dim::from(dims.len() as i64)]));
         return Ok(vec![fact.with_elements(dims.into_iter().map(Scalar::Int).collect())]);
     }
-    // Of an unknown rank, at most `end - start` dims, when both count from the same side.
+    // For an unknown rank, at most `end - start` dims, if both count from the same side.
     let limit = match bounds(cx)? {
         (start, Some(end)) if (start < 0) == (end < 0) => Some(end.saturating_sub(start).max(0)),
         (start, None) if start < 0 => start.checked_neg(),
@@ -65,7 +65,7 @@ fn eval_shape(cx: &mut EvalCx<'_>) -> EvalResult {
 
 fn infer_size(cx: &mut InferCx<'_>) -> InferResult {
     let size = cx.required(0)?.shape().map(|dims| cx.scope().product(dims));
-    // A size nobody knows is still one and the same wherever it is used.
+    // An unknown size is still the same size wherever it is used.
     let size = size.unwrap_or_else(|| cx.fresh_dim());
     Ok(vec![Fact::tensor(Some(DType::Int64), Some(Vec::new())).with_elements(vec![Scalar::Int(size)])])
 }

@@ -1,15 +1,16 @@
-//! TopK: the largest or smallest elements of an axis, and where they stand.
+//! TopK: the largest or smallest elements of an axis, and their indices.
 //!
-//! | version | what changes |
+//! | version | difference |
 //! | --- | --- |
 //! | 1 | `k` is an attribute |
 //! | 10 | `k` is an operand |
 //! | 11 | attributes `largest` and `sorted`, integers |
 //! | 24 | bfloat16 |
 //!
-//! Of equal elements the one in front comes first. Without `sorted` the standard leaves the order open; it is then the sorted one.
+//! Of equal elements the one with the lower index comes first. Without `sorted` the standard leaves the order undefined; the evaluator then
+//! sorts, too.
 //!
-//! Refused: a `k` below 0 or above the dim. Disputed and left alone: NaNs, which have no order.
+//! Refused: a `k` below 0 or above the dim. Disputed and kept: NaNs, which have no order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -105,12 +106,12 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(values), Data::Tensor(Tensor::from_vec(&shape, indices)?)])
 }
 
-/// The key of a float; NaN has none.
+/// Returns the key of a float; NaN has none.
 fn ordered(value: f64) -> Option<u64> {
     (!value.is_nan()).then(|| float_key(value))
 }
 
-/// The lanes of some data along an axis, and what is taken of each.
+/// The lanes of data along an axis, and the number of elements to select from each.
 struct Lanes {
     dim: usize,
     inner: usize,
@@ -119,8 +120,8 @@ struct Lanes {
 }
 
 impl Lanes {
-    /// The places of the chosen elements in the data and their indices in their lanes. `key` compares as the elements do; none has
-    /// one that has no order.
+    /// Returns the positions of the selected elements in the data, and their indices in their lanes. `key` orders like the elements; an
+    /// element without an order has no key.
     fn chosen<T: Copy + Sync>(
         &self,
         elements: &[T],
@@ -171,11 +172,11 @@ impl Lanes {
     }
 }
 
-/// Fewer elements are not worth another thread.
+/// The least number of elements for which another thread pays.
 const PARALLEL: usize = 1 << 18;
 
-/// Where the smallest `size` keys stand, at least one of them, in order; of equal ones the one in front comes first. Twice as many
-/// are kept at a time; what is not below the last of them is out.
+/// Returns the positions of the smallest `size` keys, at least one of them, in order; of equal keys the first position comes first. It
+/// keeps twice as many at a time, and drops keys that are not below the last of them.
 fn smallest(keys: impl Iterator<Item = u64>, size: usize) -> Vec<usize> {
     let room = size.saturating_mul(2).max(64);
     let mut keys = keys.zip(0..);
@@ -183,7 +184,7 @@ fn smallest(keys: impl Iterator<Item = u64>, size: usize) -> Vec<usize> {
     if kept.len() == room {
         let mut limit = cut(&mut kept, size);
         for (key, index) in keys {
-            // An equal one further behind is out as well.
+            // An equal key at a later position is dropped as well.
             if key < limit {
                 kept.push((key, index));
                 if kept.len() >= room {
@@ -197,7 +198,7 @@ fn smallest(keys: impl Iterator<Item = u64>, size: usize) -> Vec<usize> {
     kept.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Keeps the smallest `size` and returns the last of their keys.
+/// Keeps the smallest `size` keys and returns the last of them.
 fn cut(kept: &mut Vec<(u64, usize)>, size: usize) -> u64 {
     let (_, &mut (limit, _), _) = kept.select_nth_unstable(size - 1);
     kept.truncate(size);

@@ -1,6 +1,6 @@
 //! Trilu: the upper or lower triangle of matrices, zeros elsewhere.
 //!
-//! One version, 14. With `upper` (the default) an element stays where column − row ≥ `k`, otherwise where column − row ≤ `k`.
+//! One version, 14. With `upper` (the default) an element is kept if column − row ≥ `k`, otherwise if column − row ≤ `k`.
 //!
 //! Refused: a rank below 2, a `k` that is not one element.
 //!
@@ -70,7 +70,7 @@ fn map(view: &NodeFacts<'_>, _: usize) -> MapResult {
     Ok(Moved::of_first(IndexMap::runs(scope, &[data.into()], data, around, &runs)?))
 }
 
-/// The first column of the upper triangle in a row, or the first one after the lower triangle.
+/// Returns the first column of the upper triangle in a row, or the first one after the lower triangle.
 fn edge(row: i64, diagonal: i64, upper: bool, columns: i64) -> i64 {
     let on_diagonal = row.saturating_add(diagonal);
     let edge = if upper { on_diagonal } else { on_diagonal.saturating_add(1) };
@@ -100,7 +100,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![Data::Tensor(result)])
 }
 
-/// As many zeros as a row has elements, and none when there are no rows.
+/// Returns as many zeros as a row has elements; none if there are no rows.
 fn zero_row(dtype: crate::tensor::DType, shape: &[usize]) -> Result<Tensor, Decline> {
     let columns = if shape.contains(&0) { 0 } else { shape.last().copied().unwrap_or(0) };
     Ok(Tensor::zeros(dtype, &[columns])?)

@@ -498,7 +498,7 @@ mod tests {
 
     /// Without indices, a row is computed at once; with indices, each window separately.
     #[test]
-    fn rows_of_windows_give_what_single_ones_do() {
+    fn rows_of_windows_equal_single_windows() {
         let numbers = |count: usize| (0..count).map(|at| ((at * 7919) % 1009) as f32 - 500.0).collect::<Vec<_>>();
         for (shape, kernel, strides, pads, dilations) in [
             (vec![2, 3, 9], vec![3], vec![1], vec![1, 0], vec![2]),
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runtimes_differ_on_declines() {
+    fn disputed_pools_decline() {
         let node = |values: &[f32]| Single::new("MaxPool", 12).values(&[1, 1, 2], values).with("kernel_shape", vec![2]);
         assert!(node(&[1.0, f32::NAN]).eval().is_err());
         assert!(node(&[f32::NEG_INFINITY; 2]).eval().is_err());

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_declines() {
+    fn mismatched_operands_decline() {
         let x = || node(21).values(&[2, 3], &[0u8; 6]);
         assert!(x().values(&[2], &[1.0f32; 2]).eval().is_err());
         assert!(x().values(&[3], &[1.0f32; 3]).values(&[], &[0u8]).eval().is_err());

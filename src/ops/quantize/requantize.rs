@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unsigned_by_signed_products_are_summed_alike_where_two_fit_in_16_bits() {
+    fn unsigned_by_signed_sums_are_equal_if_two_products_fit_16_bits() {
         let unsigned = |values: &[u8]| Tensor::vector(values.to_vec());
         let signed = |values: &[i8]| Tensor::vector(values.to_vec());
         let alike = |a: &Tensor, b: &Tensor| sums_alike([a, b], None).is_ok() && sums_alike([b, a], None).is_ok();

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn winners_are_those_of_one_look_after_another() {
+    fn winners_equal_those_of_a_sequential_scan() {
         let numbers: Vec<f32> = (0..6000u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 29) as f32 - 3.5).collect();
         for (dim, inner) in [(1, 1), (7, 1), (64, 1), (37, 3), (5, 40), (2, 1)] {
             for (largest, last) in [(true, false), (true, true), (false, false), (false, true)] {

@@ -406,7 +406,7 @@ fn a_sum_whose_parts_may_be_rounded_is_unknown() {
 
 /// Binary32 kernels compute no deviation if squares overflow.
 #[test]
-fn what_overflows_on_the_way_is_declined() {
+fn intermediate_overflow_is_declined() {
     let x = [1e30f32, 2.0, -1.0, 0.5];
     let scaled = |name: &str, opset| Single::new(name, opset).values(&[1, 4], &x).values(&[4], &[1f32; 4]);
     assert!(scaled("LayerNormalization", 17).output().output().eval().is_err());

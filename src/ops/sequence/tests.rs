@@ -24,7 +24,7 @@ fn constants(opset: i64) -> Bodies {
 }
 
 #[test]
-fn sequences_are_put_together_and_taken_apart() {
+fn sequences_are_built_and_split() {
     let mut b = constants(13);
     let main = b.main();
     b.node(main, "SequenceConstruct", "p q", "s", &[]);

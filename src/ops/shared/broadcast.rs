@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clamped_size_beside_the_size_is_the_size() {
+    fn a_clamped_size_broadcasts_to_the_size() {
         let scope = Scope::new();
         let size = Dim::symbol(scope.named("S"));
         let clamped = scope.min(&Dim::constant(64), &size);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_one_where_a_size_is_one_gives_way_to_the_size() {
+    fn a_dim_that_is_1_with_a_size_broadcasts_to_the_size() {
         let scope = Scope::new();
         let (size, other) = (Dim::symbol(scope.named("S")), Dim::symbol(scope.named("T")));
         // The dim of a Reshape for an entry S that copies T if it is 0.
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_leads_to_the_same_elements() {
+    fn broadcast_strides_select_the_same_elements() {
         let shapes: &[[&[usize]; 2]] = &[
             [&[], &[]],
             [&[5], &[]],

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_find_what_one_look_after_another_does() {
+    fn blocks_find_the_same_as_a_sequential_scan() {
         let numbers: Vec<u32> = (0..300).map(|at: u32| at.wrapping_mul(2_654_435_761) >> 25).collect();
         for len in [0, 1, 31, 32, 33, 64, 100, 299] {
             for wanted in 0..130 {

@@ -20,7 +20,7 @@ use crate::tensor::{DType, product};
 
 pub(super) const DFT: Operator = Operator::new("DFT", &[17, 20], infer, eval);
 
-/// What the attributes say.
+/// The attributes.
 #[derive(Clone, Copy)]
 struct Kind {
     inverse: bool,
@@ -32,7 +32,7 @@ impl Kind {
         Ok(Kind { inverse: site.attr_flag("inverse", false)?, one_sided: site.attr_flag("onesided", false)? })
     }
 
-    /// Whether real data comes out.
+    /// Returns `true` if the results are real.
     fn is_real(self) -> bool {
         self.inverse && self.one_sided
     }
@@ -44,7 +44,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
     let Some(data) = cx.shape(0) else { return Ok(vec![Fact::tensor(dtype, None)]) };
     let [signal @ .., _] = data else { return Err(Refusal::invalid("the signal has no axis to transform")) };
     let last = Dim::constant(if kind.is_real() { 1 } else { 2 });
-    // A runtime that computes such an axis takes it, and does not load the model where it is constant.
+    // For such an axis, runtimes run a computed operand, and refuse to load the model with a constant one.
     if cx.version >= 20 && cx.input(2).and_then(Fact::rank).is_some_and(|rank| rank > 0) {
         return Err(Refusal::lax("the operand 'axis' is not a scalar"));
     }
@@ -54,7 +54,7 @@ fn infer(cx: &mut InferCx<'_>) -> InferResult {
         _ => number(cx, 2).and_then(|axis| axis.as_const()),
     };
     let Some(axis) = axis else {
-        // Without another length a whole transform is as long as the signal, whichever axis it is.
+        // Without a given length, a complete transform has the length of the signal, along every axis.
         let whole = !cx.has_input(1) && !kind.one_sided;
         let mut shape = if whole { signal.to_vec() } else { cx.fresh_shape(signal.len()) };
         shape.push(last);
@@ -143,7 +143,7 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         let tables = FourierTables::new(size);
         let line = Line { tables: &tables, kind, parts: *parts, inner };
         let from = dim.saturating_mul(inner).saturating_mul(*parts);
-        // Data without elements is as if it were all zeros.
+        // Empty data counts as zeros.
         threads::for_each(results.chunks_exact_mut(places * inner * out).enumerate(), |(at, to)| {
             let from = values.get(at * from..(at + 1) * from).unwrap_or_default();
             (0..inner).for_each(|offset| line.transform(from, to, offset, places));
@@ -152,13 +152,13 @@ fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
     Ok(vec![rounded(data.dtype(), &shape, &results)?.into()])
 }
 
-/// How the signals of a block are transformed.
+/// The transform of the signals of a block.
 struct Line<'a> {
     tables: &'a FourierTables,
     kind: Kind,
     /// 1 for real numbers, 2 for complex ones.
     parts: usize,
-    /// How many signals lie side by side.
+    /// The number of interleaved signals.
     inner: usize,
 }
 
@@ -191,7 +191,7 @@ impl Line<'_> {
     }
 }
 
-/// Frequency `at` of real data of this size, of which the lower half is given: `X[n − k] = X[k]*`.
+/// Returns frequency `at` of real data of this size from the lower half of the frequencies: `X[n − k] = X[k]*`.
 fn hermitian(read: &impl Fn(usize) -> Complex, at: usize, size: usize) -> Complex {
     let mirrored = size - at;
     // A frequency that is its own mirror image is real.
@@ -239,7 +239,7 @@ mod tests {
         close(dft(&[1, 2, 2], &[3.0, 0.0, -1.0, 0.0]).with("inverse", 1), &[1.0, 0.0, 2.0, 0.0]);
         let back = dft(&[1, 3, 2], &[3.0, 9.0, 1.0, -2.0, -1.0, 9.0]).with("inverse", 1).with("onesided", 1);
         close(back, &[1.0, 2.0, 0.0, 0.0]);
-        // Two columns, along the first axis, cut off.
+        // Two columns, along the first axis, truncated.
         let columns = dft(&[3, 2, 1], &[1.0, 10.0, 2.0, 20.0, 9.0, 9.0]).values(&[], &[2i64]).values(&[], &[0i64]);
         close(columns, &[3.0, 0.0, 30.0, 0.0, -1.0, 0.0, -10.0, 0.0]);
         assert!(dft(&[1, 2, 2], &[0.0; 4]).with("onesided", 1).eval().is_err());

@@ -20,44 +20,44 @@ fn conjugate([a, b]: Complex) -> Complex {
     [a, -b]
 }
 
-/// `exp(−2πi · numerator / denominator)` for a numerator within the denominator.
+/// Returns `exp(−2πi · numerator / denominator)` for a numerator within the denominator.
 fn root(numerator: usize, denominator: usize) -> Complex {
     let angle = -2.0 * PI * (numerator as f64 / denominator as f64);
     let (sin, cos) = libm::sincos(angle);
     [cos, sin]
 }
 
-/// What transforms of one length need again and again.
+/// Tables for the transforms of one length.
 pub(super) struct FourierTables {
     length: usize,
-    /// `length`, or the power of two that convolutions of this length take place in.
+    /// `length`, or the power of two in which convolutions of this length are computed.
     inner: usize,
     /// The first half of the roots of unity of `inner`.
     roots: Vec<Complex>,
-    /// For other than powers of two: `w^(j²)`.
+    /// The factors `w^(j²)`; empty for powers of two.
     chirp: Vec<Complex>,
-    /// And the transform of its conjugate, wrapped around.
+    /// The transform of the conjugate of `chirp`, wrapped around.
     kernel: Vec<Complex>,
 }
 
 impl FourierTables {
-    /// The bytes that the tables and one transform take, in complex numbers.
+    /// Returns the memory of the tables and one transform, in complex numbers.
     pub(super) fn memory(length: usize) -> usize {
         length.saturating_mul(16)
     }
 
-    /// Multiplications of one transform, roughly.
+    /// Returns the approximate number of multiplications of one transform.
     pub(super) fn work(length: usize) -> u64 {
         let wide = (length as u64).saturating_mul(8);
         wide.saturating_mul(u64::from(usize::BITS - length.leading_zeros()))
     }
 
-    /// How many numbers are transformed.
+    /// Returns the length of the transform.
     pub(super) fn length(&self) -> usize {
         self.length
     }
 
-    /// The tables for a length of at least 1.
+    /// Computes the tables for a length of at least 1.
     pub(super) fn new(length: usize) -> FourierTables {
         let direct = length.is_power_of_two();
         let inner = if direct { length } else { (2 * length - 1).next_power_of_two() };
@@ -102,7 +102,7 @@ impl FourierTables {
         }
     }
 
-    /// Transforms back in place.
+    /// Computes the inverse transform in place.
     pub(super) fn inverse(&self, values: &mut [Complex]) {
         values.iter_mut().for_each(|value| *value = conjugate(*value));
         self.forward(values);
@@ -110,7 +110,7 @@ impl FourierTables {
         values.iter_mut().for_each(|[re, im]| (*re, *im) = (*re / length, -*im / length));
     }
 
-    /// The transform of `inner` numbers, a power of two of them: sorts by reversed bits, then joins halves that grow.
+    /// Transforms `inner` numbers, a power of two: sorts by reversed bits, then merges growing halves.
     fn halves(&self, values: &mut [Complex]) {
         let length = values.len();
         if length < 2 {

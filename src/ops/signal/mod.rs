@@ -29,7 +29,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     mel::MEL_WEIGHT_MATRIX,
 ];
 
-/// The number that integer operand `i` holds, while inferring.
+/// Returns the number in integer operand `i` during inference.
 fn number(cx: &InferCx<'_>, i: usize) -> Option<Dim> {
     match <[Dim; 1]>::try_from(cx.ints(i)?) {
         Ok([number]) => Some(number),
@@ -37,7 +37,7 @@ fn number(cx: &InferCx<'_>, i: usize) -> Option<Dim> {
     }
 }
 
-/// The number that integer operand `i` holds.
+/// Returns the number in integer operand `i`.
 fn scalar(cx: &EvalCx<'_>, i: usize) -> Result<i64, Decline> {
     match cx.ints(i)?.as_slice() {
         &[number] => Ok(number),
@@ -45,19 +45,19 @@ fn scalar(cx: &EvalCx<'_>, i: usize) -> Result<i64, Decline> {
     }
 }
 
-/// A number of elements: an integer that is not negative.
+/// Returns a number of elements: a non-negative integer.
 fn length(number: i64) -> Result<usize, Decline> {
     usize::try_from(number)
         .map_err(|_| Decline::invalid(format!("an operand that gives a length is {number}, which is not valid")))
 }
 
-/// How many frequencies a transform of real numbers has: `⌊length / 2⌋ + 1`.
+/// Returns the number of frequencies of a transform of real numbers: `⌊length / 2⌋ + 1`.
 fn one_sided(cx: &InferCx<'_>, length: &Dim) -> Dim {
     let half = cx.scope().floor_div(length, &Dim::constant(2));
     cx.scope().add(&half, &Dim::constant(1))
 }
 
-/// A float tensor of these numbers. The caller has claimed its memory.
+/// Returns a float tensor of these numbers. The caller has claimed its memory.
 fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Result<Tensor, Decline> {
     in_lane!(dtype, T => {
         let values = values.iter().map(|&value| <T as Lane>::of(value)).collect();
@@ -65,14 +65,14 @@ fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Result<Tensor, Decl
     })
 }
 
-/// The elements of a float tensor as binary64 numbers. Their memory is claimed.
+/// Returns the elements of a float tensor as binary64 numbers, and claims their memory.
 fn reals(cx: &EvalCx<'_>, tensor: &Tensor) -> Result<Vec<f64>, Decline> {
     let floats = matches!(tensor.dtype(), DType::Float | DType::Double | DType::Float16 | DType::Bfloat16);
     cx.claim(DType::Double, tensor.shape())?;
     let signal = tensor.to_f64s().filter(|_| floats);
     let signal =
         signal.ok_or_else(|| Decline::invalid(format!("a signal of type {} is not supported", tensor.dtype())))?;
-    // No number on the way is larger than this sum, and results are off by its rounding in kernels that compute in the type itself.
+    // No intermediate number exceeds this sum, and its rounding bounds the error of kernels that compute in the type itself.
     let most = if tensor.dtype() == DType::Double { 1u64 << 43 } else { 1 << 14 } as f64;
     let sum: f64 = signal.iter().map(|value| value.abs()).sum();
     if sum <= most {

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shape_is_refused() {
+    fn invalid_shapes_are_refused() {
         for text in [
             "",
             " ",

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_left_as_it_is_takes_a_neutral_operand() {
+    fn only_unchanged_terms_take_a_neutral_operand() {
         let mut table = TermTable::default();
         let lead = |operator, from, to| Formula { operator, from, to, operands: Terms::new() };
         let (seven, half) = (table.int(7), table.of_scalar(&Scalar::Float(0.5), &Scope::new()).expect("a float"));

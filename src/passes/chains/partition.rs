@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_had_at_once_stays_together() {
+    fn terms_that_one_node_computes_are_not_split() {
         let kinds = [Kind::Number, READ, READ, SUM, Kind::Number];
         let lengths = by_reach(&kinds, |at| (at == 1).then_some(2));
         assert_eq!(lengths, [1, 2, 1, 1]);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_type_cannot_say_is_no_constant() {
+    fn constants_out_of_range_are_refused() {
         let mut table = TermTable::default();
         let (wide, half) =
             (table.int(1 << 40), table.of_scalar(&Scalar::Float(0.5), &Scope::new()).expect("a known float"));

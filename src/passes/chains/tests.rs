@@ -323,7 +323,7 @@ fn apply(operator: &str, from: DType, to: DType, operands: &[f64]) -> Option<f64
 }
 
 #[test]
-fn plans_give_what_was_asked_for_at_every_size() {
+fn plans_compute_the_demanded_sizes() {
     let mut planned = 0;
     for seed in 0..80 {
         for learnt in Learnt::ALL {
@@ -383,7 +383,7 @@ fn planned_dtype(claim: &Claim) -> Option<DType> {
 }
 
 #[test]
-fn what_the_check_lets_pass_is_right() {
+fn checked_plans_are_correct() {
     let (mut passed, mut refused) = (0, 0);
     for seed in 0..80 {
         let mut numbers = Numbers::new(seed);
@@ -506,6 +506,6 @@ fn a_sentinel_is_put_beside_a_quotient_and_not_divided() {
 }
 
 #[test]
-fn what_nothing_has_is_not_planned() {
+fn unavailable_sizes_are_not_planned() {
     assert!(demanding(THREE_SIZES, &[(&["d"], true)]).plan(100).is_none());
 }

@@ -34,7 +34,7 @@ fn differs(old: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_model_is_as_itself() {
+fn a_model_equals_itself() {
     assert_eq!(diff(&parsed(SOURCE), &parsed(SOURCE)), "");
 }
 
@@ -99,7 +99,7 @@ fn names_of_inner_values_and_orders_are_not_compared() {
 }
 
 #[test]
-fn what_is_kept_of_the_file_is_compared() {
+fn preserved_fields_are_compared() {
     let original = parsed(SOURCE);
     for (number, name) in
         [(2u8, "producer"), (6, "documentation of the model"), (14, "metadata"), (20, "training information")]
@@ -119,7 +119,7 @@ fn what_is_kept_of_the_file_is_compared() {
 }
 
 #[test]
-fn what_a_body_defines_is_not_what_a_graph_around_it_defines() {
+fn values_of_a_subgraph_differ_from_outer_values() {
     let model = |read: &str| {
         parsed(&format!(
             r#"<ir_version: 8, opset_import: ["" : 17]>

@@ -1,4 +1,4 @@
-//! Activation functions spelled out in older operators' terms, where the model's operator set has them.
+//! Recognizes activation functions that are written in basic operators, and replaces them by the operator of the opset, if it has one.
 //!
 //! | law | since |
 //! | --- | --- |
@@ -8,7 +8,8 @@
 //! | `x·cut(x/6 + ½, 0, 1) = HardSwish(x)`, also as `x·cut(x + 3, 0, 6)/6` | 14 |
 //! | `x·tanh(softplus(x)) = Mish(x)` | 18 |
 //!
-//! [`kernels`](super::kernels) says for which element types, and why the formula of Swish stays where nobody asked for a newer operator set. Factors and terms come in any order. Constants are what the law says up to rounding to their type.
+//! [`kernels`](super::kernels) lists the element types, and the reason why Swish needs a request for a newer opset. Factors and terms may
+//! have any order. Constants may differ from the law by the rounding to their type.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -42,17 +43,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: activation,
 }];
 
-/// An activation function, spelled out.
+/// A recognized activation function.
 pub(super) struct Activation {
     operator: &'static str,
     attribute: Option<NamedAttribute>,
-    /// What it is applied to.
+    /// The operand of the function.
     pub x: ValueId,
-    /// The nodes that spell it.
+    /// The nodes of the formula.
     pub nodes: Vec<NodeId>,
 }
 
-/// What a product was found to be: the operator, and its attribute.
+/// The operator that a product matches, and its attribute.
 type Found = (&'static str, Option<NamedAttribute>);
 
 fn activation(place: &Place<'_>) -> Result<Edit, Miss> {
@@ -65,12 +66,12 @@ fn activation(place: &Place<'_>) -> Result<Edit, Miss> {
     Fusion { remove: found.nodes, like: place.id, operator: found.operator, attributes, operands }.edit(place)
 }
 
-/// Whether the formula of Swish becomes the operator: somebody asked for the only operator set in which runtimes load it.
+/// Returns `true` if the formula of Swish becomes the operator: the user requested opset 24, the only one in which runtimes load it.
 fn is_swish_wanted(place: &Place<'_>) -> bool {
     place.model.is_newer && place.opset.version() == 24
 }
 
-/// Reads the node's result as an activation function, whether or not the operator set has an operator for it.
+/// Reads the node's result as an activation function, even if the opset has no operator for it.
 pub(super) fn read(place: &Place<'_>) -> Result<Activation, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place.dtype(result).ok_or(miss!("covered-type").of(result))?;
@@ -137,7 +138,7 @@ fn gated(reader: &mut Reader<'_, '_>, coefficient: f64, x: ValueId, gate: ValueI
     }
 }
 
-/// Whether `value = √(2/π)·(x + 0.044715·x³)`, which may be written as `√(2/π)·x·(1 + 0.044715·x²)`.
+/// Returns `true` if `value = √(2/π)·(x + 0.044715·x³)`, also in the form `√(2/π)·x·(1 + 0.044715·x²)`.
 fn is_cubic(reader: &mut Reader<'_, '_>, value: ValueId, x: ValueId) -> Option<bool> {
     const CUBIC: f64 = 0.044715;
     let product = Product::of(reader.place, value, Some(x))?;

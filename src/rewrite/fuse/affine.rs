@@ -1,4 +1,4 @@
-//! What a node with constant operands does to each channel of a tensor.
+//! Reads nodes with constant operands as affine functions of each channel of a tensor.
 
 use super::has_arithmetic;
 use crate::ir::{Node, ValueId};
@@ -11,11 +11,11 @@ pub(super) struct Channels {
     pub rank: usize,
     /// The axis.
     pub axis: usize,
-    /// How many there are.
+    /// The number of channels.
     pub count: usize,
 }
 
-/// Operators that are affine where their other operands are constants.
+/// Operators that are affine if their other operands are constants.
 pub(super) const AFFINE: &[&str] = &["BatchNormalization", "Mul", "Div", "Add", "Sub"];
 
 /// `y = scale[c]·x + shift[c]` for every element of channel `c`. All numbers are finite.
@@ -25,19 +25,19 @@ pub(super) struct Affine {
 }
 
 impl Affine {
-    /// Whether the scale is 1 throughout.
+    /// Returns `true` if every scale is 1.
     pub fn only_shifts(&self) -> bool {
         self.scale.iter().all(|&scale| scale == 1.0)
     }
 
-    /// Whether the shift is 0 throughout.
+    /// Returns `true` if every shift is 0.
     pub fn only_scales(&self) -> bool {
         self.shift.iter().all(|&shift| shift == 0.0)
     }
 
-    /// What `node` makes of its operand `slot`, a tensor with these channels. `None` unless it is one of [`AFFINE`] (BatchNormalization
-    /// at inference), with constants that are the same throughout each channel and do not stretch the
-    /// tensor beyond the channels it has.
+    /// Returns the affine function that `node` applies to its operand `slot`, a tensor with these channels. The node must be one of
+    /// [`AFFINE`] (BatchNormalization at inference). Its constants must be uniform within each channel and must not broadcast the tensor to
+    /// other dims.
     pub fn of(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -> Option<Affine> {
         let found = if node.is("BatchNormalization") {
             let own = slot == 0 && channels.axis == 1 && channels.rank >= 2;
@@ -49,7 +49,7 @@ impl Affine {
     }
 }
 
-/// The operands of such a node that may be the tensor.
+/// Returns the slots of such a node that may hold the tensor.
 pub(super) fn tensor_slots(node: &Node) -> &'static [usize] {
     match node.op_type.as_str() {
         "Add" | "Sub" | "Mul" => &[0, 1],
@@ -58,7 +58,7 @@ pub(super) fn tensor_slots(node: &Node) -> &'static [usize] {
 }
 
 fn arithmetic(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -> Option<Affine> {
-    // Before, operands are stretched only where attributes say so.
+    // Before opset 7, operands are broadcast only where attributes request it.
     if !place.opset.arithmetic_broadcasts() || node.inputs().len() != 2 || !node.canonical_domain().is_empty() {
         return None;
     }
@@ -75,7 +75,7 @@ fn arithmetic(place: &Place<'_>, node: &Node, slot: usize, channels: Channels) -
     })
 }
 
-/// `BatchNormalization(x) = scale / √(variance + ε) · (x − mean) + bias`, unless it is training.
+/// Reads `BatchNormalization(x) = scale / √(variance + ε) · (x − mean) + bias`, unless the node trains.
 fn batch_normalization(place: &Place<'_>, node: &Node, count: usize) -> Option<Affine> {
     if !place.read(node).normalizes_as_given()? {
         return None;
@@ -90,8 +90,8 @@ fn batch_normalization(place: &Place<'_>, node: &Node, count: usize) -> Option<A
     Some(Affine { scale, shift })
 }
 
-/// The number that a constant has for each channel of a tensor it broadcasts to. `None` if it differs within a channel or
-/// has a dim that the tensor may not have.
+/// Returns the number of a constant for each channel of a tensor to which it broadcasts. `None` if the constant varies within a channel or
+/// has a dim that the tensor does not have.
 pub(super) fn per_channel(place: &Place<'_>, value: ValueId, channels: Channels) -> Option<Vec<f64>> {
     let tensor = place.tensor(value).filter(|tensor| has_arithmetic(tensor.dtype()))?;
     let first = channels.rank.checked_sub(tensor.rank())?;

@@ -1,13 +1,13 @@
-//! Transpositions before and behind a normalization that is spelled out.
+//! Protects normalizations in basic operators from Transposes before and after them.
 //!
-//! ONNX Runtime moves a Transpose through reductions and arithmetic up to another one that it cancels with. Where a normalization lies
-//! between, its means are then over an axis that is not the last, and the kernel for it no longer fits: nine nodes run in place of one.
-//! No Transpose is moved through a Reshape. So each rule puts one between:
+//! ONNX Runtime moves a Transpose through reductions and arithmetic until it cancels with another one. If a normalization is between the
+//! two, the means are then over an axis other than the last, and the normalization kernel no longer matches: nine nodes run instead of one.
+//! ONNX Runtime moves no Transpose through a Reshape, so each rule inserts one:
 //!
-//! * `Transpose(Reshape(x)) = Reshape(Transpose(x))` where the Reshape runs axes together, which takes as many nodes
-//! * `Transpose(x, q) = Reshape(Transpose(Reshape(x)))` where `q` moves several axes side by side, which takes two nodes more
+//! * `Transpose(Reshape(x)) = Reshape(Transpose(x))` where the Reshape merges axes. The number of nodes is unchanged.
+//! * `Transpose(x, q) = Reshape(Transpose(Reshape(x)))` where `q` keeps runs of axes adjacent. This takes two more nodes.
 //!
-//! That is for operator sets without a LayerNormalization: the operator, where there is one, is not taken apart.
+//! Both apply only in opsets without LayerNormalization, because the operator itself is not affected.
 
 use super::normalized::{is_normalized, normalized};
 use crate::dim::Dim;
@@ -62,7 +62,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// Looks at a Transpose of a flattened value.
+/// Matches a Transpose of a flattened value.
 fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     let (flat, output) = (place.operand(0)?, place.result()?);
     let (reshape, node) = place.layout(flat).ok_or(Miss::ROOT)?;
@@ -88,7 +88,7 @@ fn before_flattening(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit.removing(reshape), node)
 }
 
-/// Looks at a Transpose that undoes one before a normalization.
+/// Matches a Transpose that reverts one before a normalization.
 fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     let (input, output) = (place.operand(0)?, place.result()?);
     ensure(!place.opset.has("LayerNormalization"), miss!("spelled"))?;
@@ -98,7 +98,7 @@ fn behind_normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     let (_, turning) = place.producer(x, "Transpose").ok_or(miss!("turned-back").of(x))?;
     let first = place.read(turning).permutation(dims.len()).ok_or(miss!("turned-back"))?;
     let undoes = back.iter().enumerate().all(|(at, &axis)| first.get(axis) == Some(&at));
-    // The runs of axes that stay side by side, in the order they have before and after.
+    // The runs of axes that are adjacent before and after, in order.
     let mut runs: Vec<Vec<usize>> = Vec::new();
     for &axis in &back {
         match runs.last_mut() {

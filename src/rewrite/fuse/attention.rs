@@ -1,32 +1,32 @@
-//! Scaled dot-product attention with heads, as far as rules must know it.
+//! Recognizes the parts of scaled dot-product attention with heads, so that rules leave them to the fusions of runtimes.
 //!
-//! Law: `softmax(s·q·kᵀ + mask)·v` with `q`, `k`, `v` each a product of its own weights, plus a bias, parted into heads by a Reshape and
-//! a Transpose. Tools that give a runtime one kernel for all of that know it by these products, each by itself. What is done to the
-//! scores between the two products does not matter here: masks are spelled in many ways.
+//! Law: `softmax(s·q·kᵀ + mask)·v`, where `q`, `k` and `v` are products with separate weights, plus a bias, split into heads by a Reshape
+//! and a Transpose. Transformer optimizers match these three products. The nodes between the two products of the attention are not checked
+//! here, because masks have many forms.
 
 use super::quick_gelu::leads_to_quick;
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::rewrite::place::Place;
 
-/// The most nodes between a product and the attention it is for. A longer way leads into another layer.
+/// The most nodes between a projection and its attention. A longer path leads into another layer.
 const MOST_BEFORE: usize = 8;
 
-/// The most values that are looked at after an attention. Without it, each layer looks through all later ones, N² for N layers.
+/// The most values that are visited after an attention. Without it, each layer visits all later ones, N² for N layers.
 const MOST_BEHIND: usize = 40;
 
-/// The most nodes between the scores and what they weight. Without it, each product looks through all later layers.
+/// The most nodes between the scores and the product with the values. Without it, each product visits all later layers.
 const MOST_BETWEEN: usize = 32;
 
-/// What a product is to an attention.
+/// The role of a product in an attention.
 pub(super) struct Projection {
-    /// Whether a bias is added to it.
+    /// `true` if a bias is added to it.
     pub has_bias: bool,
     /// The product of the attention that reads its heads.
     pub attention: NodeId,
 }
 
-/// The attention a product is parted into heads for, if that is all it is for.
+/// Returns the attention for which a product is split into heads, if the product has no other use.
 pub(super) fn projection(place: &Place<'_>, product: ValueId) -> Option<Projection> {
     let (mut value, mut has_bias, mut parted, mut turned) = (product, false, false, false);
     for _ in 0..MOST_BEFORE {
@@ -54,14 +54,14 @@ pub(super) fn projection(place: &Place<'_>, product: ValueId) -> Option<Projecti
     None
 }
 
-/// Whether a MatMul computes the scores of an attention, or weights what is read by them.
+/// Returns `true` if a MatMul computes the scores of an attention, or multiplies weights by values.
 fn is_attention(place: &Place<'_>, id: NodeId, slot: usize) -> Option<bool> {
     let node = place.model.node(id)?;
     let weights = slot == 1 && comes_from_scores(place, node.input(0)?);
     Some(weights || leads_to_softmax(place, node.output(0)?))
 }
 
-/// Whether a value is a Softmax of scores, but for what is done to each weight.
+/// Returns `true` if a value derives from a Softmax of scores through element-wise operators and movements.
 fn comes_from_scores(place: &Place<'_>, weights: ValueId) -> bool {
     let (mut open, mut seen, mut normalized) = (vec![weights], 0, false);
     while let Some(value) = open.pop() {
@@ -81,7 +81,7 @@ fn comes_from_scores(place: &Place<'_>, weights: ValueId) -> bool {
     false
 }
 
-/// Whether a Softmax reads a value, but for what is done to each score.
+/// Returns `true` if a Softmax reads a value, directly or through element-wise operators and movements.
 fn leads_to_softmax(place: &Place<'_>, scores: ValueId) -> bool {
     let mut value = scores;
     for _ in 0..MOST_BEFORE {
@@ -97,15 +97,15 @@ fn leads_to_softmax(place: &Place<'_>, scores: ValueId) -> bool {
     false
 }
 
-/// Whether a node scales, masks, normalizes or moves scores.
+/// Returns `true` if a node scales, masks, normalizes or moves scores.
 fn is_between(place: &Place<'_>, node: &Node) -> bool {
     let traits = traits_of(place.model, node);
     node.is("Softmax") || traits.moves.is_some() || traits.pointwise.is_some()
 }
 
-/// Whether transformer optimizers may know the attention that this product belongs to, by what lies between the scores and the Softmax: they
-/// know scores that are divided, and masks that are selected or computed as BERT's is. Scores that are not scaled have their factor in
-/// weights, while the kernels that these optimizers write scale by themselves.
+/// Returns `true` if transformer optimizers may match the attention of this product, judged by the nodes between the scores and the
+/// Softmax. They match divided scores, and masks that a Where selects or that have the form of BERT. Unscaled scores have their factor in
+/// the weights, but the fused kernels of these optimizers always scale.
 pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
     let scores = || {
         let node = place.model.node(product)?;
@@ -142,13 +142,13 @@ pub(super) fn is_recognised(place: &Place<'_>, product: NodeId) -> bool {
     is_spelled || any_of(scores, &is_mask) || inner(scores).is_some_and(|sum| any_of(sum, &is_reshaped))
 }
 
-/// An attention whose scores a mask is added to.
+/// An attention with an additive mask on its scores.
 pub(super) struct Masked {
-    /// Whether queries, keys and values are products of one value, each with a bias, parted into heads.
+    /// `true` if queries, keys and values are products of one value, each with a bias, split into heads.
     pub is_of_one_value: bool,
 }
 
-/// The attention of which operand `slot` of this node is the mask: `softmax(s·q·kᵀ + mask)·v`.
+/// Returns the attention whose mask is operand `slot` of this node: `softmax(s·q·kᵀ + mask)·v`.
 pub(super) fn masked(place: &Place<'_>, sum: NodeId, slot: usize) -> Option<Masked> {
     let node = place.model.node(sum).filter(|node| node.is("Add"))?;
     let scaled = place.producer_of(node.input(1usize.checked_sub(slot)?)?, &["Mul", "Div"])?.1;
@@ -159,14 +159,14 @@ pub(super) fn masked(place: &Place<'_>, sum: NodeId, slot: usize) -> Option<Mask
     Some(Masked { is_of_one_value: are_of_one_value(place, product, weighting) })
 }
 
-/// Whether a node adds to scores: a Softmax alone reads the sum.
+/// Returns `true` if a node adds to scores: a Softmax is the only consumer of the sum.
 pub(super) fn is_normalized(place: &Place<'_>, sum: NodeId) -> bool {
     let sum = place.model.node(sum).filter(|node| node.is("Add")).and_then(|node| node.output(0));
     sum.is_some_and(|sum| only_reader(place, sum, "Softmax").is_some())
 }
 
-/// Whether queries, keys and values of an attention are products of one value, each with a bias, parted into heads, and the heads are joined
-/// and multiplied in the end.
+/// Returns `true` if queries, keys and values of an attention are products of one value, each with a bias and split into heads. The heads
+/// of the result must be merged and multiplied by weights.
 fn are_of_one_value(place: &Place<'_>, product: &Node, weighting: &Node) -> bool {
     let sources = [product.input(0), product.input(1), weighting.input(1)].map(|value| projected(place, value?));
     let [Some(queries), Some(keys), Some(values)] = sources else { return false };
@@ -176,14 +176,15 @@ fn are_of_one_value(place: &Place<'_>, product: &Node, weighting: &Node) -> bool
     queries == keys && keys == values && count.count() == 3 && is_joined()
 }
 
-/// The only reader of a value, if it is of this operator.
+/// Returns the only consumer of a value, if it has this operator.
 fn only_reader<'a>(place: &Place<'a>, value: ValueId, operator: &str) -> Option<&'a Node> {
     let users = place.model.users(value);
     let &[(id, _)] = users.as_slice() else { return None };
     place.model.node(id).filter(|node| node.is(operator) && !place.model.is_named(value))
 }
 
-/// What a product with constant weights and a bias is made of, that was parted into heads to give this value, and may be scaled on the way.
+/// Returns the data of the projection that was split into heads to give this value: a product with constant weights and a bias. A scaling
+/// on the path is allowed.
 fn projected(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
     let unscaled = |value: ValueId| {
         let scaling = place.producer_of(value, &["Mul", "Div"]).and_then(|(_, node)| scaled_by_number(place, node));
@@ -200,7 +201,7 @@ fn projected(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
     node.input(0).filter(|_| is_linear)
 }
 
-/// Whether heads are joined and multiplied by weights.
+/// Returns `true` if heads are merged and multiplied by weights.
 fn is_projected(place: &Place<'_>, mut value: ValueId) -> bool {
     for operator in ["Transpose", "Reshape", "MatMul"] {
         match only_reader(place, value, operator).and_then(|node| node.output(0)) {
@@ -211,15 +212,15 @@ fn is_projected(place: &Place<'_>, mut value: ValueId) -> bool {
     true
 }
 
-/// An attention that the transformer optimizer of ONNX Runtime makes one kernel of (FusionAttention): queries, keys and values are products
-/// of one value, each with a bias, and its scores are scaled by a node of their own.
+/// An attention that ONNX Runtime's transformer optimizer fuses (FusionAttention): queries, keys and values are products of one value, each
+/// with a bias, and a separate node scales the scores.
 struct Known {
     /// The node that scales the scores.
     scale: NodeId,
 }
 
 impl Known {
-    /// The attention that this product of weights and values belongs to.
+    /// Returns the attention of this product of weights and values.
     fn of(place: &Place<'_>, weighting: &Node) -> Option<Known> {
         let scores = place.producer(weighting.input(0)?, "Softmax")?.1.input(0)?;
         let scaled = |value: ValueId| {
@@ -234,8 +235,8 @@ impl Known {
                 let masks = [(a, b), (b, a)].into_iter();
                 masks.filter(|&(_, mask)| is_known_mask(place, mask)).find_map(|(value, _)| scaled(value))?
             }
-            // The optimizer for CLIP knows scores that are multiplied. It takes scores that are not scaled just so, and its kernel scales by
-            // itself: a factor that is in weights would be there twice. It does not recognise products in rows; the other optimizers do.
+            // The optimizer for CLIP matches multiplied scores. It also matches unscaled scores, and its kernel scales these by itself, so
+            // a factor in the weights would apply twice. It does not match products on flattened rows; the other optimizers do.
             None => {
                 let is_divided = place.producer(scores, "Div").is_some();
                 scaled(scores).filter(|_| is_divided || stays_whole(place, scores, weighting))?
@@ -245,13 +246,13 @@ impl Known {
     }
 }
 
-/// Whether the products of an attention without a mask are not computed in rows: a size is open, or it is an attention of CLIP.
+/// Returns `true` if the products of an attention without a mask are not flattened to rows: a dim is dynamic, or the attention is CLIP's.
 fn stays_whole(place: &Place<'_>, scores: ValueId, weighting: &Node) -> bool {
     let runs_in_rows = place.shape(scores).is_some_and(|dims| place.runs_in_rows(dims));
     !runs_in_rows || weighting.output(0).is_some_and(|heads| leads_to_quick(place, heads))
 }
 
-/// Whether this product of scores, or of weights and values, is of an attention that has such a kernel ([`Known`]).
+/// Returns `true` if this product of scores, or of weights and values, belongs to a [`Known`] attention.
 pub(super) fn is_known(place: &Place<'_>, product: NodeId) -> bool {
     let find = || {
         let node = place.model.node(product)?;
@@ -271,7 +272,7 @@ pub(super) fn is_known(place: &Place<'_>, product: NodeId) -> bool {
     find().is_some()
 }
 
-/// Whether a mask is spelled as that optimizer knows it, or may be before all is done.
+/// Returns `true` if a mask has the form that this optimizer matches, or may still get it by later rewrites.
 fn is_known_mask(place: &Place<'_>, mask: ValueId) -> bool {
     let is_open = || place.shape(mask).is_some_and(|dims| dims.iter().any(|dim| dim.as_const().is_none()));
     if let Some((_, node)) = place.producer(mask, "Where") {
@@ -282,8 +283,8 @@ fn is_known_mask(place: &Place<'_>, mask: ValueId) -> bool {
     computed.is_some_and(|(_, node)| node.inputs().iter().flatten().any(|&part| place.producer(part, "Sub").is_some()))
 }
 
-/// Whether the node looked at scales queries or keys of an attention without a mask, which the optimizer for CLIP would make a kernel of if
-/// the factor were in weights, and scale a second time.
+/// Returns `true` if the current node scales queries or keys of an attention without a mask. If the factor moved into the weights, the
+/// optimizer for CLIP would fuse the attention and scale a second time.
 pub(super) fn scales_unmasked_heads(place: &Place<'_>) -> bool {
     let find = || {
         let mut value = place.only_output()?;
@@ -307,7 +308,7 @@ pub(super) fn scales_unmasked_heads(place: &Place<'_>) -> bool {
     find() == Some(true)
 }
 
-/// What a node multiplies or divides by one number.
+/// Returns the operand that a node multiplies or divides by one number.
 fn scaled_by_number(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let &[Some(a), Some(b)] = node.inputs() else { return None };
     match (place.scalar(a), place.scalar(b)) {
@@ -317,7 +318,7 @@ fn scaled_by_number(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     }
 }
 
-/// Whether the node looked at scales the scores of such an attention.
+/// Returns `true` if the current node scales the scores of a [`Known`] attention.
 pub(super) fn scales_known_scores(place: &Place<'_>) -> bool {
     let find = || {
         let mut value = place.only_output()?;
@@ -331,8 +332,8 @@ pub(super) fn scales_known_scores(place: &Place<'_>) -> bool {
     find() == Some(true)
 }
 
-/// Whether a value is computed close behind such an attention: by its last product, or by what follows up to the next one. That optimizer
-/// takes the biases there into its kernels too.
+/// Returns `true` if a value is computed shortly after a [`Known`] attention: by its last product, or by later nodes up to the next
+/// product. The optimizer also fuses the biases there.
 pub(super) fn follows_known(place: &Place<'_>, value: ValueId) -> bool {
     let (mut open, mut next) = (vec![value], 0);
     while let Some(&value) = open.get(next).filter(|_| next < MOST_BEHIND) {
@@ -350,7 +351,7 @@ pub(super) fn follows_known(place: &Place<'_>, value: ValueId) -> bool {
     false
 }
 
-/// Whether this value is what such an attention gives, with its heads joined.
+/// Returns `true` if this value is the result of a [`Known`] attention with merged heads.
 fn is_of_known(place: &Place<'_>, joined: ValueId) -> bool {
     let find = || {
         let turned = place.producer(joined, "Reshape")?.1.input(0)?;

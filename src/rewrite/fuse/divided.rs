@@ -1,13 +1,13 @@
-//! Normalizations that stay spelled out, in the spelling that runtimes know.
+//! Rewrites normalizations in basic operators to the form that runtimes recognize.
 //!
 //! Laws: `x · (1/√v) = x/√v` and `d·d = d²`, up to one rounding.
 //!
-//! ONNX Runtime makes one kernel of a normalization that is spelled as a Pow by 2, a mean, a sum, a Sqrt and a Div
-//! (SimplifiedLayerNormFusion, LayerNormFusion), and of no other spelling. Exporters write inverse roots, powers by a half, and products
-//! of a value with itself. Where the operator set has the operator, [`normalization`] writes that instead. Of the sum the kernel reads ε
-//! where it is a single number behind the mean, and takes 10⁻⁵ else, so the sum is written like that.
+//! ONNX Runtime fuses a normalization that consists of a Pow by 2, a mean, a sum, a Sqrt and a Div (SimplifiedLayerNormFusion,
+//! LayerNormFusion), and no other form. Exporters write inverse roots, powers by a half, and products of a value with itself. If the opset
+//! has the operator, [`normalization`] writes the operator instead. The fusion reads ε from the sum if ε is a scalar and the second
+//! operand; if not, it assumes 10⁻⁵. So the rule writes the sum in this form.
 //!
-//! The nodes of a normalization are an idiom, so all of them are written anew, most as they were.
+//! The nodes of a normalization are an idiom, so the rule rebuilds all of them, most without a change.
 
 use super::pattern::Reader;
 use super::{normalization, rounded};
@@ -54,11 +54,11 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: quotient,
 }];
 
-/// What of a normalization is spelled otherwise than runtimes know it.
+/// The forms of a node that runtimes do not recognize.
 enum Spelling {
-    /// `1/y`, which is left out.
+    /// `1/y`, which is removed.
     Inverse,
-    /// `v^(−½)`, of which the root stays.
+    /// `v^(−½)`, replaced by the root.
     InverseRoot,
     /// `v^½`.
     Root,
@@ -69,7 +69,7 @@ enum Spelling {
     Known,
 }
 
-/// Looks at the quotient, or the product with an inverse.
+/// Matches the quotient, or the product with an inverse.
 fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place.dtype(result).filter(|dtype| dtype.is_float()).ok_or(miss!("epsilon-read").of(result))?;
@@ -136,18 +136,19 @@ fn quotient(place: &Place<'_>) -> Result<Edit, Miss> {
     Ok(edit)
 }
 
-/// Whether the sum of a mean and ε among these nodes has an ε of one element.
+/// Returns `true` if each Add among these nodes has a constant operand with one element.
 fn has_single_epsilon(place: &Place<'_>, nodes: &[NodeId]) -> bool {
     let mut sums = nodes.iter().filter_map(|&id| place.model.node(id)).filter(|node| node.is("Add"));
     sums.all(|sum| sum.inputs().iter().flatten().any(|&a| place.tensor(a).is_some_and(|tensor| tensor.len() == 1)))
 }
 
-/// A node of another operator, with what this one says of where it comes from: what all that are written anew say is too much for one.
+/// Returns a node of another operator with the metadata of this node only. The metadata of all replaced nodes together does not fit one
+/// node.
 fn instead(node: &Node, operator: &str, inputs: Vec<Option<ValueId>>) -> NewNode {
     NewNode { op_type: operator.into(), inputs, ..NewNode::like(node) }
 }
 
-/// How a node of a normalization is spelled.
+/// Returns the form of a node of a normalization.
 fn spelling(place: &Place<'_>, id: NodeId, node: &Node) -> Spelling {
     let number = |value: Option<ValueId>| value.and_then(|value| place.scalar(value));
     let &[a, b] = node.inputs() else {

@@ -1,24 +1,24 @@
-//! Positions of an embedding, counted as the transformer optimizer of ONNX Runtime looks for it.
+//! Finds the position embeddings that ONNX Runtime's transformer optimizer fuses.
 //!
-//! It makes one kernel of the words, segments and positions that are looked up and summed, of the normalization of the sum and of the mask
-//! (EmbedLayerNormalization), where the positions are cut from a constant at `Unsqueeze(Gather(Shape(words), 1), [0])`, as exporters
-//! have it. The same size can be read in a node or two less, and costs that kernel.
+//! The optimizer fuses the lookups of words, segments and positions, their sum, the normalization of the sum and the mask
+//! (EmbedLayerNormalization). It requires that the positions are a Slice of a constant up to `Unsqueeze(Gather(Shape(words), 1), [0])`, the
+//! form of exporters. The same size can be computed with one or two nodes less, but then the fusion does not match.
 
 use super::residual::{MOST_BEHIND, normalizes};
 use crate::ir::{NodeId, ValueId};
 use crate::rewrite::place::Place;
 
-/// Where the end of the positions is read otherwise.
+/// A position embedding whose end is computed in another form.
 pub struct PositionEnd {
-    /// The node that reads it.
+    /// The node that reads the end.
     pub reader: NodeId,
     /// The words.
     pub words: ValueId,
-    /// The shape of the words, if it is there.
+    /// The shape of the words, if a node computes it.
     pub shape: Option<ValueId>,
 }
 
-/// How the positions are counted of an embedding with words, segments and positions, at the sum that is normalized.
+/// Returns the end of the positions, at the normalized sum of an embedding with words, segments and positions.
 pub fn counted_positions(place: &Place<'_>) -> Option<PositionEnd> {
     let node = place.node().filter(|node| node.is("Add"))?;
     let &[Some(sum), Some(last)] = node.inputs() else { return None };
@@ -31,8 +31,8 @@ pub fn counted_positions(place: &Place<'_>) -> Option<PositionEnd> {
     (normalizes(place, whole) && feeds_an_attention(place, whole)).then_some(count)
 }
 
-/// Whether three products and a sum read one value behind a sum, and nothing else does: queries, keys and values of what is normalized,
-/// without which that optimizer makes no kernel of it. It knows them as MatMul alone, so not where they are quantized.
+/// Returns `true` if three MatMuls and an Add are the only consumers of a value after a sum: the queries, keys and values of an attention.
+/// Without them the optimizer does not fuse the embedding. It matches no quantized products.
 fn feeds_an_attention(place: &Place<'_>, sum: ValueId) -> bool {
     let (mut open, mut next) = (vec![sum], 0);
     while let Some(&value) = open.get(next).filter(|_| next < MOST_BEHIND) {
@@ -50,14 +50,14 @@ fn feeds_an_attention(place: &Place<'_>, sum: ValueId) -> bool {
     false
 }
 
-/// The indices of what is looked up in a constant table.
+/// Returns the indices of a lookup in a constant table.
 fn looked_up(place: &Place<'_>, value: ValueId) -> Option<ValueId> {
     let (_, node) = place.producer(value, "Gather").filter(|(_, node)| node.int("axis", 0) == Some(0))?;
     let is_table = place.constant(node.input(0)?).is_some_and(|table| table.rank() == 2);
     node.input(1).filter(|_| is_table)
 }
 
-/// How the end of positions that are cut from a constant row is read off the words.
+/// Returns the computation of the end of positions that a Slice takes from a constant row.
 fn read_off(place: &Place<'_>, positions: ValueId, words: ValueId) -> Option<PositionEnd> {
     let (_, slice) = place.producer(positions, "Slice")?;
     let &[Some(row), Some(start), Some(end), Some(axis), ref step @ ..] = slice.inputs() else { return None };

@@ -1,15 +1,14 @@
-//! A factor goes into constants that it meets further up or further down.
+//! Moves a factor into constants further up or further down.
 //!
-//! Law: with a number `s` and `f` linear, `s·f(x) = f(s·x)`. Movements of elements and sums are linear, a product of matrices is
-//! in either of them, a convolution and its like in weights and bias together, `s·(x + c) = s·x + s·c`, and
-//! `s·(x·c) = x·(s·c)`. So the scores of an attention need no factor of their own: the weights of the queries take it,
-//! unless tools make one kernel of the attention, which they know by that factor.
+//! Law: for a number `s` and a linear `f`, `s·f(x) = f(s·x)`. Movements and sums are linear. A matrix product is linear in either operand,
+//! a convolution in weights and bias together, `s·(x + c) = s·x + s·c`, and `s·(x·c) = x·(s·c)`. So the scores of an attention need no
+//! factor: the weights of the queries absorb it. Exempt are attentions that runtimes recognize by their factor and fuse.
 //!
-//! What else reads a value that is multiplied further up is linear in it, and undoes the factor in a constant further down:
+//! Another consumer of a value that is multiplied further up must be linear, and undoes the factor in a constant further down. For example,
 //! `½·x·(1 + erf(x/√2))` of `x = W·z`, multiplied by weights `V`, is `x'·(1 + erf(x'))` of `x' = (W/√2)·z`, multiplied by `V/√2`.
 //!
-//! Nothing but their nodes reads the constants that change, unless they are small. A bias that others read as well is small beside the weights
-//! before it: exporters store equal biases of several products once.
+//! A changed constant has no other consumers, unless it is small. A bias with other consumers is small next to the weights before it:
+//! exporters store equal biases of several products once.
 
 use super::attention::{scales_known_scores, scales_unmasked_heads};
 use super::has_arithmetic;
@@ -57,26 +56,26 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: upstream,
 }];
 
-/// How many nodes are looked at.
+/// The most nodes that are visited.
 const REACH: usize = 24;
 
-/// A constant of so few bytes may have other readers.
+/// The most bytes of a constant that may have other consumers.
 const SMALL: usize = 16;
 
-/// How many times as many bytes have weights that change in place, at least, as rows that are copied.
+/// The least ratio of the bytes of changed weights to the bytes of copied rows.
 const SMALL_BESIDE: usize = 16;
 
-/// A constant operand that takes the factor, or its inverse.
+/// A constant operand that absorbs the factor or its inverse.
 #[derive(Clone, Copy)]
 struct Change {
     node: NodeId,
     slot: usize,
     inverse: bool,
-    /// It is what a quotient divides by.
+    /// `true` if the operand is a divisor.
     divides: bool,
 }
 
-/// The product with the factor that a rule looks at.
+/// The product with the factor.
 struct Scaling {
     value: ValueId,
     result: ValueId,
@@ -95,7 +94,7 @@ impl Scaling {
             (None, None) if place.tensor(a).or(place.tensor(b)).is_some() => return Err(miss!("one-number")),
             _ => return Err(Miss::ROOT),
         };
-        // Sums of zeros of either sign are 0, which a factor below 0 makes −0 of where it stands behind.
+        // Sums of zeros with either sign are +0. A negative factor after the sum makes them −0.
         let is_number = factor > 0.0 && factor.is_normal() && factor.recip().is_normal();
         ensure(is_number, miss!("one-number"))?;
         ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
@@ -105,14 +104,14 @@ impl Scaling {
         Ok(Scaling { value, result, factor })
     }
 
-    /// Whether a value may be computed at another scale in between, by the factor or its inverse.
+    /// Returns `true` if the values in between may be scaled by the factor and by its inverse.
     fn may_move(&self, place: &Place<'_>) -> bool {
         let both = |dtype| may_move(dtype, self.factor) && may_move(dtype, self.factor.recip());
         place.dtype(self.result).is_some_and(both)
     }
 
-    /// The edit that takes the product away and changes these constants. That the product is of sizes, which takes long to tell, is asked
-    /// last.
+    /// Returns the edit that removes the product and changes these constants. The check whether the product computes sizes is slow, so it
+    /// is the last one.
     fn edit(&self, place: &Place<'_>, changes: &[Change]) -> Result<Edit, Miss> {
         let mut tensors = Vec::with_capacity(changes.len());
         let (mut copied, mut replaced) = (0usize, 0usize);
@@ -146,7 +145,7 @@ impl Scaling {
     }
 }
 
-/// The factor goes up from the operand.
+/// Moves the factor from the product upwards.
 fn upstream(place: &Place<'_>) -> Result<Edit, Miss> {
     let scaling = Scaling::of(place)?;
     ensure(!scales_known_scores(place) && !scales_unmasked_heads(place), miss!("no-attention"))?;
@@ -155,7 +154,7 @@ fn upstream(place: &Place<'_>) -> Result<Edit, Miss> {
     scaling.edit(place, &changes)
 }
 
-/// Whether no constant is to be changed twice.
+/// Returns `true` if no constant is changed twice.
 fn all_differ(changes: &[Change]) -> bool {
     changes
         .iter()
@@ -163,14 +162,14 @@ fn all_differ(changes: &[Change]) -> bool {
         .all(|(i, change)| !changes.iter().take(i).any(|other| other.node == change.node && other.slot == change.slot))
 }
 
-/// Values that are to be multiplied, and what that takes.
+/// The values to be multiplied, and the changes for that.
 #[derive(Clone, Default)]
 struct Region {
-    /// Values whose producers are still to be looked at.
+    /// Values whose producers are not visited yet.
     open: Vec<ValueId>,
     /// Values that are multiplied.
     scaled: Vec<ValueId>,
-    /// Operands through which their nodes get the factor.
+    /// Operands through which their nodes receive the factor.
     through: Vec<(NodeId, usize)>,
     changes: Vec<Change>,
 }
@@ -184,7 +183,7 @@ impl Region {
     }
 }
 
-/// Looks for the constants that take the factor; of a product of matrices first through the one from the left. A miss is that of the last way
+/// Searches the constants that absorb the factor. For a matrix product, the left operand is tried first. A miss is that of the last path
 /// that met a constant.
 fn search(place: &Place<'_>, scaling: &Scaling) -> Result<Vec<Change>, Miss> {
     let mut first = Region::default();
@@ -211,8 +210,8 @@ fn search(place: &Place<'_>, scaling: &Scaling) -> Result<Vec<Change>, Miss> {
     Err(miss)
 }
 
-/// The regions in which what computes `value` is multiplied as well, of which the last is tried first, and the reason for which a constant of
-/// that node does not take the factor.
+/// Returns the regions that also multiply the operands of the producer of `value`; the last one is tried first. Also returns the reason for
+/// which a constant of the producer does not absorb the factor.
 fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<(Vec<Region>, Miss), Miss> {
     let ends = miss!("meets-constants").of(value);
     let Some(id) = place.model.value(value).producer() else { return Ok((Vec::new(), ends)) };
@@ -224,12 +223,12 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<(Vec<Regio
     let own = |slot: usize| own_constant(place, node, id, slot);
     let is_constant = |slot: usize| node.input(slot).is_some_and(|operand| place.tensor(operand).is_some());
     let is_plain = |slot: usize| passes_within_range(place, node, slot);
-    // Whether a row that is added may be copied, which is for all changes together to decide.
+    // An added row may be copied; `Scaling::edit` limits the bytes of all copies together.
     let may_copy = |slot: usize| {
         let row = node.input(slot).and_then(|operand| place.tensor(operand));
         own(slot) || row.is_some_and(|row| row.rank() == 1 && has_arithmetic(row.dtype()))
     };
-    // Each way multiplies the operands `through`, or changes the constant ones `within`.
+    // Each path multiplies the operands `through`, or changes the constant operands `within`.
     let way = |through: &[usize], within: &[(usize, bool)]| {
         let mut region = region.clone();
         for &slot in through {
@@ -245,7 +244,7 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<(Vec<Regio
         }));
         Some(region)
     };
-    // What joins several operands has a factor if all of them have.
+    // An operator that joins several operands has a factor only if all of them have it.
     let traits = traits_of(place.model, node);
     let homogeneous = traits.homogeneous && traits.moves != Some(Movement::Join);
     let ways = match node.op_type.as_str() {
@@ -290,12 +289,12 @@ fn above(place: &Place<'_>, value: ValueId, region: Region) -> Result<(Vec<Regio
     Ok((ways, miss))
 }
 
-/// The changes of a region whose values are all dealt with, if what else reads them can undo the factor.
+/// Returns the changes of a region without open values, if all other consumers of its values can undo the factor.
 fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Result<Vec<Change>, Miss> {
     let Region { scaled, through, mut changes, .. } = region;
     let mut below = Vec::new();
     for &value in &scaled {
-        // What somebody outside reads is not to be multiplied, be it the factor's own operand.
+        // A graph output must not be multiplied, even if it is the factor's own operand.
         let read = miss!("readers-undo").of(value);
         let readers = place.model.users(value);
         ensure(!place.model.is_named(value) && readers.len() <= REACH, read)?;
@@ -309,7 +308,7 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Result<Vec<Ch
             below.extend(undone.nodes);
         }
     }
-    // What lies between is multiplied once, and not part of the region.
+    // The nodes in between are multiplied once, and are not part of the region.
     let apart = below.iter().enumerate().all(|(i, node)| {
         *node != place.id
             && !through.iter().any(|(id, _)| id == node)
@@ -319,13 +318,13 @@ fn closed(place: &Place<'_>, scaling: &Scaling, region: Region) -> Result<Vec<Ch
     Ok(changes)
 }
 
-/// Where a factor is undone, and the nodes on the way there.
+/// The constant that undoes a factor, and the nodes on the path.
 struct Undone {
     change: Change,
     nodes: Vec<NodeId>,
 }
 
-/// Follows `value` down from one of its readers to a constant that it is multiplied with.
+/// Follows `value` from one of its consumers down to a product with a constant.
 fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse: bool) -> Option<Undone> {
     let mut nodes = Vec::new();
     let mut next = reader;
@@ -370,18 +369,18 @@ fn undo(place: &Place<'_>, mut value: ValueId, reader: (NodeId, usize), inverse:
     None
 }
 
-/// Whether nothing is known of a value's content: it would no longer hold.
+/// Returns `true` if no content of a value is known. A known content would no longer be true.
 fn is_open(place: &Place<'_>, value: ValueId) -> bool {
     place.fact(value).is_some_and(|fact| fact.content.is_none())
 }
 
-/// Whether an operand is 0 throughout: multiplied it still is.
+/// Returns `true` if all elements of an operand are 0. Multiplied by a factor, they are still 0.
 fn is_zero(place: &Place<'_>, node: &Node, slot: usize) -> bool {
     let tensor = node.input(slot).and_then(|operand| place.tensor(operand));
     tensor.and_then(Tensor::uniform).and_then(|zero| zero.to_f64s()).is_some_and(|zero| zero == [0.0])
 }
 
-/// Whether a constant operand may change: an initializer that only this operand is, or a small one.
+/// Returns `true` if a constant operand may change: it is an initializer without other consumers, or a small one.
 fn own_constant(place: &Place<'_>, node: &Node, id: NodeId, slot: usize) -> bool {
     let Some(value) = node.input(slot) else { return false };
     let Some(tensor) = place.tensor(value).filter(|tensor: &&Tensor| has_arithmetic(tensor.dtype())) else {
@@ -392,7 +391,7 @@ fn own_constant(place: &Place<'_>, node: &Node, id: NodeId, slot: usize) -> bool
     owned || tensor.byte_len() <= SMALL
 }
 
-/// Whether an operand that a factor passes, if it is a constant, is none by which values of ordinary size leave the type's range.
+/// Returns `true` unless the operand is a constant that moves values of ordinary size out of the type's range.
 fn passes_within_range(place: &Place<'_>, node: &Node, slot: usize) -> bool {
     let Some(tensor) = node.input(slot).and_then(|operand| place.tensor(operand)) else { return true };
     if place.budget.take_work(tensor.len() as u64).is_err() {
@@ -403,8 +402,8 @@ fn passes_within_range(place: &Place<'_>, node: &Node, slot: usize) -> bool {
     tensor.every_f64(fits) == Some(true)
 }
 
-/// Whether a quotient of an operand of ordinary size by each of these numbers is a normal number of the type, and so by their products with
-/// the factor.
+/// Returns `true` if the quotients of an operand of ordinary size by each divisor, and by each divisor times the factor, are normal
+/// numbers.
 fn divides_within_range(divisors: &Tensor, factor: f64) -> Option<bool> {
     let fits = |divisor: f64| has_room(divisors.dtype(), divisor.recip()) && divisor.is_finite();
     divisors.every_f64(|divisor| fits(divisor) && fits(divisor * factor))

@@ -1,7 +1,7 @@
-//! Products of matrices with a bias.
+//! Merges a matrix product and a bias into a Gemm.
 //!
-//! Law: `MatMul(A, B) + C = Gemm(A, B, C)` for operands of rank 2, where `C` broadcasts to the shape of the product.
-//! Results stay equal up to rounding: how a kernel sums is its own business.
+//! Law: `MatMul(A, B) + C = Gemm(A, B, C)` for operands of rank 2, where `C` broadcasts to the shape of the product. Results are equal up
+//! to rounding, because the order of summation depends on the kernel.
 
 use super::Fusion;
 use super::kernels::has_gemm;
@@ -41,7 +41,7 @@ fn check_matrices(place: &Place<'_>, node: &Node) -> Result<(), Miss> {
     prove(place.scope().ge(summed, &Dim::constant(1)), miss!("summed").dim(a, 1))
 }
 
-/// Looks at the addition.
+/// Matches the addition.
 fn add(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.opset.arithmetic_broadcasts(), Miss::EXPRESSIBLE)?;
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
@@ -60,7 +60,7 @@ fn add(place: &Place<'_>) -> Result<Edit, Miss> {
     Fusion { remove, like: id, operator: "Gemm", attributes: Vec::new(), operands }.edit(place)
 }
 
-/// Whether `value` broadcasts to the shape of `product`.
+/// Returns `true` if `value` broadcasts to the shape of `product`.
 fn broadcasts_to(place: &Place<'_>, value: ValueId, product: ValueId) -> Option<bool> {
     let (from, to) = (place.shape(value)?, place.shape(product)?);
     let mut pairs = from.iter().rev().zip(to.iter().rev());

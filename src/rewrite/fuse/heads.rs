@@ -1,11 +1,11 @@
-//! Heads that are parted and joined around an attention, as the operator does it.
+//! Removes the splitting and merging of heads around an Attention, because the operator can do both.
 //!
 //! Laws, for operands `[batch, length, heads · size]`:
 //!
 //! * `join(Attention(part(q), part(k), part(v))) = Attention(q, k, v; q_num_heads, kv_num_heads)`, where `part` is a Reshape to
-//!   `[batch, length, heads, size]` and a Transpose that puts the heads before the length, and `join` is the way back
-//! * `join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x))` where `part` also makes an axis of three before the heads
-//! * `Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)` where each head stands several times in a row
+//!   `[batch, length, heads, size]` and a Transpose that swaps the heads and the length, and `join` is its inverse
+//! * `join(Attention(part(x)[0], part(x)[1], part(x)[2])) = Attention(Split(x))` where `part` also makes an axis of size 3 before the heads
+//! * `Attention(q, repeat(k), repeat(v)) = Attention(q, k, v)` where `repeat` repeats each head several times in a row
 
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
@@ -81,10 +81,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// The transposition that parts and joins.
+/// The permutation that swaps the heads and the length.
 const SWAP: [usize; 4] = [0, 2, 1, 3];
 
-/// The operands of an attention without caches, whose only result is the first: queries, keys, values, and a mask.
+/// Returns queries, keys and values of an Attention without caches whose only result is the first one. A mask is allowed.
 fn operands(node: &Node) -> Result<[ValueId; 3], Miss> {
     let alone = node.inputs().iter().skip(4).all(Option::is_none) && node.outputs().iter().skip(1).all(Option::is_none);
     ensure(alone, miss!("no-cache"))?;
@@ -92,7 +92,7 @@ fn operands(node: &Node) -> Result<[ValueId; 3], Miss> {
     Ok([operand(0)?, operand(1)?, operand(2)?])
 }
 
-/// Looks at the transposition behind an attention.
+/// Matches the Transpose after an Attention.
 fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.operand(0)?;
     let (id, node) = place.producer(result, "Attention").ok_or(Miss::ROOT)?;
@@ -114,7 +114,7 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     side_by_side(place, edit, node, inputs, [q.heads, k.heads])
 }
 
-/// The attention of operands whose heads are side by side, and the node looked at as a Reshape of that.
+/// Builds the Attention of rank-3 operands, and turns the current node into a Reshape of its result.
 fn side_by_side(
     place: &Place<'_>,
     mut edit: Edit,
@@ -135,10 +135,10 @@ fn side_by_side(
     Ok(edit.inserting(part.output(output)))
 }
 
-/// Looks at the transposition behind an attention of queries, keys and values that are parts of one value.
+/// Matches the Transpose after an Attention whose queries, keys and values are parts of one value.
 fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     const PARTS: usize = 3;
-    // Of `[batch, length, 3, heads, size]`, without the axis of three.
+    // The axes of `[batch, length, 3, heads, size]` without the axis of size 3.
     const PARTED: [usize; 4] = [0, 3, 1, 4];
     const RANK: usize = 5;
     let result = place.operand(0)?;
@@ -194,24 +194,24 @@ fn stacked(place: &Place<'_>) -> Result<Edit, Miss> {
     side_by_side(place, edit, node, inputs, [number, number])
 }
 
-/// `[batch, length, heads, size]` as `[batch, length, heads · size]`.
+/// Returns the dims `[batch, length, heads, size]` as `[batch, length, heads · size]`.
 fn join(place: &Place<'_>, dims: &[Dim]) -> Option<Vec<Dim>> {
     let [batch, length, heads, size] = dims else { return None };
     Some(vec![batch.clone(), length.clone(), place.scope().mul(heads, size)])
 }
 
-/// An operand that was parted into heads.
+/// An operand that was split into heads.
 struct Part<'p> {
     batch: &'p Dim,
-    /// What has the elements of all heads, heads side by side.
+    /// The value with the elements of all heads, in the order of rank 3.
     source: ValueId,
-    /// Its sizes are to be these, if they are not.
+    /// The dims to which the value must be reshaped, if it has others.
     sizes: Option<Vec<Dim>>,
     heads: i64,
 }
 
 impl<'p> Part<'p> {
-    /// Reads an operand of the attention, and notes the nodes that only part it.
+    /// Reads an operand of the Attention, and adds the nodes that only split it to `remove`.
     fn of(place: &'p Place<'_>, value: ValueId, attention: NodeId, remove: &mut Vec<NodeId>) -> Option<Self> {
         let (transpose, node) = place.producer(value, "Transpose")?;
         let parted = node.input(0)?;
@@ -232,7 +232,7 @@ impl<'p> Part<'p> {
         Some(Part { batch, source, sizes: (!is_joined).then_some(sizes), heads })
     }
 
-    /// The operand with its heads side by side.
+    /// Returns the operand in rank 3.
     fn joined(&self, place: &Place<'_>, edit: &mut Edit) -> Option<ValueId> {
         let Some(sizes) = &self.sizes else { return Some(self.source) };
         let joined = edit.new_value(self.source, "joined");
@@ -243,7 +243,7 @@ impl<'p> Part<'p> {
     }
 }
 
-/// Looks at an attention.
+/// Matches an Attention.
 fn groups(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let [_, k, v] = operands(node)?;
@@ -254,7 +254,8 @@ fn groups(place: &Place<'_>) -> Result<Edit, Miss> {
     Ok(edit)
 }
 
-/// Reads `[batch, heads · times, length, size]` in which each head stands several times in a row: the heads, and how often.
+/// Reads `[batch, heads · times, length, size]` in which each head is repeated in a row. Returns the value with single heads, and the
+/// number of repetitions.
 fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     if let Some((_, gather)) = place.producer(value, "Gather") {
         return looked_up(place, gather);
@@ -279,7 +280,7 @@ fn repeated(place: &Place<'_>, value: ValueId) -> Result<(ValueId, i64), Miss> {
     Ok((data, count))
 }
 
-/// The same where the heads are looked up.
+/// Reads heads that a Gather repeats, with the same result.
 fn looked_up(place: &Place<'_>, gather: &Node) -> Result<(ValueId, i64), Miss> {
     let data = gather.input(0).ok_or(Miss::ROOT)?;
     let dims = place.shape(data).filter(|dims| dims.len() == 4).ok_or(miss!("repeated").of(data))?;

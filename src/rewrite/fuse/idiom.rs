@@ -1,13 +1,13 @@
 //! Idioms: groups of nodes that runtimes recognise and compute with one kernel.
 //!
-//! A rule that takes one node out of such a group saves a node in the file and costs the runtime its kernel. So an edit may replace an
-//! idiom as a whole, and otherwise must leave its nodes alone ([`Idioms::leaves_whole`]). A group is recognised by its
-//! formula, like in the rules that write it as one operator where the operator set has one:
+//! An edit that removes one node of such a group saves a node and costs the runtime its kernel. So an edit replaces an idiom as a whole, or
+//! leaves all its nodes unchanged ([`Idioms::leaves_whole`]). A group is matched by its formula, with the code of the rules that replace it
+//! by one operator:
 //!
-//! | idiom | and what belongs to it for the runtime |
+//! | idiom | also part of the runtime's kernel |
 //! | --- | --- |
-//! | [activation functions](super::activation): Gelu (the operator too), Swish, HardSwish, Mish | the bias added to the operand, and the product it is added to |
-//! | [normalizations](super::normalization): layer, root mean square | the scale and the bias behind it, with the casts in between |
+//! | [activation functions](super::activation): Gelu (the operator too), Swish, HardSwish, Mish | the bias added to the operand, and the product before that sum |
+//! | [normalizations](super::normalization): layer, root mean square | the scale and the bias after it, with the casts in between |
 //! | [masks](super::mask) of attentions | |
 
 use rustc_hash::FxHashMap;
@@ -18,11 +18,11 @@ use crate::ir::{Edit, Node, NodeId, ValueId};
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
-/// One group of nodes.
+/// A group of nodes that runtimes fuse.
 struct Idiom {
     /// The nodes that one operator could replace.
     core: Vec<NodeId>,
-    /// Further nodes that the runtime's kernel takes in.
+    /// Further nodes that the runtime's kernel includes.
     fringe: Vec<NodeId>,
 }
 
@@ -34,7 +34,7 @@ pub struct Idioms {
 }
 
 impl Idioms {
-    /// Notes the idiom that ends at the node, if there is one.
+    /// Records the idiom that ends at the node, if there is one.
     pub fn note(&mut self, place: &Place<'_>) {
         let Some(idiom) = activation_at(place).or_else(|| normalization_at(place)).or_else(|| mask_at(place)) else {
             return;
@@ -45,7 +45,7 @@ impl Idioms {
         self.all.push(idiom);
     }
 
-    /// Returns `true` if an edit leaves every idiom alone or replaces it as a whole.
+    /// Returns `true` if an edit leaves every idiom unchanged or replaces it as a whole.
     pub(in crate::rewrite) fn leaves_whole(&self, edit: &Edit) -> bool {
         let touched = edit.remove.iter().chain(edit.rewire.iter().map(|(node, ..)| node));
         let idioms = touched.filter_map(|id| self.of.get(id)).flatten().filter_map(|&at| self.all.get(at));
@@ -65,7 +65,7 @@ fn activation_at(place: &Place<'_>) -> Option<Idiom> {
     };
     let is_bias = |node: &Node| node.inputs().iter().flatten().any(|&operand| is_parameter(place, operand));
     let bias = place.producer(x, "Add").filter(|(_, node)| is_bias(node));
-    // A tool that takes in the bias asks for the product before it.
+    // A fusion that includes the bias requires the product before it.
     let operands = bias.into_iter().flat_map(|(_, node)| node.inputs().iter().flatten());
     let product = operands.copied().find_map(|operand| place.producer(operand, "MatMul"));
     Some(Idiom { core, fringe: bias.into_iter().chain(product).map(|(id, _)| id).collect() })
@@ -90,7 +90,7 @@ fn normalization_at(place: &Place<'_>) -> Option<Idiom> {
     let mut fringe = Vec::new();
     for operator in ["Cast", "Mul", "Add"] {
         let Some((id, result)) = reader_with_parameter(place, value, operator) else { continue };
-        // A cast to the type that is there is nothing to any kernel, and may go.
+        // A Cast to the same type is part of no kernel, so rules may remove it.
         if operator != "Cast" || place.dtype(value) != place.dtype(result) {
             fringe.push(id);
         }
@@ -99,7 +99,7 @@ fn normalization_at(place: &Place<'_>) -> Option<Idiom> {
     Some(Idiom { core, fringe })
 }
 
-/// The first reader of a value that is of this operator, with a parameter as its other operand if it has one, and its result.
+/// Returns the first consumer of a value with this operator, and its result. If it has another operand, this must be a parameter.
 fn reader_with_parameter(place: &Place<'_>, value: ValueId, operator: &str) -> Option<(NodeId, ValueId)> {
     place.model.users(value).into_iter().find_map(|(id, slot)| {
         let node = place.model.node(id).filter(|node| node.is(operator))?;
@@ -108,7 +108,7 @@ fn reader_with_parameter(place: &Place<'_>, value: ValueId, operator: &str) -> O
     })
 }
 
-/// Whether a value is a constant vector of numbers.
+/// Returns `true` if a value is a constant vector of floats.
 fn is_parameter(place: &Place<'_>, value: ValueId) -> bool {
     let is_float = |dtype: DType| dtype.is_float();
     place.dtype(value).is_some_and(is_float) && place.tensor(value).is_some_and(|tensor| tensor.rank() == 1)

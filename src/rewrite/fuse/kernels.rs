@@ -1,8 +1,8 @@
-//! Which spelled-out idioms may become which operator for which element type.
+//! The operators that may replace a formula, by element type.
 //!
-//! The standard defines an operator for more types than a runtime has kernels for. A formula of Add, Mul and the like runs for all
-//! of them, so it may become one operator only where that loads as well. The table is what ONNX Runtime loads on the CPU,
-//! found by loading a model of the one operator for every type:
+//! The standard defines an operator for more types than a runtime has kernels for. A formula of Add and Mul runs for all of them, so it
+//! becomes one operator only if that loads as well. The table lists the types that ONNX Runtime loads on the CPU, measured with a model of
+//! one node for each type:
 //!
 //! | operator | float | double | float16 | bfloat16 |
 //! | --- | --- | --- | --- | --- |
@@ -12,17 +12,17 @@
 //! | Attention | yes | yes | yes | no |
 //! | LayerNormalization, RMSNormalization | yes | yes | yes | not all |
 //!
-//! Of some operators the runtime has no kernel, but makes their nodes of the standard's definition. That is no loss where the formula has
-//! as many nodes. Of Swish it finds a definition in operator set 24 alone, and makes four nodes of it (a Cast of α among them), where the
-//! Sigmoid and the product become one kernel of its own (QuickGelu): they become Swish only if somebody asked for that operator set.
+//! For some operators the runtime has no kernel and inlines the standard's function instead. This costs nothing if the formula has as many
+//! nodes. For Swish it has a function in opset 24 only, of four nodes (with a Cast of α), while it fuses the Sigmoid and the product into
+//! QuickGelu. So the formula becomes Swish only if the user requests that opset.
 //!
-//! An attribute is a float32 whatever the type of the operands: see [`as_attribute`].
+//! An attribute is a float32 for operands of any type: see [`as_attribute`].
 
 use crate::ir::ValueId;
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
-/// Whether an operator that stands for a formula has a kernel for operands of a type in an operator set.
+/// Returns `true` if an operator that replaces a formula has a kernel for operands of a type.
 pub(super) fn has_kernel(operator: &str, dtype: DType) -> bool {
     match dtype {
         DType::Float | DType::Float16 => true,
@@ -31,7 +31,7 @@ pub(super) fn has_kernel(operator: &str, dtype: DType) -> bool {
     }
 }
 
-/// Whether Gemm is defined on these elements.
+/// Returns `true` if Gemm is defined on the element type of a value.
 pub(super) fn has_gemm(place: &Place<'_>, value: ValueId) -> bool {
     match place.dtype(value) {
         Some(DType::Float | DType::Double | DType::Float16) => true,
@@ -40,8 +40,8 @@ pub(super) fn has_gemm(place: &Place<'_>, value: ValueId) -> bool {
     }
 }
 
-/// A constant of a formula over `dtype` as the attribute of an operator. `None` where the attribute would be less precise than
-/// the constant: a double that is no float32.
+/// Returns a constant of a formula over `dtype` as an attribute. `None` if the attribute would lose precision: a double that is not a
+/// float32.
 pub(super) fn as_attribute(number: f64, dtype: DType) -> Option<f32> {
     let attribute = number as f32;
     let holds = dtype != DType::Double || f64::from(attribute) == number;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_runtime_lacks_is_not_made() {
+    fn operators_without_a_kernel_are_not_written() {
         assert!(!has_kernel("HardSwish", DType::Double) && !has_kernel("Gelu", DType::Double));
         assert!(has_kernel("Gelu", DType::Float) && !has_kernel("Gelu", DType::Bfloat16));
         assert!(has_kernel("Swish", DType::Double) && !has_kernel("Swish", DType::Bfloat16));

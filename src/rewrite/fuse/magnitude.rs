@@ -1,8 +1,8 @@
-//! How far a factor or a shift may move: the one guard of every rule that computes new weights.
+//! Limits of moving a factor or a shift: the guard of every rule that computes new weights.
 //!
-//! `s·(x·w) = x·(s·w)` holds of real numbers. Of floats it holds up to rounding while every number on the way is a normal one of its
-//! type, and `w·(x + t) = w·x + w·t` while `w·t` is not much larger than the result. Both depend on operands that nobody knows. They
-//! are taken to be of *ordinary size*, which is a share of the type's own range:
+//! `s·(x·w) = x·(s·w)` holds for real numbers. For floats it holds up to rounding as long as every intermediate number is normal. Likewise
+//! `w·(x + t) = w·x + w·t` holds while `w·t` is not much larger than the result. Both depend on unknown operands. These are assumed to be
+//! of *ordinary size*, a share of the type's range:
 //!
 //! | type | normal numbers | ordinary size | factor across computed values |
 //! | --- | --- | --- | --- |
@@ -10,42 +10,42 @@
 //! | double | 2⁻¹⁰²² … 2¹⁰²⁴ | 2⁻²⁵⁶ … 2²⁵⁶ | 2⁻¹²⁸ … 2¹²⁸ |
 //! | float16 | 2⁻¹⁴ … 2¹⁶ | 1 … 2⁴ | 2⁻⁴ … 1 |
 //!
-//! No operand is taken to be so that has been multiplied with a larger constant ([`ordinary`](super::ordinary)).
+//! Operands that have been multiplied by a larger constant are excluded ([`ordinary`](super::ordinary)).
 //!
-//! * **Weights** ([`Peak`]): a product `s·w` other than 0 is normal, and it times an operand of ordinary size is, too: what a factor below 1
-//!   makes small stays far enough above the smallest normal number, and what one above 1 makes large below the largest. For
-//!   float16, whose small weights have few digits anyway, the largest of each channel decides. The same is asked of the products that the
-//!   old weights made: a factor below 1, 0 among them, would hide that they overflow, and one that is large how few digits they have.
-//!   Each new weight of float16 is off by up to half a unit in its last place. In a sum of many products such errors come to no more than the
-//!   rounding of a result of the usual size, `√n` of `n` products; of a sum that cancels to less, digits are lost.
-//! * **Values** ([`may_move`]): a factor that passes computed values scales all of these; it is within the last column, so that
-//!   values of up to 2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
-//! * **Steps that go** ([`has_room`]): a factor that was applied by itself made a value of its own of its operand, which was a normal number
-//!   if the operand was of ordinary size. So `1e30·(1e-30·x)` may become `x`, and `1e-38·(1e38·x)` not, whose inner product may overflow.
-//! * **Sums** ([`may_add`]): of `(y + b) + t` the first sum is off by the rounding of `b`, which `y + (b + t)` is not if `b` and `t` cancel.
-//!   A result of ordinary size keeps half of its digits on either side.
+//! * **Weights** ([`Peak`]): a product `s·w` other than 0 is normal, and so is its product with an operand of ordinary size. A factor below
+//!   1 keeps products far enough above the smallest normal number, a factor above 1 keeps them below the largest. For float16, whose small
+//!   weights have few digits anyway, the largest weight of each channel decides. The same holds for products with the old weights: a factor
+//!   below 1, or 0, would hide their overflow, and a large one their lost digits. Each new weight of float16 has an error of up to half a
+//!   unit in its last place. In a sum of `n` products, these errors add up to no more than the rounding of a result of the usual size,
+//!   `√n`. A sum that cancels to less loses digits.
+//! * **Values** ([`may_move`]): a factor that passes computed values scales all of them. It is within the last column, so that values up to
+//!   2¹¹² and down to 2⁻¹¹⁰ (in float) have room.
+//! * **Removed steps** ([`has_room`]): the product that a separate node computed was a normal number if the operand was of ordinary size.
+//!   So `1e30·(1e-30·x)` may become `x`, but `1e-38·(1e38·x)` may not, because its inner product may overflow.
+//! * **Sums** ([`may_add`]): the first sum of `(y + b) + t` has the rounding error of `b`. `y + (b + t)` does not have it if `b` and `t`
+//!   cancel. A result of ordinary size keeps half of its digits in both forms.
 
 use crate::tensor::DType;
 
-/// The range of a floating-point type, and what is taken for ordinary in it.
+/// The range of a floating-point type, and its ordinary size.
 #[derive(Clone, Copy)]
 struct Limits {
     /// The smallest normal number.
     smallest: f64,
     /// The largest finite number.
     largest: f64,
-    /// Operands of ordinary size are at least this.
+    /// The least magnitude of ordinary size.
     least: f64,
-    /// Operands of ordinary size are at most this.
+    /// The largest magnitude of ordinary size.
     most: f64,
-    /// Factors across computed values are within these bounds.
+    /// The bounds of factors that pass computed values.
     factors: [f64; 2],
-    /// How much larger a term may be than a sum that keeps half of its digits.
+    /// The largest ratio of a term to a sum that keeps half of its digits.
     cancels: f64,
 }
 
 fn limits(dtype: DType) -> Option<Limits> {
-    // Ordinary size is up to a power of two, factors up to its root.
+    // Ordinary size ends at a power of two, factors at its square root.
     let symmetric = |smallest: f64, largest: f64, ordinary: i16, cancels: f64| {
         let far = ordinary / 2;
         let factors = [exp2(-far), exp2(far)];
@@ -64,30 +64,30 @@ fn limits(dtype: DType) -> Option<Limits> {
     })
 }
 
-/// `2^exponent`, exactly, for exponents of normal numbers. Weights ask for it one by one, so it is put together from its bits.
+/// Returns `2^exponent`, exactly, for exponents of normal numbers. It is called for each weight, so it builds the bits directly.
 const fn exp2(exponent: i16) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
-/// Whether values computed in a type may be multiplied by a factor, and what follows them by its inverse.
+/// Returns `true` if values computed in a type may be multiplied by a factor, and later values by its inverse.
 pub(super) fn may_move(dtype: DType, factor: f64) -> bool {
     limits(dtype).is_some_and(|Limits { factors: [least, most], .. }| (least..=most).contains(&factor.abs()))
 }
 
-/// Whether a number that is computed anew keeps its digits in a type: 0, or a normal number. The subnormal numbers of float16 are let
-/// pass, as they are among weights and biases wherever these are small.
+/// Returns `true` if a new number keeps its digits in a type: it is 0 or normal. Subnormal numbers of float16 are accepted, because small
+/// weights and biases of that type are often subnormal.
 pub(super) fn keeps_digits(dtype: DType, number: f64) -> bool {
     let small = |limits: Limits| number != 0.0 && number.abs() < limits.smallest;
     number.is_finite() && limits(dtype).is_some_and(|limits| dtype == DType::Float16 || !small(limits))
 }
 
-/// Whether a number is no larger than ordinary size.
+/// Returns `true` if the magnitude of a number is at most ordinary size.
 pub(super) fn is_ordinary_number(dtype: DType, number: f64) -> bool {
-    // The small range of float16 is left as it is: there are too many constants beyond.
+    // For float16 the limit is not applied: too many constants exceed its small range.
     dtype == DType::Float16 || limits(dtype).is_some_and(|Limits { most, .. }| number.abs() <= most)
 }
 
-/// Whether operands of ordinary size times this factor, or 0, are normal numbers.
+/// Returns `true` if the products of operands of ordinary size and this factor are 0 or normal numbers.
 pub(super) fn has_room(dtype: DType, factor: f64) -> bool {
     factor == 0.0
         || limits(dtype).is_some_and(|Limits { smallest, largest, least, most, .. }| {
@@ -95,13 +95,13 @@ pub(super) fn has_room(dtype: DType, factor: f64) -> bool {
         })
 }
 
-/// Whether a product of operands of ordinary size and these numbers stays below the largest of the type.
+/// Returns `true` if the products of operands of ordinary size and these numbers are below the largest number of the type.
 pub(super) fn is_bounded(dtype: DType, numbers: impl IntoIterator<Item = f64>) -> bool {
     limits(dtype)
         .is_some_and(|Limits { largest, most, .. }| numbers.into_iter().all(|number| number.abs() <= largest / most))
 }
 
-/// Whether two numbers that were added one after the other may be added as one.
+/// Returns `true` if two successive added numbers may be merged into their sum.
 pub(super) fn may_add(dtype: DType, a: f64, b: f64) -> bool {
     limits(dtype).is_some_and(|Limits { largest, cancels, .. }| {
         let term = a.abs().max(b.abs());
@@ -109,7 +109,8 @@ pub(super) fn may_add(dtype: DType, a: f64, b: f64) -> bool {
     })
 }
 
-/// Whether a number that is multiplied by a factor, or added to what is, may be so beforehand: it hides no overflow and no lost digits.
+/// Returns `true` if a number that is multiplied by a factor, or added to such a product, may be scaled at compile time: this hides neither
+/// an overflow nor lost digits.
 pub(super) fn may_scale(dtype: DType, number: f64, factor: f64) -> bool {
     Peak::new(dtype, factor).is_some_and(|mut peak| {
         peak.largest = number.abs();
@@ -117,7 +118,7 @@ pub(super) fn may_scale(dtype: DType, number: f64, factor: f64) -> bool {
     })
 }
 
-/// What becomes of the weights that one factor multiplies.
+/// The weights that one factor multiplies, summarized.
 pub(super) struct Peak {
     dtype: DType,
     limits: Limits,
@@ -127,12 +128,12 @@ pub(super) struct Peak {
 }
 
 impl Peak {
-    /// Nothing yet.
+    /// Returns the summary of no weights.
     pub fn new(dtype: DType, factor: f64) -> Option<Peak> {
         Some(Peak { dtype, limits: limits(dtype)?, factor, largest: 0.0 })
     }
 
-    /// Takes note of a weight. Returns whether its product with the factor keeps the digits that it had.
+    /// Records a weight. Returns `true` if its product with the factor keeps its digits.
     #[must_use]
     pub fn note(&mut self, weight: f64) -> bool {
         let product = (weight * self.factor).abs();
@@ -145,12 +146,12 @@ impl Peak {
         product.is_finite() && (self.factor == 0.0 || self.factor.abs() >= 1.0 || !had_digits || has_digits)
     }
 
-    /// The smallest normal number of the type.
+    /// Returns the smallest normal number of the type.
     pub fn smallest(dtype: DType) -> Option<f64> {
         Some(limits(dtype)?.smallest)
     }
 
-    /// Whether products with operands of ordinary size stay within the type's range, those of the old weights and of the new.
+    /// Returns `true` if products with operands of ordinary size are within the type's range, for the old weights and for the new ones.
     pub fn has_room(&self) -> bool {
         let Limits { smallest, largest, least, most, .. } = self.limits;
         let (factor, product) = (self.factor.abs(), (self.largest * self.factor).abs());
@@ -159,8 +160,8 @@ impl Peak {
         above && below && self.hides_nothing()
     }
 
-    /// Whether the factor is a number of the type, and old weights times operands of ordinary size are normal numbers where it makes them smaller
-    /// or much larger.
+    /// Returns `true` if the factor is a number of the type, and hides no overflow and no lost digits. For a factor below 1 or a very large
+    /// one, the old weights times operands of ordinary size must be normal numbers.
     fn hides_nothing(&self) -> bool {
         let Limits { smallest, largest, least, most, factors: [_, far], .. } = self.limits;
         let factor = self.factor.abs();
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_old_weights_do_is_not_hidden() {
+    fn overflow_of_old_weights_is_not_hidden() {
         for dtype in [DType::Float, DType::Bfloat16] {
             assert!(!fits(dtype, &[1e38], -0.0) && !fits(dtype, &[1e38], 1e-20) && fits(dtype, &[1e20], 0.0));
             assert!(!fits(dtype, &[1e-35], 1e30) && fits(dtype, &[1e-35], 1e4) && fits(dtype, &[0.0], 1e30));
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_go_have_room() {
+    fn removed_steps_have_room() {
         assert!(has_room(DType::Float, 1e20) && has_room(DType::Float, 0.0) && !has_room(DType::Float, 1e30));
         assert!(!has_room(DType::Float, 1e-30) && !has_room(DType::Float, f64::NAN));
         assert!(has_room(DType::Float16, 1.0 / 255.0) && !has_room(DType::Float16, 5000.0));

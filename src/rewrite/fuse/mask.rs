@@ -1,19 +1,19 @@
-//! The mask of an attention, as tools that give a runtime one kernel for all of it know it.
+//! Writes the mask of an attention in the form that runtimes fuse.
 //!
-//! Laws, but for the sign of a zero, which no sum with a score other than 0 and no Softmax tells:
+//! Laws, up to the sign of a zero, which affects neither a sum with a score other than 0 nor a Softmax:
 //!
 //! * `Where(b, 0, l) = (1 − Cast(b))·l` for a flag `b` and a finite number `l`;
 //! * `Where(d ≠ 0, l, d) = (1 − Cast(m = 1))·l` for `d = 1 − Cast(m)` of an integer `m`: only a 1 becomes the number 1.
 //!
-//! Exporters compute masks in many ways, most of them with indices that are folded here, and what is left is a Where. The transformer
-//! optimizer of ONNX Runtime knows a mask `[batch, length]` by two Unsqueezes, a Cast, a difference from 1 and a product (the spelling of
-//! BERT), and some chains that are longer. So this spelling is written, and kept where a model has it, though a Where takes three nodes
-//! less: the kernel that is found does the work of fifteen nodes in each layer.
+//! Exporters compute masks in many ways, most of them with indices that constant folding reduces to a Where. ONNX Runtime's transformer
+//! optimizer matches a mask `[batch, length]` with two Unsqueezes, a Cast, a difference from 1 and a product (the form of BERT), and some
+//! longer chains. So the rule writes this form, and keeps it in models that have it. A Where takes three nodes less, but the fused kernel
+//! replaces fifteen nodes in each layer.
 //!
-//! The scores are divided then, and not multiplied: of two products that are added, that optimizer takes the first for the mask.
+//! The rule also turns a multiplication of the scores into a division: of two added products, the optimizer takes the first for the mask.
 //!
-//! Where all sizes are numbers the products are laid out for a Gemm instead ([`rows`](super::rows)), unless the mask is one of the second law,
-//! which that optimizer knows by an Expand that is folded here.
+//! If all sizes are static, the products are flattened for a Gemm instead ([`rows`](super::rows)). Exempt are masks of the second law,
+//! which the optimizer matches by an Expand that is folded here.
 
 use super::attention::{is_normalized, masked};
 use super::magnitude::keeps_digits;
@@ -53,7 +53,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: mask,
 }];
 
-/// Looks at the Where.
+/// Matches the Where.
 fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place
@@ -108,7 +108,7 @@ fn mask(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, NewNode::new("Mul", [Some(masked), Some(lowest)]))
 }
 
-/// The integers `m` of `Where(d, l, d)` with `d = 1 − Cast(m)`, the first `d` cast to a flag.
+/// Returns the integers `m` of `Where(d, l, d)` with `d = 1 − Cast(m)`, where the condition is `d` cast to a flag.
 fn counted(place: &Place<'_>, flags: ValueId, difference: ValueId) -> Option<ValueId> {
     let (_, flag) = place.producer(flags, "Cast").filter(|(_, node)| node.input(0) == Some(difference))?;
     let (_, sub) = place.producer(difference, "Sub").filter(|_| place.opset.arithmetic_broadcasts())?;
@@ -117,7 +117,7 @@ fn counted(place: &Place<'_>, flags: ValueId, difference: ValueId) -> Option<Val
     (is_flag && place.scalar(sub.input(0)?)? == 1.0).then_some(cast.input(0)?)
 }
 
-/// Divides the scores that a mask is added to where they were multiplied: of two products, tools would take the first for the mask.
+/// Divides the scores with an added mask, if they were multiplied: of two products, optimizers would take the first for the mask.
 fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -> Result<(), Miss> {
     let scores = place
         .model
@@ -126,7 +126,7 @@ fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -
         .input(1usize.checked_sub(slot).ok_or(Miss::COMPUTABLE)?)
         .ok_or(Miss::ROOT)?;
     let Some((id, node)) = place.producer(scores, "Mul") else { return Ok(()) };
-    // Two attentions to the same scores.
+    // Two attentions read the same scores.
     if edit.remove.contains(&id) {
         return Ok(());
     }
@@ -142,12 +142,12 @@ fn divide_scores(place: &Place<'_>, edit: &mut Edit, sum: NodeId, slot: usize) -
     Ok(())
 }
 
-/// Whether dims are those of a row for each batch, with axes of size 1 for heads and queries.
+/// Returns `true` for the dims of one row per batch, with size 1 for heads and queries.
 fn is_broadcast_row(dims: &[Dim]) -> bool {
     matches!(dims, [_, heads, queries, _] if heads.is_const(1) && queries.is_const(1))
 }
 
-/// The flags of two axes that are laid out as these of four.
+/// Returns the flags of rank 2 from which a layout makes these of rank 4.
 fn matrix_of(place: &Place<'_>, flags: ValueId) -> Option<ValueId> {
     let mut source = flags;
     while place.shape(source)?.len() != 2 {
@@ -158,7 +158,7 @@ fn matrix_of(place: &Place<'_>, flags: ValueId) -> Option<ValueId> {
     (same(batch, first) && same(keys, last)).then_some(source)
 }
 
-/// The nodes of a mask in that spelling, if it ends at the node looked at and an attention reads it.
+/// Returns the nodes of a mask in this form, if it ends at the current node and an attention reads it.
 pub(super) fn read(place: &Place<'_>) -> Option<Vec<NodeId>> {
     let result = place.only_output()?;
     let &[Some(a), Some(b)] = place.node()?.inputs() else { return None };

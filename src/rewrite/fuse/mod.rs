@@ -1,34 +1,34 @@
-//! Fusions: neighbouring nodes that one node does.
+//! Fusions: rules that replace several connected nodes by one.
 //!
-//! | file | what becomes one |
+//! | file | subject |
 //! | --- | --- |
-//! | [`weights`] | a node with weights, and a scaling and shifting of each channel before or behind it |
-//! | [`factor`] | a factor, and constants further up or down |
-//! | [`gemm`] | a matrix product, and the addition behind it or the transposition before it |
-//! | [`normalized`] | what is normalized, and what a normalization gives |
-//! | [`pad`] | a padding, and the padding, convolution or pooling that follows it |
-//! | [`pooled`] | which Pads may come to stand before a pool |
-//! | [`activation`], [`normalization`] | the nodes that spell an operator of the standard in older ones' terms |
-//! | [`divided`] | a normalization that stays spelled out, as runtimes know it |
-//! | [`apart`] | transpositions that a runtime would move into a normalization that is spelled out |
-//! | [`kernels`] | which operators may stand for formulas over which element types |
-//! | [`magnitude`] | how far a factor or a shift may move |
-//! | [`ordinary`] | whether a value may be of the size that takes for granted |
-//! | [`parallel`] | products of one operand with several weights |
-//! | [`attention`] | which products are queries, keys and values |
-//! | [`mask`] | the mask of an attention, in the spelling that tools know |
-//! | [`residual`] | constants that are added before a normalization |
-//! | [`rows`] | products with a bias, in rows |
-//! | [`stream`] | sums and normalizations between them, in rows |
-//! | [`table`] | a constant row that is added to rows of a table |
-//! | [`scaled_attention`], [`heads`] | an attention spelled out, and the heads around it, where the operator set has one |
-//! | [`rotary`] | a rotary embedding spelled out, where the operator set has one |
-//! | [`quick_gelu`] | the activation that CLIP is known by |
-//! | [`zero_term`] | zeros that are added |
-//! | [`token`] | constant rows in front of others, and what is added to all of them |
+//! | [`weights`] | merges a scale and shift of channels into the weights of the node before or after |
+//! | [`factor`] | moves a factor into constants further up or down |
+//! | [`gemm`] | merges a matrix product with an added bias, or with a Transpose of an operand |
+//! | [`normalized`] | finds the operand and the result of a normalization |
+//! | [`pad`] | merges a Pad with the Pad, convolution or pooling after it |
+//! | [`pooled`] | guard: the Pads that an edit may put before a pool |
+//! | [`activation`], [`normalization`] | replace formulas in basic operators by an operator of the standard |
+//! | [`divided`] | rewrites a normalization in basic operators to the form that runtimes recognize |
+//! | [`apart`] | keeps Transposes out of a normalization in basic operators |
+//! | [`kernels`] | lists the operators that may replace formulas, by element type |
+//! | [`magnitude`] | limits how far a factor or a shift may move |
+//! | [`ordinary`] | checks the size of values that [`magnitude`] assumes |
+//! | [`parallel`] | merges products of one operand with several weights |
+//! | [`attention`] | finds the products that are queries, keys and values |
+//! | [`mask`] | writes the mask of an attention in the form that runtimes fuse |
+//! | [`residual`] | finds constants that are added before a normalization |
+//! | [`rows`] | flattens the operand of a product with a bias to rows |
+//! | [`stream`] | flattens sums and normalizations between such products |
+//! | [`table`] | merges an added constant row into a table of rows |
+//! | [`scaled_attention`], [`heads`] | replace the formula of an attention, and the heads around it, by the operator |
+//! | [`rotary`] | replaces the formula of a rotary embedding by the operator |
+//! | [`quick_gelu`] | finds the activation by which CLIP is recognized |
+//! | [`zero_term`] | removes added zeros |
+//! | [`token`] | merges constant rows before other rows with an added constant |
 //!
-//! All of them answer with fewer nodes and never with more bytes: what is taken away, and what only it reads, is weighed
-//! against the constants that are added ([`Fusion::edit`]). Constants are computed in binary64 and rounded once.
+//! Each fusion reduces the number of nodes and never adds bytes: [`Fusion::edit`] compares the removed nodes and initializers with the new
+//! constants. Constants are computed in binary64 and rounded once.
 
 pub(super) mod activation;
 mod affine;
@@ -69,16 +69,16 @@ use crate::ir::{Edit, Fact, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::traits_of;
 use crate::tensor::{DType, Number, Tensor, dispatch_numeric};
 
-/// About what a node takes in a file: its operator, its name, the names of its operands and of its result.
+/// The approximate bytes of a node in a file: its operator, its name, and the names of its operands and result.
 const NODE_BYTES: usize = 96;
 
-/// An operand of the node that a fusion makes.
+/// An operand of the fused node.
 enum Operand {
-    /// A value there is.
+    /// An existing value.
     Value(ValueId),
-    /// An optional operand left out.
+    /// An absent optional operand.
     Absent,
-    /// A new constant, to be named after a value.
+    /// A new constant, named after a value.
     Constant(Tensor, ValueId),
 }
 
@@ -88,7 +88,7 @@ impl From<Option<ValueId>> for Operand {
     }
 }
 
-/// The bytes of the new constants among operands.
+/// Returns the bytes of the new constants among operands.
 fn constant_bytes(operands: &[Operand]) -> usize {
     operands.iter().fold(0usize, |sum, operand| match operand {
         Operand::Constant(tensor, _) => sum.saturating_add(tensor.byte_len()),
@@ -96,11 +96,11 @@ fn constant_bytes(operands: &[Operand]) -> usize {
     })
 }
 
-/// One node in place of several. Its result is the first result of the node the rule looked at.
+/// One node that replaces several. Its result is the first result of the current node.
 struct Fusion {
-    /// The nodes that go; nothing else reads what they compute, but for the result.
+    /// The removed nodes. No other node reads their results, except the fused result.
     remove: Vec<NodeId>,
-    /// The node whose name and documentation the new one has.
+    /// The node from which the new one takes its name and documentation.
     like: NodeId,
     operator: &'static str,
     attributes: Vec<NamedAttribute>,
@@ -108,7 +108,7 @@ struct Fusion {
 }
 
 impl Fusion {
-    /// The edit, unless it would make the model larger.
+    /// Returns the edit, unless it makes the model larger.
     fn edit(mut self, place: &Place<'_>) -> Result<Edit, Miss> {
         let reads = self.operands.iter().filter_map(|operand| match operand {
             Operand::Value(value) => Some(*value),
@@ -133,23 +133,23 @@ impl Fusion {
     }
 }
 
-/// How many integers a caller may give that are taken for sizes.
+/// The most integers in an input of the model that count as sizes.
 const FEW_INTEGERS: usize = 16;
 
-/// The most numbers of a table that sizes are computed with. A longer table is a weight, and values computed from it are data.
+/// The most elements of a table in a computation of sizes. A longer table is a weight, and values computed from it are data.
 const MOST_OF_SIZES: usize = 64;
 
-/// How many nodes are looked at to tell whether numbers come from sizes.
+/// The most nodes that are visited to decide if numbers derive from sizes.
 const REACH_TO_SIZES: usize = 64;
 
 impl Place<'_> {
-    /// The node's only result.
+    /// Returns the node's only result.
     fn only_output(&self) -> Option<ValueId> {
         let outputs = self.node()?.outputs();
         outputs.iter().skip(1).all(Option::is_none).then_some(outputs.first().copied().flatten()?)
     }
 
-    /// What a constant is called that takes in others: `w_fused` after one of them, and again `w_fused` after that.
+    /// Returns the name of a fused constant: `w_fused` for one named `w`, and again `w_fused` for one named `w_fused`.
     fn fused_name(&self, like: ValueId) -> String {
         let name = &self.model.value(like).name;
         let counted = |tail: &str| tail.is_empty() || tail.strip_prefix('_').is_some_and(|n| n.parse::<u32>().is_ok());
@@ -157,8 +157,8 @@ impl Place<'_> {
         format!("{stem}_fused")
     }
 
-    /// An edit that takes nodes away for one that reads these values and `bytes` of new constants. Declines unless there are
-    /// two nodes at least, no remaining node reads their results except the first result of this node, and the model does not grow.
+    /// Returns an edit that removes nodes for one new node with these operands and `bytes` of new constants. Declines unless there are at
+    /// least two nodes, remaining nodes read only the first result of the current node, and the model does not grow.
     fn fuse(&self, mut remove: Vec<NodeId>, reads: &[ValueId], bytes: usize) -> Result<Edit, Miss> {
         remove.sort_unstable();
         remove.dedup();
@@ -170,7 +170,7 @@ impl Place<'_> {
         Ok(edit)
     }
 
-    /// Checks that no remaining node reads a value that these nodes compute, the result aside, and that none of `reads` is such a value.
+    /// Checks that remaining nodes read no result of these nodes except the fused one, and that `reads` contains none of them.
     fn closed(&self, remove: &[NodeId], reads: &[ValueId]) -> Result<(), Miss> {
         let result = self.output(0);
         let gone = remove.iter().filter_map(|&id| self.model.node(id)).flat_map(Node::outputs).flatten();
@@ -182,13 +182,13 @@ impl Place<'_> {
         }
     }
 
-    /// Whether a value can go when these nodes do: nothing else reads it or knows it by name.
+    /// Returns `true` if a value is dead after the removal of these nodes: it has no other consumer and is no graph output.
     fn is_internal(&self, value: ValueId, readers: &[NodeId]) -> bool {
         self.model.is_read_only_by(value, readers)
     }
 
-    /// Whether a value is computed from sizes and constants alone. What reads such numbers rounds them to indices and sizes again, so
-    /// that the last digit may decide.
+    /// Returns `true` if a value is computed from sizes and constants only. Consumers round such numbers to indices and sizes, so the last
+    /// digit may matter.
     fn is_of_sizes(&self, value: ValueId) -> bool {
         let (mut open, mut seen, mut found) = (vec![value], Vec::new(), false);
         while let Some(value) = open.pop() {
@@ -219,26 +219,26 @@ impl Place<'_> {
         found
     }
 
-    /// Whether a node looks up or multiplies rows of a table of real numbers that is larger than any for sizes.
+    /// Returns `true` if a node reads a float table that is larger than any for sizes, as weights of a product or data of a Gather.
     fn has_weights(&self, node: &Node) -> bool {
         let mut tables = node.inputs().iter().flatten().filter_map(|&operand| self.tensor(operand));
         let is_table = |table: &Tensor| table.dtype().is_float() && table.rank() >= 2 && table.len() > MOST_OF_SIZES;
         ["MatMul", "Gemm", "Gather"].iter().any(|operator| node.is(operator)) && tables.any(is_table)
     }
 
-    /// The content of a value if all of it is known, constants that this round made included.
+    /// Returns the content of a constant value. Constants that the current round has made are included.
     fn tensor(&self, value: ValueId) -> Option<&Tensor> {
         self.constant(value).or_else(|| self.model.value(value).constant_tensor())
     }
 
-    /// The one element of a constant of a real type, whatever its rank.
+    /// Returns the element of a float constant with one element, of any rank.
     fn scalar(&self, value: ValueId) -> Option<f64> {
         let tensor = self.tensor(value).filter(|tensor| tensor.len() == 1)?;
         tensor.to_f64s()?.first().copied()
     }
 
-    /// The bytes that constants of a node may have which takes the place of these nodes, so that the model does not grow:
-    /// those of the initializers that nothing else reads, and of the nodes there are less.
+    /// Returns the most bytes of new constants with which one node can replace these nodes without making the model larger. This is the sum
+    /// of the bytes of their initializers without other consumers, and of the saved nodes.
     pub(in crate::rewrite) fn allowance(&self, nodes: &[NodeId]) -> usize {
         let read = nodes.iter().filter_map(|&id| self.model.node(id)).flat_map(Node::inputs);
         let mut values: Vec<ValueId> = read.copied().flatten().collect();
@@ -251,7 +251,7 @@ impl Place<'_> {
     }
 }
 
-/// The real numbers as a tensor, each rounded to nearest; `None` if one is out of the type's range.
+/// Returns the numbers as a tensor, each rounded to nearest; `None` if one is out of the type's range.
 fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Option<Tensor> {
     fn typed<T: Number>(shape: &[usize], values: &[f64]) -> Option<Tensor> {
         let round = |&value: &f64| T::from_f64(value).filter(|rounded| rounded.to_f64().is_finite());
@@ -263,7 +263,7 @@ fn rounded(dtype: DType, shape: &[usize], values: &[f64]) -> Option<Tensor> {
     dispatch_numeric!(dtype, T => typed::<T>(shape, values), else => None)
 }
 
-/// Whether a type is a real one that runtimes compute in.
+/// Returns `true` for the floating-point types in which runtimes compute.
 fn has_arithmetic(dtype: DType) -> bool {
     matches!(dtype, DType::Float | DType::Double | DType::Float16 | DType::Bfloat16)
 }

@@ -1,4 +1,4 @@
-//! Normalizations spelled out in reductions and arithmetic, where the model's operator set has them.
+//! Replaces normalizations in basic operators by the operator of the opset, if it has one.
 //!
 //! | law, with means over the last axes | since |
 //! | --- | --- |
@@ -6,11 +6,11 @@
 //! | `x/√(mean(x²) + ε) · γ = RMSNormalization(x, γ; ε)` | 23 |
 //! | `(x − mean(x))/√(mean((x − mean(x))²) + ε) = InstanceNormalization(x, 1, 0; ε)` of `x[N, C, …]`, with means over all axes but two | 6 |
 //!
-//! Where there is no `γ` it is 1. The last law is for operator sets without a LayerNormalization, and for means that no `γ`
-//! follows: what has one, runtimes know as the LayerNormalization it is. Where the axes are not all but two, a Reshape makes them so.
+//! Without a factor `γ`, the rule uses 1. The last law is for opsets without LayerNormalization, and for means without a `γ`: runtimes
+//! recognize the form with `γ` as a LayerNormalization. If the means are not over all axes but two, a Reshape makes them so.
 //!
-//! Only of binary32, which is what the operators compute means in. An addition that follows becomes the bias of the
-//! LayerNormalization as it would of any node with weights.
+//! The rules apply to binary32 only, the type in which the operators compute means. Another rule merges a following addition into the bias
+//! of the LayerNormalization, as for any node with weights.
 
 use super::kernels::as_attribute;
 use super::pattern::Reader;
@@ -42,17 +42,17 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: normalization,
 }];
 
-/// What a normalization was read as.
+/// A recognized normalization.
 pub(super) struct Normalization {
-    /// The operator that computes it, whether the operator set has it or not.
+    /// The operator that computes it, even if the opset does not have it.
     pub operator: &'static str,
-    /// What is normalized.
+    /// The normalized value.
     pub x: ValueId,
     axes: Vec<usize>,
     epsilon: f32,
 }
 
-/// Looks at the multiplication with `γ`.
+/// Matches the multiplication by `γ`.
 fn normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     let result = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place.dtype(result).filter(|&dtype| dtype == DType::Float).ok_or(miss!("binary32").of(result))?;
@@ -65,7 +65,7 @@ fn normalization(place: &Place<'_>) -> Result<Edit, Miss> {
         Ok((found, scale, reader.nodes))
     });
     let (found, scale, remove) = first_of(found)?;
-    // Constants of more axes than `x` would give the result more.
+    // A constant of a higher rank than `x` would increase the rank of the result.
     prove(place.compare_shapes(found.x, result), miss!("last-axes").of(found.x))?;
     let attributes = vec![
         NamedAttribute::new(
@@ -80,13 +80,13 @@ fn normalization(place: &Place<'_>) -> Result<Edit, Miss> {
     Fusion { remove, like: place.id, operator, attributes, operands }.edit(place)
 }
 
-/// Whether `scale` has the type of `x`, and the shape of the axes that are normalized.
+/// Returns `true` if `scale` has the type of `x` and the shape of the normalized axes.
 fn scales(place: &Place<'_>, found: &Normalization, scale: ValueId) -> Option<bool> {
     let is_float = place.dtype(found.x)? == DType::Float && place.dtype(scale)? == DType::Float;
     Some(is_float && has_shape_of_axes(place, found, scale)?)
 }
 
-/// Whether `scale` has the shape of the axes that are normalized.
+/// Returns `true` if `scale` has the shape of the normalized axes.
 fn has_shape_of_axes(place: &Place<'_>, found: &Normalization, scale: ValueId) -> Option<bool> {
     let (x, scale_dims) = (place.shape(found.x)?, place.shape(scale)?);
     let mut dims = x.get(x.len().checked_sub(found.axes.len())?..)?.iter().zip(scale_dims);
@@ -127,7 +127,7 @@ fn centred(reader: &mut Reader<'_, '_>, value: ValueId, axes: &[usize]) -> Optio
     (mean(reader, average).ok()? == (x, axes.to_vec())).then_some(x)
 }
 
-/// Reads `√x`: the `x`.
+/// Reads `√x` and returns `x`.
 fn root(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<ValueId> {
     if reader.place.producer(value, "Sqrt").is_some() {
         return reader.node(value, "Sqrt")?.input(0);
@@ -135,7 +135,7 @@ fn root(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<ValueId> {
     power(reader, value, 0.5)
 }
 
-/// Reads `1/√x`: the `x`.
+/// Reads `1/√x` and returns `x`.
 fn inverse_root(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<ValueId> {
     let place = reader.place;
     if place.producer(value, "Reciprocal").is_some() {
@@ -150,14 +150,14 @@ fn inverse_root(reader: &mut Reader<'_, '_>, value: ValueId) -> Option<ValueId> 
     power(reader, value, -0.5)
 }
 
-/// Reads `x^exponent`: the `x`.
+/// Reads `x^exponent` and returns `x`.
 fn power(reader: &mut Reader<'_, '_>, value: ValueId, exponent: f64) -> Option<ValueId> {
     let node = reader.node(value, "Pow")?;
     let fits = reader.place.scalar(node.input(1)?)? == exponent;
     node.input(0).filter(|_| fits)
 }
 
-/// Reads a mean over the last axes that keeps them: what is averaged, and the axes.
+/// Reads a mean over the last axes with `keepdims = 1`. Returns its data and the axes.
 fn mean(reader: &mut Reader<'_, '_>, value: ValueId) -> Result<(ValueId, Vec<usize>), Miss> {
     let place = reader.place;
     let node = reader.node(value, "ReduceMean").ok_or(Miss::ROOT)?;

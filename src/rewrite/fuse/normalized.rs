@@ -1,4 +1,4 @@
-//! What is normalized, and what a normalization gives, whether it is the operator or spelled out.
+//! Finds the operands and results of normalizations, as operators or in basic operators.
 
 use super::normalization::{self, Normalization};
 use super::pattern::Reader;
@@ -8,18 +8,18 @@ use crate::rewrite::place::Place;
 /// The most nodes between a normalization and its consumer. A node further away belongs to another block.
 const MOST_BEHIND: usize = 3;
 
-/// Whether a value is what a layer normalization gives.
+/// Returns `true` if a value is the result of a layer normalization.
 pub(in crate::rewrite) fn is_result(place: &Place<'_>, value: ValueId) -> bool {
     place.producer(value, "LayerNormalization").is_some() || normalized(place, value).is_some()
 }
 
-/// Whether a product is of the rows that a Reshape makes of what a layer normalization gives.
+/// Returns `true` if the data of a product is a Reshape of the result of a layer normalization.
 pub(super) fn is_of_normalized_rows(place: &Place<'_>, product: &Node) -> bool {
     let whole = product.input(0).and_then(|rows| place.producer(rows, "Reshape")?.1.input(0));
     whole.is_some_and(|whole| is_result(place, whole))
 }
 
-/// Returns `true` if a layer normalization, the operator or spelled out, is the only reader of a value.
+/// Returns `true` if a layer normalization, as operator or in basic operators, is the only consumer of a value.
 pub fn is_only_normalized(place: &Place<'_>, x: ValueId) -> bool {
     let readers = place.model.users(x);
     let is_inside = |nodes: &[NodeId]| readers.iter().all(|(id, _)| nodes.contains(id));
@@ -32,12 +32,12 @@ pub fn is_only_normalized(place: &Place<'_>, x: ValueId) -> bool {
     }
 }
 
-/// Whether a normalization of this value is spelled out.
+/// Returns `true` if a normalization of this value in basic operators exists.
 pub(super) fn is_normalized(place: &Place<'_>, x: ValueId) -> bool {
     normalizations(place, x).next().is_some()
 }
 
-/// The normalizations of a value written in basic operators: the equivalent operator of each, and its nodes.
+/// Returns the normalizations of a value in basic operators: the equivalent operator of each, and its nodes.
 fn normalizations<'a>(place: &'a Place<'_>, x: ValueId) -> impl Iterator<Item = (&'static str, Vec<NodeId>)> + 'a {
     let results = move |value: ValueId| {
         let nodes = place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
@@ -52,7 +52,7 @@ fn normalizations<'a>(place: &'a Place<'_>, x: ValueId) -> impl Iterator<Item = 
     found.filter(move |(found, _)| found.x == x).map(|(found, nodes)| (found.operator, nodes))
 }
 
-/// What is normalized to this value, but for a scale and a shift.
+/// Returns the operand of the normalization that gives this value, apart from a scale and a shift.
 pub(super) fn normalized(place: &Place<'_>, mut value: ValueId) -> Option<ValueId> {
     for _ in 0..MOST_BEHIND {
         if let Some((found, _)) = read(place, value) {
@@ -69,7 +69,7 @@ pub(super) fn normalized(place: &Place<'_>, mut value: ValueId) -> Option<ValueI
     None
 }
 
-/// The normalization that ends at a value, and its nodes.
+/// Returns the normalization that ends at a value, and its nodes.
 fn read(place: &Place<'_>, value: ValueId) -> Option<(Normalization, Vec<NodeId>)> {
     let mut reader = Reader { place, nodes: Vec::new(), dtype: place.dtype(value)? };
     let found = normalization::read(&mut reader, value).ok()?;

@@ -1,7 +1,7 @@
-//! Whether a value may be of ordinary size, by the constants that it has been multiplied with.
+//! Checks if a value may be of ordinary size, by the constants that it has been multiplied with.
 //!
-//! What a factor may do is said of operands of ordinary size ([`magnitude`](super::magnitude)). One that has been multiplied with `1e30`, or to
-//! which that has been added, is none, and a factor behind it may well have been what hid, or brought back, an overflow.
+//! The limits of [`magnitude`](super::magnitude) assume operands of ordinary size. An operand that was multiplied by `1e30`, or that `1e30`
+//! was added to, is larger. A later factor may have hidden or reverted an overflow.
 
 use super::affine::AFFINE;
 use super::has_arithmetic;
@@ -11,11 +11,11 @@ use crate::ops::traits::traits_of;
 use crate::rewrite::limits::LISTED;
 use crate::rewrite::place::Place;
 
-/// The most nodes that are followed up to see that values are of ordinary size. Paths branch, and the rule is asked at each node of a chain.
+/// The most nodes that are followed upwards for this check. Paths branch, and the rule runs at each node of a chain.
 const MOST_NODES: usize = 12;
 
-/// Whether no small constant beyond ordinary size goes into a value, through nodes that multiply, add, average or move: they make a huge number of
-/// a huge one.
+/// Returns `true` if no small constant beyond ordinary size contributes to a value through nodes that multiply, add, average or move. Such
+/// nodes turn a large number into a large one.
 pub(super) fn is_ordinary(place: &Place<'_>, value: ValueId) -> bool {
     let mut open = vec![value];
     for _ in 0..MOST_NODES {

@@ -1,4 +1,4 @@
-//! Padding that the node behind it can do.
+//! Merges a Pad into the node after it.
 //!
 //! Laws, for pads that are not negative:
 //!
@@ -6,9 +6,9 @@
 //! * `AveragePool(Pad(x, p)) = AveragePool(x; p)` that counts the padding, likewise
 //! * `MaxPool(Pad(x, p)) = MaxPool(x; p)`, padded with a number that no element of `x` is below
 //!
-//! In the last two a pad is shorter than the window and taps lie side by side, so that every window has an element of `x`. No spatial axis of `x` is
-//! empty: runtimes refuse to pool over an empty axis, padded or not. And the elements of `x` are known to be above −∞: a kernel
-//! that pads starts from the lowest finite number, and gives that for a window of nothing but −∞. NaN aside.
+//! For pools, each pad is shorter than the window and dilations are 1, so that every window contains an element of `x`. No spatial axis of
+//! `x` is empty: runtimes refuse to pool over an empty axis, padded or not. The elements of `x` are proved to be above −∞: a kernel that
+//! pads starts from the lowest finite number, and returns this number for a window of −∞ only. NaN is not considered.
 
 use super::Fusion;
 use super::range::range;
@@ -45,16 +45,16 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: pad_into_window,
 }];
 
-/// A Pad that puts a constant around its operand.
+/// A Pad with a constant value.
 struct Padding {
     input: ValueId,
-    /// How much before and after each axis.
+    /// The pads before and after each axis.
     pads: Vec<(i64, i64)>,
     fill: Number,
 }
 
 impl Padding {
-    /// Reads a Pad. `None` for other modes, and for pads that are not known or negative.
+    /// Reads a Pad. `None` for other modes, and for unknown or negative pads.
     fn of(place: &Place<'_>, node: &Node) -> Option<Padding> {
         let reading = place.read(node);
         let (pads, fill) = (reading.pads()?, reading.pad_fill()?);
@@ -62,7 +62,7 @@ impl Padding {
         is_covered.then_some(Padding { input: node.input(0)?, pads, fill })
     }
 
-    /// The number it pads with.
+    /// Returns the padding value.
     fn number(&self, place: &Place<'_>) -> Option<f64> {
         match self.fill {
             Number::Absent => Some(0.0),
@@ -71,13 +71,13 @@ impl Padding {
         }
     }
 
-    /// Whether every spatial axis of what is padded is proved to have an element.
+    /// Returns `true` if every spatial axis of the data is proved to be non-empty.
     fn has_elements(&self, place: &Place<'_>) -> Option<bool> {
         let spatial = place.shape(self.input)?.get(2..)?;
         Some(spatial.iter().all(|dim| place.scope().ge(dim, &Dim::constant(1)).is_yes()))
     }
 
-    /// The pads of the spatial axes, if the first two axes have none.
+    /// Returns the pads of the spatial axes, if the first two axes have none.
     fn spatial(&self) -> Option<&[(i64, i64)]> {
         match self.pads.as_slice() {
             [(0, 0), (0, 0), spatial @ ..] => Some(spatial),
@@ -95,14 +95,14 @@ fn replace(attributes: &mut Vec<NamedAttribute>, name: &str, value: Attribute) {
     attributes.push(NamedAttribute::new(name, value));
 }
 
-/// A window that gets padded input.
+/// A windowed operator with padded data.
 struct Window<'a> {
     node: &'a Node,
     id: NodeId,
     padding: Padding,
-    /// The pads of both together.
+    /// The sum of both pads.
     pads: Vec<(i64, i64)>,
-    /// Whether the window pads of its own.
+    /// `true` if the windowed operator has pads already.
     pads_already: bool,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Window<'a> {
         Ok(Window { node, id, padding, pads, pads_already })
     }
 
-    /// Checks that every pad is shorter than the window, whose taps lie side by side, and that every window is whole.
+    /// Checks that every pad is shorter than the window, that dilations are 1, and that every window is complete.
     fn check_pool(&self) -> Result<(), Miss> {
         let kernel = self.node.ints("kernel_shape").ok_or(Miss::ROOT)?;
         let mut taps = self.pads.iter().zip(kernel);

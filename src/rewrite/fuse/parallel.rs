@@ -1,13 +1,16 @@
-//! Products of one operand with several weights are one product with all of them.
+//! Merges products of one operand with several weights into one product and a Split.
 //!
-//! Law: `x·[V W] = [x·V x·W]`, and so for convolutions, whose channels the weights string together. The parts are taken out
-//! of the result by a Split. That makes fewer nodes of three products or more, and of two where what follows can be done to
-//! the whole too. Results stay equal up to rounding: how a kernel sums is its own business.
+//! Law: `x·[V W] = [x·V x·W]`, and likewise for convolutions, whose weights are concatenated along the output channels. This saves nodes
+//! for three products or more, and for two if a following operator can apply to the whole, too. Results are equal up to rounding, because
+//! the order of summation depends on the kernel.
 //!
-//! Queries, keys and values with biases stay products of their own: as such they are an [attention](super::attention) to tools that have
-//! a kernel for it, and one product and a Split take as long as three products. So do convolutions of images: ONNX Runtime computes them in
-//! blocks of channels, for which it has no Split, so it would bring the whole into another order before that, and every part back behind it.
-//! And so do two products of rows where an activation follows one of them, with which the runtime computes it.
+//! Three exceptions:
+//!
+//! * Queries, keys and values with biases are not merged: runtimes match them as an [attention](super::attention), and one product and a
+//!   Split take as long as three products.
+//! * Convolutions of images are not merged: ONNX Runtime computes them on a blocked channel layout without a Split, so it would convert the
+//!   layout before the Split and after it.
+//! * Two products of rows are not merged if an activation follows one of them, because the runtime fuses the two.
 
 use super::attention;
 use crate::ir::{Edit, Name, NewNode, Node, NodeId, ValueId};
@@ -44,15 +47,15 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: parallel,
 }];
 
-/// The axes of a weight of a convolution of images.
+/// The rank of the weight of an image convolution.
 const IMAGE_RANK: usize = 4;
 
-/// A product with weights of its own.
+/// A product with separate weights.
 struct Product {
     node: NodeId,
     weight: ValueId,
     result: ValueId,
-    /// What reads the result.
+    /// The operators of the consumers of the result.
     readers: Vec<Name>,
 }
 
@@ -78,7 +81,7 @@ fn parallel(place: &Place<'_>) -> Result<Edit, Miss> {
     };
     let own = products.iter().find(|product| product.node == place.id).ok_or(miss!("no-attention"))?;
     let group: Vec<&Product> = products.iter().filter(|product| product.readers == own.readers).collect();
-    // The first of a group stands for it.
+    // Only the first product of a group builds the edit.
     let is_first = |group: &[&Product]| group.first().is_some_and(|first| first.node == place.id);
     if is_first(&group)
         && let Some(parts) = worthwhile(&group).filter(|_| !have_fused_kernels(place, x, &group))
@@ -98,8 +101,8 @@ fn parallel(place: &Place<'_>) -> Result<Edit, Miss> {
     merged(place, x, &all, &parts)
 }
 
-/// Whether a runtime may compute each of two products of rows in one kernel with its bias and activation, so that a Split would come between: an
-/// operator of one operand follows one of them, and what follows the two differs.
+/// Returns `true` if a runtime may fuse each of two products of rows with its bias and activation, which a Split would prevent. This holds
+/// if a unary operator follows one of them, and the consumers of the two differ.
 fn have_fused_kernels(place: &Place<'_>, x: ValueId, group: &[&Product]) -> bool {
     let &[a, b] = group else { return false };
     let in_rows = place.shape(x).is_some_and(|dims| dims.len() == 2 || place.runs_in_rows(dims));
@@ -120,7 +123,7 @@ fn have_fused_kernels(place: &Place<'_>, x: ValueId, group: &[&Product]) -> bool
     in_rows && differ && a.iter().chain(&b).any(is_activation)
 }
 
-/// Takes out the products that are queries, keys or values, if a bias is added to one of them.
+/// Removes the products that are queries, keys or values, if a bias is added to one of them.
 fn leave_attention(place: &Place<'_>, products: &mut Vec<Product>) {
     let projections: Vec<Option<attention::Projection>> =
         products.iter().map(|product| attention::projection(place, product.result)).collect();
@@ -130,7 +133,7 @@ fn leave_attention(place: &Place<'_>, products: &mut Vec<Product>) {
     }
 }
 
-/// Whether two nodes are the same operator with the same attributes.
+/// Returns `true` if two nodes have the same operator and attributes.
 fn alike(a: &Node, b: &Node) -> bool {
     a.op_type == b.op_type
         && a.canonical_domain() == b.canonical_domain()
@@ -138,13 +141,13 @@ fn alike(a: &Node, b: &Node) -> bool {
         && a.same_attributes(b)
 }
 
-/// The axis of the result in which the weights' channels lie.
+/// Returns the axis of the result that holds the channels of the weights.
 fn channel_axis(place: &Place<'_>) -> Option<usize> {
     let rank = place.shape(place.only_output()?)?.len();
     if place.node()?.is("MatMul") { rank.checked_sub(1) } else { (rank >= 2).then_some(1) }
 }
 
-/// The axis of the weights in which their channels lie.
+/// Returns the axis of the weights that holds their channels.
 fn weight_axis(node: &Node) -> Option<usize> {
     Some(match node.op_type.as_str() {
         "MatMul" => 1,
@@ -176,7 +179,7 @@ fn product(place: &Place<'_>, id: NodeId) -> Result<Product, Miss> {
     Ok(Product { node: id, weight, result, readers })
 }
 
-/// One product and a Split in place of several products.
+/// Builds one product and a Split in place of several products.
 fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> Result<Edit, Miss> {
     let node = place.root()?;
     let weights: Vec<&Tensor> =
@@ -199,7 +202,7 @@ fn merged(place: &Place<'_>, x: ValueId, group: &[&Product], parts: &Parts) -> R
     Ok(edit.inserting(parts.values.iter().fold(split, |split, &value| split.output(value))))
 }
 
-/// The biases one behind the other, with zeros for those left out. Nothing where all are.
+/// Concatenates the biases, with zeros for absent ones. The inner `None` stands for no bias at all.
 fn bias(place: &Place<'_>, group: &[&Product], sizes: &[i64], weight: &Tensor) -> Option<Option<Tensor>> {
     let biases: Vec<Option<ValueId>> =
         group.iter().map(|product| place.model.node(product.node).and_then(|node| node.input(2))).collect();

@@ -1,12 +1,12 @@
-//! Reading a few nodes as a formula.
+//! Reads connected nodes as a formula.
 
 use super::magnitude::has_room;
 use crate::ir::{Node, NodeId, ValueId};
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
-/// The most factors of a product, and the most nodes that multiply them. Each order of the factors is tried, so without it a product of N factors
-/// takes N! tries.
+/// The most factors of a product, and the most nodes that multiply them. The matcher tries each order of the factors, so without the limit
+/// a product of N factors takes N! attempts.
 const MOST: usize = 8;
 
 /// `coefficient · Π factors`.
@@ -18,14 +18,14 @@ pub(super) struct Product {
 }
 
 impl Product {
-    /// Takes `value` apart into factors. Products that something outside reads, and `atom`, are factors themselves.
+    /// Decomposes `value` into factors. Products with other consumers, and `atom`, are factors themselves.
     pub fn of(place: &Place<'_>, value: ValueId, atom: Option<ValueId>) -> Option<Product> {
         let dtype = place.dtype(value)?;
         let mut product = Product { coefficient: 1.0, factors: Vec::new(), nodes: Vec::new() };
         let mut open: Vec<(ValueId, Option<NodeId>)> = vec![(value, None)];
         while let Some((value, reader)) = open.pop() {
             if let Some(number) = place.scalar(value) {
-                // What values of ordinary size make of it would not be computed any more.
+                // The new formula would no longer compute the product of this constant and values of ordinary size.
                 if !has_room(dtype, number) {
                     return None;
                 }
@@ -34,7 +34,7 @@ impl Product {
             }
             let inside = || reader.is_none_or(|reader| place.is_internal(value, &[reader]));
             match place.multiplication(value).filter(|_| Some(value) != atom && inside()) {
-                // What is squared is a factor twice, and cannot be taken apart twice.
+                // A squared value is a factor twice, and cannot be decomposed twice.
                 Some((id, ..)) if product.nodes.contains(&id) || product.nodes.len() == MOST => return None,
                 Some((id, a, b, divides)) => {
                     product.nodes.push(id);
@@ -56,7 +56,7 @@ impl Product {
 }
 
 impl Place<'_> {
-    /// The node that computes `value = a·b`, or `a/b` of a constant scalar `b`, and whether it divides.
+    /// Returns the node that computes `value = a·b`, or `a/b` for a constant scalar `b`, and `true` if it divides.
     fn multiplication(&self, value: ValueId) -> Option<(NodeId, ValueId, ValueId, bool)> {
         let divides = self.producer(value, "Div");
         let (id, node) = divides.or_else(|| self.producer(value, "Mul"))?;
@@ -66,25 +66,25 @@ impl Place<'_> {
     }
 }
 
-/// Reads a formula, and takes note of the nodes it is made of. Whether something else reads what lies between is for
-/// whoever takes the nodes away to see.
+/// Reads a formula and records its nodes. The caller checks that the intermediate values have no other consumers before it removes the
+/// nodes.
 pub(super) struct Reader<'a, 'p> {
     pub place: &'a Place<'p>,
     /// The nodes read so far.
     pub nodes: Vec<NodeId>,
-    /// The type of everything in the formula.
+    /// The element type of all values in the formula.
     pub dtype: DType,
 }
 
 impl<'a> Reader<'a, '_> {
-    /// The node of this operator that computes a value.
+    /// Returns the producer of a value, if it has this operator.
     pub fn node(&mut self, value: ValueId, operator: &str) -> Option<&'a Node> {
         let (id, node) = self.place.producer(value, operator)?;
         self.nodes.push(id);
         Some(node)
     }
 
-    /// Whether a constant is a number up to a few roundings of its type.
+    /// Returns `true` if a constant equals a number up to a few roundings of its type.
     pub fn is(&self, number: f64, wanted: f64) -> bool {
         let precision = match self.dtype {
             DType::Double => 1e-14,
@@ -94,7 +94,7 @@ impl<'a> Reader<'a, '_> {
         (number - wanted).abs() <= wanted.abs() * precision
     }
 
-    /// `value = term + constant`.
+    /// Reads `value = term + constant`.
     pub fn sum(&mut self, value: ValueId) -> Option<(ValueId, f64)> {
         let &[Some(a), Some(b)] = self.node(value, "Add")?.inputs() else { return None };
         match (self.place.scalar(a), self.place.scalar(b)) {
@@ -104,7 +104,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// `value = factor · x^power`.
+    /// Reads `value = factor · x^power`.
     pub fn monomial(&mut self, value: ValueId, x: ValueId) -> Option<(f64, u32)> {
         let product = Product::of(self.place, value, Some(x))?;
         self.nodes.extend(&product.nodes);
@@ -115,7 +115,7 @@ impl<'a> Reader<'a, '_> {
         Some((product.coefficient, power))
     }
 
-    /// `value = x²` or `x³`.
+    /// Reads `value = x²` or `x³` and returns the exponent.
     fn power(&mut self, value: ValueId, x: ValueId) -> Option<u32> {
         let node = self.node(value, "Pow")?;
         let exponent = self.place.scalar(node.input(1)?)?;

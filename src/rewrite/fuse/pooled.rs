@@ -1,8 +1,8 @@
-//! Pads that a runtime would take into a pool that is not the same with them.
+//! Guard: no edit puts a Pad before a pool that runtimes wrongly merge it with.
 //!
-//! ONNX Runtime moves a Pad of zeros into the convolution or pool that alone reads it, whatever the pool does with its own padding: a
-//! MaxPool takes it for −∞, and an AveragePool may not count it. Both then give other results, and where a pad is as long as the
-//! window, the model does not even load. So no edit lets such a pool read such a Pad. Where an author has put one, it stays.
+//! ONNX Runtime merges a Pad with zeros into a convolution or pool that is its only consumer, without regard to the pool's own padding. A
+//! MaxPool treats the padding as −∞, and an AveragePool may not count it, so both give wrong results. If a pad is as long as the window,
+//! the model does not load. The author's own Pads are kept, but no edit creates this pattern.
 
 use super::pad::is_zero;
 use super::range::range;
@@ -10,16 +10,16 @@ use crate::ir::{Attribute, Edit, NamedAttribute, Node, Users, ValueId};
 use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
-/// A Pad, be it there or made by an edit.
+/// A Pad of the model or of an edit.
 #[derive(Clone, Copy)]
 struct Pad<'a> {
     attributes: &'a [NamedAttribute],
     inputs: &'a [Option<ValueId>],
 }
 
-/// Whether an edit lets no pool read a Pad that a runtime would wrongly take into it, unless the pool read one before.
+/// Returns `true` if the edit makes no pool read a Pad that a runtime would wrongly merge, unless the pool read a Pad before.
 pub fn keeps_pads_from_pools(place: &Place<'_>, edit: &Edit) -> bool {
-    // Values that pools read, and the ones in their place.
+    // Values that pools read, and their replacements.
     let made = edit.insert.iter().flat_map(|node| &node.outputs).flatten().map(|&result| (result, result));
     let readers = |value: ValueId| if value.is_placeholder() { Users::new() } else { place.model.users(value) };
     let replaced = made.chain(edit.replace.iter().copied());
@@ -34,7 +34,7 @@ pub fn keeps_pads_from_pools(place: &Place<'_>, edit: &Edit) -> bool {
     })
 }
 
-/// Whether a Pad computes a value that is there, but for nodes that the runtime takes away first.
+/// Returns `true` if a Pad computes a value of the model. Nodes that the runtime removes first are skipped.
 fn was_padded(place: &Place<'_>, value: ValueId) -> bool {
     let mut value = value;
     while let Some((_, node)) = place.producer_of(value, &["Identity", "Dropout"]) {
@@ -44,7 +44,7 @@ fn was_padded(place: &Place<'_>, value: ValueId) -> bool {
     place.producer(value, "Pad").is_some()
 }
 
-/// The Pad that computes a value.
+/// Returns the Pad that computes a value.
 fn pad<'a>(place: &Place<'a>, edit: &'a Edit, value: ValueId) -> Option<Pad<'a>> {
     if let Some(node) = edit.insert.iter().find(|node| node.outputs.contains(&Some(value))) {
         let pad = node.op_type == "Pad" && node.domain.is_empty();
@@ -64,7 +64,7 @@ impl Pad<'_> {
     }
 }
 
-/// Whether the runtime takes a Pad into what reads it: it pads with a constant 0 along all axes.
+/// Returns `true` if the runtime merges a Pad into its consumer: it pads with a constant 0 along all axes.
 fn is_taken(place: &Place<'_>, edit: &Edit, pad: Pad<'_>) -> bool {
     let mode = pad.attribute("mode");
     let is_constant = mode.is_none_or(|mode| matches!(mode, Attribute::String(mode) if mode.as_ref() == b"constant"));
@@ -76,7 +76,7 @@ fn is_taken(place: &Place<'_>, edit: &Edit, pad: Pad<'_>) -> bool {
     is_constant && fills_zero && pad.input(3).is_none()
 }
 
-/// Whether a pool that pads itself gives the same.
+/// Returns `true` if a pool with its own padding gives the same result.
 fn is_same(place: &Place<'_>, edit: &Edit, pad: Pad<'_>, pool: &Node) -> Option<bool> {
     let pads = match (pad.attribute("pads"), pad.input(1)) {
         (Some(Attribute::Ints(pads)), _) => pads.clone(),
@@ -91,7 +91,7 @@ fn is_same(place: &Place<'_>, edit: &Edit, pad: Pad<'_>, pool: &Node) -> Option<
     Some(fits && if pool.is("MaxPool") { has_bound()? } else { pool.flag("count_include_pad", false)? })
 }
 
-/// The value that is there already of whose elements a Pad takes some.
+/// Returns the existing value from which the data of a Pad is sliced or transposed.
 fn data(edit: &Edit, pad: Pad<'_>) -> Option<ValueId> {
     let mut value = pad.input(0)?;
     for node in edit.insert.iter().rev() {
@@ -103,7 +103,7 @@ fn data(edit: &Edit, pad: Pad<'_>) -> Option<ValueId> {
     (!value.is_placeholder()).then_some(value)
 }
 
-/// A constant that is there, or that the edit makes.
+/// Returns a constant of the model or of the edit.
 fn constant<'a>(place: &'a Place<'_>, edit: &'a Edit, value: ValueId) -> Option<&'a Tensor> {
     let made = edit.constants.iter().find(|(made, _)| *made == value).map(|(_, tensor)| tensor);
     made.or_else(|| if value.is_placeholder() { None } else { place.tensor(value) })

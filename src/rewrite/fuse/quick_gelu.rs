@@ -1,23 +1,23 @@
-//! `x·sigmoid(1.702·x)`, the activation of CLIP, by which its layers are told from those of other transformers.
+//! Finds `x·sigmoid(1.702·x)`, the activation that distinguishes the layers of CLIP from those of other transformers.
 
 use crate::ir::{Node, ValueId};
 use crate::rewrite::place::Place;
 
-/// The factor in the activation, and how far an exporter's may be from it.
+/// The factor in the activation, and the tolerance for an exporter's rounding.
 const FACTOR: f64 = 1.702;
 const NEAR: f64 = 1e-3;
 
-/// The most nodes that are looked at after a value. Without it, each layer looks through all later ones.
+/// The most nodes that are visited after a value. Without it, each layer visits all later ones.
 const MOST_BEHIND: usize = 48;
 
-/// Whether a node is the Sigmoid of that activation.
+/// Returns `true` if a node is the Sigmoid of this activation.
 pub(super) fn is_quick(place: &Place<'_>, node: &Node) -> bool {
     let scaled = || place.producer(node.input(0).filter(|_| node.is("Sigmoid"))?, "Mul");
     let factors = scaled().map(|(_, node)| node.inputs()).unwrap_or_default();
     factors.iter().flatten().filter_map(|&factor| place.scalar(factor)).any(|factor| (factor - FACTOR).abs() < NEAR)
 }
 
-/// Whether the activation is computed close behind a value.
+/// Returns `true` if the activation is computed shortly after a value.
 pub(super) fn leads_to_quick(place: &Place<'_>, value: ValueId) -> bool {
     let (mut open, mut next) = (vec![value], 0);
     while let Some(&value) = open.get(next).filter(|_| next < MOST_BEHIND) {

@@ -1,14 +1,14 @@
-//! Between which numbers the elements of a value lie.
+//! Bounds of the elements of a value.
 
 use crate::ir::ValueId;
 use crate::ops::traits::ValueRange;
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
-/// How many nodes up it is looked for what bounds a value.
+/// The most nodes that are followed upwards.
 const REACH: usize = 16;
 
-/// The largest finite number of the types these rules know.
+/// Returns the largest finite number of a type.
 pub(super) fn last_finite(dtype: DType) -> Option<f64> {
     match dtype {
         DType::Float => Some(f32::MAX.into()),
@@ -18,7 +18,7 @@ pub(super) fn last_finite(dtype: DType) -> Option<f64> {
     }
 }
 
-/// Between which numbers the elements of a floating point value lie, whatever the model's inputs are.
+/// Returns the bounds of the elements of a floating-point value, for all inputs of the model.
 pub(super) fn range(place: &Place<'_>, value: ValueId) -> Option<ValueRange> {
     range_above(place, value, REACH)
 }

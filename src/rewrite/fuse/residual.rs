@@ -1,20 +1,20 @@
-//! Constants that are added before a normalization.
+//! Finds constants that are added before a normalization.
 //!
-//! The transformer optimizer of ONNX Runtime makes one kernel of a sum and the normalization of it, unless an addend is an initializer: it takes
-//! the sum of words and positions for such, which has a kernel of its own. What exporters compute and is folded here (positions that are
-//! interpolated or sliced) was none in the model, so it is written as a Constant node: the kernel is found as before. Runtimes make an
-//! initializer of such a node when they load it.
+//! ONNX Runtime's transformer optimizer fuses a sum and its normalization (SkipLayerNormalization), unless an addend is an initializer: it
+//! treats such a sum as an embedding, which has another kernel. Position embeddings that exporters interpolate or slice, and that are
+//! folded here, were no initializers before. So the encoder writes them as Constant nodes, and the fusion still matches. Runtimes turn a
+//! Constant node into an initializer when they load the model.
 
 use super::normalized::{is_normalized, normalized};
 use crate::dim::Dim;
 use crate::ir::ValueId;
 use crate::rewrite::place::Place;
 
-/// The most values that are looked at after a sum. Without it, each layer looks through all later ones.
+/// The most values that are visited after a sum. Without it, each layer visits all later ones.
 pub(super) const MOST_BEHIND: usize = 24;
 
-/// The constant that is added, at a sum that a normalization reads, in a shape that such a kernel takes: that of the other addend, or that of one
-/// of its batch.
+/// Returns the constant addend of a sum that a normalization reads, if the fused kernel accepts its shape: that of the other addend, or
+/// that of one batch of it.
 pub fn constant_addend(place: &Place<'_>) -> Option<ValueId> {
     let node = place.node().filter(|node| node.is("Add"))?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
@@ -23,7 +23,7 @@ pub fn constant_addend(place: &Place<'_>) -> Option<ValueId> {
         (Some(_), None) => (b, a),
         _ => return None,
     };
-    // What is looked up and summed is an embedding to that optimizer.
+    // The optimizer treats a sum of lookups as an embedding.
     if place.producer(x, "Gather").is_some() {
         return None;
     }
@@ -37,14 +37,14 @@ pub fn constant_addend(place: &Place<'_>) -> Option<ValueId> {
     (fits && spans && normalizes(place, sum) && !is_normalized_again(place, sum)).then_some(constant)
 }
 
-/// Whether a normalization reads a value.
+/// Returns `true` if a normalization reads a value.
 pub(super) fn normalizes(place: &Place<'_>, value: ValueId) -> bool {
     let reads = |&(id, slot): &_| slot == 0 && place.model.node(id).is_some_and(|node| node.is("LayerNormalization"));
     place.model.users(value).iter().any(reads) || is_normalized(place, value)
 }
 
-/// Whether what a normalization of the value gives is normalized once more, as the embedding of CLIP is: from one kernel of that to the next,
-/// its optimizer looks for no attention.
+/// Returns `true` if the result of the value's normalization is normalized a second time, as in the embedding of CLIP. The optimizer
+/// searches no attention between two fused normalizations.
 fn is_normalized_again(place: &Place<'_>, x: ValueId) -> bool {
     let (mut open, mut next) = (vec![x], 0);
     while let Some(&value) = open.get(next).filter(|_| next < MOST_BEHIND) {

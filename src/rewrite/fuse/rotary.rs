@@ -1,13 +1,15 @@
-//! Rotary embeddings spelled out in products of halves, as the operator.
+//! Replaces the formula of a rotary embedding by the operator.
 //!
-//! Laws, for `x[batch, heads, length, size]` with halves `x₁` and `x₂`, and angles that are the same in both halves of each place:
+//! Laws, for `x[batch, heads, length, size]` with halves `x₁` and `x₂`, and angles that are equal in both halves of each position:
 //!
-//! * `x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁)`, since operator set 23
+//! * `x·cos + [−x₂, x₁]·sin = RotaryEmbedding(x, cos₁, sin₁)`, since opset 23
 //! * `[RotaryEmbedding(x[: r]), x[r :]] = RotaryEmbedding(x; rotary_embedding_dim = r)`
-//! * `RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))` where `part` makes an axis of heads and puts it before the length
+//! * `RotaryEmbedding(part(x), …) = part(RotaryEmbedding(x, …; num_heads))` where `part` splits off an axis of heads and moves it before
+//!   the length
 //!
-//! The operator wants angles for every batch. Where they are the same for all they are spread, once for all places that turn by them; where
-//! all sizes are numbers each place names its row. ONNX Runtime computes it for empty batches and sequences as well.
+//! The operator needs angles for every batch. If the angles are the same for all batches, the edit expands them once for all
+//! RotaryEmbeddings that use them. If all sizes are static, the operand *position_ids* selects the rows instead. ONNX Runtime supports
+//! empty batches and sequences.
 
 use super::kernels::has_kernel;
 use crate::dim::Dim;
@@ -73,14 +75,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[
     },
 ];
 
-/// The most places of a batch for which angles are looked up. Beyond it they are spread: a list of the places would make the model grow by 8 bytes
-/// a place.
+/// The most positions of a batch for which *position_ids* are listed. Above it the angles are expanded: a list would add 8 bytes per
+/// position to the model.
 const MOST_PLACES: i64 = 1 << 16;
 
-/// The transposition that parts and joins heads.
+/// The permutation that swaps heads and length.
 const SWAP: [usize; 4] = [0, 2, 1, 3];
 
-/// A run of elements of the last axis of a value.
+/// A range of the last axis of a value.
 struct Run {
     /// The Slice or Split.
     id: NodeId,
@@ -90,7 +92,7 @@ struct Run {
 }
 
 impl Run {
-    /// What a value takes of another, if that is one run of its last axis.
+    /// Returns the range of the last axis of another value that a value is.
     fn of(place: &Place<'_>, value: ValueId) -> Option<Run> {
         let (id, node) = place.producer_of(value, &["Slice", "Split"])?;
         let data = node.input(0)?;
@@ -110,7 +112,7 @@ impl Run {
     }
 }
 
-/// What is read of a rotary embedding that is spelled out.
+/// The operands of a recognized rotary embedding.
 struct Spelled {
     x: ValueId,
     cos: ValueId,
@@ -119,7 +121,7 @@ struct Spelled {
     remove: Vec<NodeId>,
 }
 
-/// Looks at the sum.
+/// Matches the sum.
 fn spelled(place: &Place<'_>) -> Result<Edit, Miss> {
     let output = place.only_output().ok_or(Miss::ROOT)?;
     ensure(place.opset.has("RotaryEmbedding"), miss!("known"))?;
@@ -169,7 +171,7 @@ fn read(place: &Place<'_>, plain: ValueId, turned: ValueId) -> Result<Spelled, M
     Ok(Spelled { x: x1.data, cos, sin, half, remove })
 }
 
-/// The operator, with the halves of the angles that it wants.
+/// Builds the operator, with the first half of the angles.
 fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) -> Result<Edit, Miss> {
     let [batch, _, length, _] = place.dims(found.x)? else {
         return Err(miss!("same-angles").of(found.x));
@@ -201,18 +203,18 @@ fn write(place: &Place<'_>, mut edit: Edit, found: &Spelled, output: ValueId) ->
     Ok(edit.inserting(NewNode::new("RotaryEmbedding", inputs).named(name).output(output)))
 }
 
-/// Angles, as one of the factors has them.
+/// The angles in the form in which one of the factors holds them.
 struct Angles {
     value: ValueId,
     half: i64,
     /// The axes of size 1 before the length, without the batch.
     leading: usize,
-    /// Whether there are angles for each batch.
+    /// `true` if there are angles for each batch.
     has_batch: bool,
 }
 
 impl Angles {
-    /// Angles `[length, size]`, with up to two axes before: for each batch or for all, and for all heads.
+    /// Reads angles `[length, size]` with up to two leading axes: one for the batch (or 1), and one of size 1 for the heads.
     fn of(place: &Place<'_>, found: &Spelled, value: ValueId) -> Option<Angles> {
         let ([batch, _, length, size], [lead @ .., own_length, own_size]) =
             (place.shape(found.x)?, place.shape(value)?)
@@ -232,7 +234,7 @@ impl Angles {
         (fits && repeats(place, value, found.half, 0)).then_some(Angles { value, half: found.half, leading, has_batch })
     }
 
-    /// The first half of constant angles that are the same for all batches, as a row for each place.
+    /// Returns the first half of constant angles that are the same for all batches, as one row for each position.
     fn table(&self, place: &Place<'_>) -> Option<Tensor> {
         let tensor = place.constant(self.value)?;
         let half = usize::try_from(self.half).ok()?;
@@ -245,7 +247,7 @@ impl Angles {
         part.reshape(&[*length, half]).ok()
     }
 
-    /// The first half of the angles as `[batch, length, half]`. `rows` is a vector of the batch and ones, once that is made.
+    /// Returns the first half of the angles as `[batch, length, half]`. `rows` caches a vector of the batch and ones.
     fn cache(&self, place: &Place<'_>, edit: &mut Edit, x: ValueId, rows: &mut Option<ValueId>) -> Option<ValueId> {
         let last = self.leading.checked_add(1)?;
         let half = edit.new_value(self.value, "half");
@@ -281,7 +283,7 @@ impl Angles {
     }
 }
 
-/// Whether the last axis of a value is `half` numbers twice, or one number everywhere.
+/// Returns `true` if the last axis of a value repeats `half` numbers twice, or is uniform.
 fn repeats(place: &Place<'_>, value: ValueId, half: i64, depth: usize) -> bool {
     repetition(place, value, half, depth) == Some(true)
 }
@@ -320,7 +322,7 @@ fn repetition(place: &Place<'_>, value: ValueId, half: i64, depth: usize) -> Opt
     }
     let traits = traits_of(place.model, node);
     match (traits.moves, traits.pointwise) {
-        // Rows stay rows where the last axis has its size before and after.
+        // A layout keeps the rows if the last axis keeps its size.
         (Some(Movement::Layout), _) => {
             let same = place.shape(data)?.last().is_some_and(|dim| dim == last);
             Some(same && inner(data))
@@ -333,7 +335,7 @@ fn repetition(place: &Place<'_>, value: ValueId, half: i64, depth: usize) -> Opt
     }
 }
 
-/// Looks at what is joined.
+/// Matches the Concat.
 fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let &[Some(turned), Some(rest)] = node.inputs() else { return Err(Miss::ROOT) };
@@ -367,7 +369,7 @@ fn of_part(place: &Place<'_>) -> Result<Edit, Miss> {
     Ok(edit.inserting(whole.output(place.only_output().ok_or(Miss::ROOT)?)))
 }
 
-/// What was parted into heads: the value, and the Transpose and Reshape that parted it.
+/// Returns the value that was split into heads, and the Transpose and Reshape that split it.
 fn parted(place: &Place<'_>, value: ValueId) -> Option<(ValueId, NodeId, NodeId)> {
     let (transpose, node) = place.producer(value, "Transpose")?;
     let laid_out = node.input(0)?;
@@ -385,7 +387,7 @@ fn parted(place: &Place<'_>, value: ValueId) -> Option<(ValueId, NodeId, NodeId)
     fits.then_some((source, transpose, reshape))
 }
 
-/// Looks at the operator.
+/// Matches the operator.
 fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     let (node, result) = (place.root()?, place.only_output().ok_or(Miss::ROOT)?);
     let x = node.input(0).ok_or(Miss::ROOT)?;
@@ -407,7 +409,7 @@ fn heads(place: &Place<'_>) -> Result<Edit, Miss> {
     Ok(edit.inserting(Build::transpose(laid_out, SWAP).output(result)))
 }
 
-/// Whether an attention can take operands whose heads are side by side.
+/// Returns `true` if an Attention can take operands of rank 3, with merged heads.
 fn joins_heads(place: &Place<'_>, id: NodeId) -> bool {
     let Some(node) = place.model.node(id).filter(|node| node.is("Attention")) else { return false };
     let is_parted = |slot: usize| {

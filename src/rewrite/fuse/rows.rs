@@ -1,15 +1,15 @@
-//! Products with a bias of operands whose sizes are all numbers, in rows.
+//! Flattens the operand of a product with a bias to rows, if all its sizes are static.
 //!
-//! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, `x·W + c = unrows(rows(x)·W + c)`, and so for what is done to every
-//! element of the sum before the next product.
+//! Law: with `rows(x)` the matrix of the last-axis vectors of `x`, `x·W + c = unrows(rows(x)·W + c)`. The same holds for element-wise
+//! operators between the sum and the next product.
 //!
-//! Where all sizes are numbers, ONNX Runtime makes of every such product and sum a Gemm between two Reshapes when it loads the model. Done
-//! here, three products of one value share the first, and the others become one with Reshapes that are there: those that part heads and
-//! join them. An activation between two products is computed in rows as well. That is the way back of
-//! [`product-of-rows`](super::super::lift), which is for sizes that are open ([`Place::runs_in_rows`]).
+//! When all sizes are static, ONNX Runtime turns every such product and sum into a Gemm between two Reshapes at load time. If the edit does
+//! it here, three products of one value share the first Reshape, and the others merge with the Reshapes that split and merge heads. An
+//! activation between two products is computed on rows as well. This is the inverse of [`product-of-rows`](super::super::lift), which is
+//! for dynamic sizes ([`Place::runs_in_rows`]).
 //!
-//! The MatMul and the Add stay two nodes here; [`gemm`](super::gemm) makes them one, unless they belong to an idiom. The rows are a Flatten:
-//! behind a normalization, the transformer optimizer of ONNX Runtime takes a Gemm of a Reshape for what it is not.
+//! MatMul and Add are two nodes here; [`gemm`](super::gemm) merges them, unless they belong to an idiom. The rows are written as a Flatten:
+//! after a normalization, ONNX Runtime's transformer optimizer misreads a Gemm of a Reshape.
 
 use super::attention::{follows_known, is_known, is_recognised, projection};
 use super::kernels::has_gemm;
@@ -50,10 +50,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: in_rows,
 }];
 
-/// The most nodes between two products. Without it, the nodes between the first and the last product of a model are written in rows, or none.
+/// The most nodes between two products. Without it, the rule flattens all nodes between the first and the last product of a model, or none.
 const MOST_BETWEEN: usize = 16;
 
-/// Looks at the addition of the bias.
+/// Matches the addition of the bias.
 fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     let sum = place.only_output().ok_or(Miss::ROOT)?;
     let &[Some(a), Some(b)] = place.root()?.inputs() else { return Err(Miss::ROOT) };
@@ -99,14 +99,14 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
         .map(Dim::as_const)
         .collect::<Option<Vec<_>>>()
         .ok_or(miss!("all-numbers").of(whole))?;
-    // A Reshape would take a 0 for the size of the operand.
+    // A Reshape code of 0 means the size of the operand.
     ensure(sizes.last() == Some(&columns) && !sizes.contains(&0), miss!("all-numbers"))?;
     let reshape = place.build(&mut edit, whole).reshape(flat, sizes);
     Ok(edit.inserting(reshape.output(whole)))
 }
 
-/// Whether a Reshape goes where rows come: x has rows already, is laid out or is read by several products, or what reads the sum is laid out or
-/// is computed in rows up to the next product. Else a runtime does by itself what would be three nodes here instead of two.
+/// Returns `true` if a Reshape merges with another one: `x` is laid out or read by several products, a layout reads the sum, or nodes up to
+/// the next product compute on rows. If none does, the edit has three nodes for two, and the runtime does the same at load time.
 fn pays(place: &Place<'_>, x: ValueId, sum: ValueId) -> bool {
     let readers = |value: ValueId| place.model.users(value).into_iter().filter_map(|(id, _)| place.model.node(id));
     let is_laid_out = |node: &Node| traits_of(place.model, node).moves == Some(Movement::Layout);
@@ -114,7 +114,7 @@ fn pays(place: &Place<'_>, x: ValueId, sum: ValueId) -> bool {
     place.layout(x).is_some() || is_shared || readers(sum).any(is_laid_out) || Between::of(place, sum).is_some()
 }
 
-/// Whether a product is one of those by which an attention is known, or close behind one that a kernel is made of.
+/// Returns `true` if a product belongs to an attention that runtimes recognize, or follows one that they fuse.
 fn is_of_attention(place: &Place<'_>, product: ValueId, sum: ValueId) -> bool {
     let reads = |value: ValueId, operator: &str| {
         place.model.users(value).into_iter().any(|(id, _)| place.model.node(id).is_some_and(|node| node.is(operator)))
@@ -122,7 +122,7 @@ fn is_of_attention(place: &Place<'_>, product: ValueId, sum: ValueId) -> bool {
     let attention = projection(place, product).map(|found| found.attention);
     let is_for_known = attention.is_some_and(|at| is_recognised(place, at) || is_known(place, at));
     let operand = || place.producer(product, "MatMul")?.1.input(0);
-    // The layers between attentions of CLIP are computed in rows all the same, for its optimizer takes no more than a bias there.
+    // The layers between attentions of CLIP are still flattened, because its optimizer fuses only a bias there.
     let is_quick_layer = |x: ValueId| {
         let is_quick = |id: &NodeId| place.model.node(*id).is_some_and(|node| is_quick(place, node));
         rows_of(place, x).is_some() || Between::of(place, sum).is_some_and(|between| between.nodes.iter().any(is_quick))
@@ -131,23 +131,23 @@ fn is_of_attention(place: &Place<'_>, product: ValueId, sum: ValueId) -> bool {
     is_for_known || is_behind() || reads(sum, "Attention")
 }
 
-/// The matrix that a value has the elements of, row by row.
+/// Returns the matrix of the rows of a value, if a layout makes the value from it.
 fn rows_of(place: &Place<'_>, x: ValueId) -> Option<ValueId> {
     let rows = place.layout(x)?.1.input(0)?;
     let ([_, columns], last) = (place.shape(rows)?, place.shape(x)?.last()?) else { return None };
     place.scope().eq(columns, last).is_yes().then_some(rows)
 }
 
-/// What is done to each element between two products.
+/// The element-wise nodes between two products.
 struct Between {
-    /// The nodes, in an order to compute in.
+    /// The nodes, in topological order.
     nodes: Vec<NodeId>,
-    /// What the second product reads.
+    /// The operand of the second product.
     result: ValueId,
 }
 
 impl Between {
-    /// What follows a value up to the operand of the next product, if that is all that reads it.
+    /// Returns the nodes from a value to the operand of the next product, if nothing else reads the values in between.
     fn of(place: &Place<'_>, value: ValueId) -> Option<Between> {
         let mut nodes: Vec<NodeId> = Vec::new();
         let mut open = vec![value];
@@ -177,7 +177,7 @@ impl Between {
         (is_alone && between.reads_itself(place, value)).then_some(between)
     }
 
-    /// Whether operands are computed between the products as well, or the same for every element of a row.
+    /// Returns `true` if the operand is computed between the products as well, or is uniform within each row.
     fn reads_itself(&self, place: &Place<'_>, value: ValueId) -> bool {
         let is_inside = |operand: ValueId| {
             let producer = place.model.value(operand).producer();
@@ -188,7 +188,7 @@ impl Between {
         nodes.flat_map(|node| node.inputs().iter().flatten()).all(|&operand| fits(operand))
     }
 
-    /// The same of a matrix: its result.
+    /// Builds the nodes on the matrix of rows, and returns their result.
     fn write_in_rows(&self, place: &Place<'_>, edit: &mut Edit, flat: ValueId) -> Option<ValueId> {
         let first = place.only_output()?;
         let mut known = vec![(first, flat)];
@@ -210,7 +210,7 @@ impl Between {
     }
 }
 
-/// Whether a node computes every element of its one result by itself.
+/// Returns `true` if a node computes each element of its only result from the elements at the same index.
 fn is_elementwise(place: &Place<'_>, node: &Node) -> bool {
     let traits: &Traits = traits_of(place.model, node);
     let has_one = node.outputs().iter().flatten().count() == 1 && node.subgraphs().next().is_none();

@@ -1,4 +1,4 @@
-//! Weights multiplied by a factor for each of their channels.
+//! Multiplies weights by one factor for each channel.
 
 use std::marker::PhantomData;
 
@@ -12,8 +12,8 @@ use crate::tensor::{DType, Number, Recipe, Tensor, dispatch_numeric, product};
 use super::has_arithmetic;
 use super::magnitude::Peak;
 
-/// How a weight falls into blocks of one factor each: rows of `columns` blocks of `inner` elements. Every `rows` rows the next
-/// `columns` factors are in turn; after the last the first ones again.
+/// The blocks of a weight with one factor each: rows of `columns` blocks of `inner` elements. After every `rows` rows the next `columns`
+/// factors apply; after the last factors the first ones apply again.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks {
     inner: usize,
@@ -22,33 +22,33 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// A factor for each index along `axis`.
+    /// Returns blocks with one factor for each index along `axis`.
     pub fn along(shape: &[usize], axis: usize) -> Option<Blocks> {
         let inner = product(shape.get(axis.checked_add(1)?..)?)?;
         Some(Blocks { inner, columns: *shape.get(axis)?, rows: usize::MAX })
     }
 
-    /// One factor for all elements.
+    /// Returns one block with all elements.
     pub fn whole(shape: &[usize]) -> Option<Blocks> {
         Some(Blocks { inner: product(shape)?, columns: 1, rows: usize::MAX })
     }
 
-    /// A factor for each index along axis 1, those of one group for its share of the indices along axis 0.
+    /// Returns blocks with one factor for each index along axis 1, where each group of indices along axis 0 has its own factors.
     pub fn grouped(shape: &[usize], groups: usize) -> Option<Blocks> {
         let rows = *shape.first()?;
         let blocks = Blocks::along(shape, 1)?;
         (groups > 0 && rows % groups == 0).then_some(Blocks { rows: rows / groups, ..blocks })
     }
 
-    /// The factors of a row.
+    /// Returns the factors of a row.
     fn row<'f, T>(&self, factors: &'f [T], row: usize) -> Option<&'f [T]> {
         let start = (row / self.rows.max(1)).checked_mul(self.columns)?;
         factors.get(start..start.checked_add(self.columns)?)
     }
 }
 
-/// The weight with each block multiplied by its factor. `None` if it is too large, or if the products are not as precise as
-/// the weight was, or so large or small that a result might not be ([`Peak`]).
+/// Returns the weight with each block multiplied by its factor. `None` if the weight is too large, if a product loses digits, or if a
+/// product is so large or small that a result might lose digits ([`Peak`]).
 pub(super) fn scaled(budget: &Budget, weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
     if !has_arithmetic(weight.dtype()) {
         return None;
@@ -87,7 +87,7 @@ fn typed<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<
     Tensor::from_vec(weight.shape(), products).ok()
 }
 
-/// The same for a large weight: its products are looked at now and computed again when they are written.
+/// Scales a large weight in the same way: the products are checked now and computed again when the model is written.
 fn deferred<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Tensor> {
     let recipe = Products::<T>::new(weight, blocks, factors)?;
     let fits = match T::DTYPE {
@@ -97,24 +97,24 @@ fn deferred<T: Number>(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Opti
     fits.filter(|fits| *fits).and_then(|_| Tensor::deferred(weight.dtype(), weight.shape(), Box::new(recipe)).ok())
 }
 
-/// What the weights of each channel lie between, in a type that holds all of them.
+/// The bounds of the weights of each channel, in a type that represents all weights.
 struct Extents<R> {
     /// The largest magnitude; 0 if all are 0.
     largest: Vec<R>,
-    /// The least magnitude that is a normal number of the weights' type; infinite if none is.
+    /// The least magnitude that is a normal number of the weights' type; infinite if there is none.
     least: Vec<R>,
-    /// Whether all are finite.
+    /// `true` if all weights are finite.
     is_finite: bool,
     /// The smallest normal number.
     smallest: R,
 }
 
-/// Which channels the weights of a run belong to.
+/// The channels of consecutive weights.
 #[derive(Clone, Copy)]
 enum Channels {
-    /// All to the same.
+    /// All weights belong to this channel.
     One(usize),
-    /// Each to the next, from this one on.
+    /// Each weight belongs to the next channel, from this one on.
     From(usize),
 }
 
@@ -124,7 +124,7 @@ impl<R: Number> Extents<R> {
         Some(Extents { largest: none, least: infinite, is_finite: true, smallest: R::from_f64(smallest)? })
     }
 
-    /// The larger and the smaller magnitude with those of another weight taken into account; NaN is neither.
+    /// Updates the largest and the least magnitude with another weight; NaN is ignored.
     fn with(&self, (largest, least): (R, R), size: R) -> (R, R) {
         let largest = if size > largest { size } else { largest };
         let is_less = size >= self.smallest && size < least;
@@ -146,7 +146,7 @@ impl<R: Number> Extents<R> {
                 (self.largest, self.least) = (largest, least);
             }
             Channels::One(channel) => {
-                // Several at a time, which the compiler makes one instruction of.
+                // Processes several weights at a time, so that the compiler vectorizes the loop.
                 const LANES: usize = 8;
                 let ends = (*self.largest.get(channel)?, *self.least.get(channel)?);
                 let mut lanes = [ends; LANES];
@@ -175,7 +175,7 @@ impl<R: Number> Extents<R> {
         (if b.0 > a.0 { b.0 } else { a.0 }, if b.1 < a.1 { b.1 } else { a.1 })
     }
 
-    /// Takes note of all that another of the same weights has.
+    /// Merges the bounds of another part of the same weights.
     fn join(mut self, other: &Self) -> Self {
         for channel in 0..self.largest.len().min(self.least.len()) {
             let ends = |of: &Self| Some((*of.largest.get(channel)?, *of.least.get(channel)?));
@@ -198,10 +198,10 @@ struct Products<T> {
 }
 
 impl<T: Number> Products<T> {
-    /// Elements that are read at a time.
+    /// The number of elements that are read at a time.
     const PIECE: usize = 64 << 10;
 
-    /// `None` if there is no factor for some block.
+    /// Returns `None` if a block has no factor.
     fn new(weight: &Tensor, blocks: Blocks, factors: &[f64]) -> Option<Self> {
         let width = blocks.columns.checked_mul(blocks.inner)?;
         let last_row = weight.len().checked_sub(1)?.checked_div(width)?;
@@ -209,7 +209,7 @@ impl<T: Number> Products<T> {
         Some(Products { weight: weight.for_recipe(), blocks, factors: factors.to_vec(), elements: PhantomData })
     }
 
-    /// Calls `each` with the weights from number `first` on, in runs, and the channels of these.
+    /// Calls `each` with runs of `len` weights from index `first` on, and with their channels.
     fn runs(&self, first: usize, len: usize, mut each: impl FnMut(&[T], Channels) -> Option<()>) -> Option<()> {
         let mut values = vec![T::zeroed(); len.min(Self::PIECE)];
         let (mut at, end) = (first, first.checked_add(len)?.min(self.weight.len()));
@@ -235,10 +235,11 @@ impl<T: Number> Products<T> {
         Some(())
     }
 
-    /// Whether the products are as precise as the weights are, and not so large or small that a result might not be. `R` holds all weights.
+    /// Returns `true` if the products are as precise as the weights, and not so large or small that a result might lose digits. `R`
+    /// represents all weights.
     ///
-    /// A product grows with the weight, rounded or not, so the largest weight of a channel tells whether some product is too large, and the
-    /// least that has all its digits whether some product has lost any.
+    /// A product grows with the weight, rounded or not. So the largest weight of a channel decides if some product is too large, and the
+    /// least normal one decides if some product has lost digits.
     fn fits<R: Number>(&self) -> Option<bool> {
         let smallest = Peak::smallest(T::DTYPE)?;
         let begins: Vec<usize> = (0..self.weight.len()).step_by(Self::PIECE).collect();
@@ -267,7 +268,7 @@ impl<T: Number> Products<T> {
     }
 }
 
-/// Reads the elements of a tensor from number `first` on.
+/// Reads the elements of a tensor from index `first` on.
 fn read_elements<T: Number>(tensor: &Tensor, first: usize, out: &mut [T]) -> Option<()> {
     tensor.read(first.checked_mul(size_of::<T>())?, bytemuck::cast_slice_mut(out));
     if cfg!(target_endian = "big") {
@@ -276,7 +277,7 @@ fn read_elements<T: Number>(tensor: &Tensor, first: usize, out: &mut [T]) -> Opt
     Some(())
 }
 
-/// Weights in a type that holds all of them: their own, or `float` for those of 16 bits.
+/// Returns weights in a type that represents all of them: their own, or `float` for those of 16 bits.
 fn widened<'w, T: Number, R: Number>(weights: &'w [T], wide: &'w mut Vec<R>) -> Option<&'w [R]> {
     if T::DTYPE == R::DTYPE {
         return bytemuck::try_cast_slice(weights).ok();
@@ -300,7 +301,7 @@ impl<T: Number> Recipe for Products<T> {
     fn fill(&self, first: usize, out: &mut [u8]) {
         let len = out.len() / size_of::<T>();
         let mut out = out;
-        // Every product has been looked at, and none was missing.
+        // Every product has been checked, and every block has a factor.
         let _ = self.runs(first, len, |weights, channels| {
             let mut products = weights.to_vec();
             let times =
@@ -333,7 +334,7 @@ mod tests {
     use super::*;
     use crate::tensor::DEEPEST;
 
-    /// A weight without a pattern, whose numbers are of ordinary size.
+    /// A weight of irregular numbers of ordinary size.
     fn weight(dtype: DType, shape: &[usize]) -> Tensor {
         let len = product(shape).unwrap();
         let number = |n: usize| (n.wrapping_mul(2_654_435_761) % 1000) as f64 / 100.0 - 5.0;
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_computed_later_is_the_same() {
+    fn deferred_products_equal_immediate_ones() {
         let factors = |count: usize| (0..count).map(|n| 0.5 + n as f64 / 64.0).collect::<Vec<f64>>();
         for dtype in [DType::Float, DType::Double, DType::Float16, DType::Bfloat16] {
             let shape = [6, 10, 3, 37];
@@ -367,7 +368,7 @@ mod tests {
                 assert!(now.same(&later) && later.same(&now));
                 assert_eq!(now.hash_sample(), later.hash_sample());
                 assert!(later.uniform().is_none());
-                // Every part, on an element or not.
+                // Reads parts at aligned and unaligned offsets.
                 let mut part = vec![0; 1001];
                 for at in [0, 1, 7, 4096, now.byte_len() - 1001] {
                     later.read(at, &mut part);
@@ -381,7 +382,7 @@ mod tests {
                 assert!(!later.is_made());
                 assert_eq!(now.bytes(), later.bytes());
                 assert!(later.is_made());
-                // Too few factors, and none that keeps the digits.
+                // Too few factors, and factors that lose digits.
                 assert!(both(&weight, blocks, &factors[1..]).iter().all(Option::is_none));
                 assert!(both(&weight, blocks, &vec![1e-300; count]).iter().all(Option::is_none));
                 assert!(both(&weight, blocks, &vec![1e300; count]).iter().all(Option::is_none));
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn many_times_over_is_no_deep_recursion() {
+    fn repeated_scaling_does_not_recurse() {
         let mut scaled = weight(DType::Float, &[600, 500]);
         let blocks = Blocks::along(scaled.shape(), 1).unwrap();
         let mut now = scaled.clone();

@@ -1,20 +1,20 @@
-//! Scaled dot-product attention spelled out in products and a Softmax, as the operator.
+//! Replaces the formula of scaled dot-product attention by the operator Attention.
 //!
-//! Law: `softmax(s·q·kᵀ + m)·v = Attention(q, k, v, m; scale = s)`, since operator set 23. The factor may be on the scores, on the queries,
-//! on the keys, or on several of them; the mask may be a sum of two.
+//! Law: `softmax(s·q·kᵀ + m)·v = Attention(q, k, v, m; scale = s)`, since opset 23. The factor may be on the scores, the queries, the keys,
+//! or on several of them; the mask may be a sum of two.
 //!
-//! Heads are an axis of their own here; [`heads`](super::heads) takes in what parts and joins them. Operands of three axes have no heads,
-//! which is one head.
+//! Heads are a separate axis here; [`heads`](super::heads) merges the nodes that split and merge them. Operands of rank 3 have one head.
 //!
-//! A mask has an entry for each key: in the operator a shorter axis would mean that the other keys are masked. ONNX Runtime also wants a
-//! row for each query, so a mask of one row for all is broadcast before, once for all layers that read it.
+//! A mask has an entry for each key: in the operator a shorter axis means that the other keys are masked. ONNX Runtime also requires a row
+//! for each query, so the edit expands a mask with one row, once for all layers that read it.
 //!
-//! Runtimes multiply queries and keys by the square root of the factor, as a float32 whatever the type is, so that in doubles a factor
-//! whose root is none would cost half of the digits.
+//! Runtimes multiply queries and keys by the square root of the factor, as a float32 for every type. In double, a factor whose root is no
+//! float32 would lose half of the digits.
 //!
-//! ONNX Runtime's kernel refuses an empty batch and empty sequences, which the nodes compute, and the standard's operator as well. So the
-//! sizes must be known to be at least 1: by what the model needs of them, or because the user says so (`--dim batch=1..`). These rules are
-//! used only if the user requests an operator set ([`ASKED_FOR`](crate::rewrite::list::ASKED_FOR)), since other consumers may not have the operator.
+//! ONNX Runtime's kernel refuses an empty batch and empty sequences, although the standard's operator and the replaced nodes accept them.
+//! So the sizes must be proved to be at least 1: by the model, or because the user declares it (`--dim batch=1..`). The rules of this file
+//! run only if the user requests an opset ([`ASKED_FOR`](crate::rewrite::list::ASKED_FOR)), because other consumers may not support the
+//! operator.
 
 use super::kernels::{as_attribute, has_kernel};
 use super::magnitude::has_room;
@@ -56,27 +56,27 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: attention,
 }];
 
-/// The most masks added to the scores. One of padding and one of causality are what models have; each further one costs an Add beside the kernel.
+/// The most masks added to the scores. Models have one of padding and one of causality; each further one costs an Add next to the kernel.
 const MOST_MASKS: usize = 2;
 
-/// Reads the formula.
+/// The state of reading the formula.
 struct Reading<'a, 'p> {
     place: &'a Place<'p>,
-    /// What the factors multiply to that were read so far.
+    /// The product of the factors read so far.
     scale: f64,
     /// The nodes read so far.
     nodes: Vec<NodeId>,
 }
 
-/// What is weighted by what.
+/// The operands of the scores.
 struct Scores {
     queries: ValueId,
-    /// The keys, with the axis that is summed before the last.
+    /// The transposed keys: the summed axis is the last but one.
     turned: ValueId,
     masks: Vec<ValueId>,
 }
 
-/// Looks at the product of weights and values.
+/// Matches the product of weights and values.
 fn attention(place: &Place<'_>) -> Result<Edit, Miss> {
     let output = place.only_output().ok_or(Miss::ROOT)?;
     let dtype = place.dtype(output).ok_or(miss!("has-kernel").of(output))?;
@@ -134,7 +134,7 @@ fn attention(place: &Place<'_>) -> Result<Edit, Miss> {
 }
 
 impl Reading<'_, '_> {
-    /// Reads `factor·(q·kᵀ) + masks`, which this node reads.
+    /// Reads `factor·(q·kᵀ) + masks`, the operand of `reader`.
     fn scores(&mut self, mut value: ValueId, mut reader: NodeId) -> Result<Scores, Miss> {
         let place = self.place;
         let mut masks = Vec::new();
@@ -154,7 +154,7 @@ impl Reading<'_, '_> {
         Ok(Scores { queries: self.unscaled(a, product), turned: self.unscaled(b, product), masks })
     }
 
-    /// What is left of a value without the factors that it is multiplied by for this reader only.
+    /// Returns a value without its factors, as long as `reader` is the only consumer of the product.
     fn unscaled(&mut self, mut value: ValueId, mut reader: NodeId) -> ValueId {
         while let Some((id, data, factor)) = scaling(self.place, value) {
             if !self.place.is_internal(value, &[reader]) {
@@ -167,7 +167,7 @@ impl Reading<'_, '_> {
         value
     }
 
-    /// The keys with the axes that the operator wants: a value, and how it is to be transposed if it is.
+    /// Returns the keys with the axes of the operator: a value, and the permutation to apply, if any.
     fn keys(&mut self, turned: ValueId, rank: usize) -> Option<(ValueId, Option<Vec<usize>>)> {
         let place = self.place;
         let mut swapped: Vec<usize> = (0..rank).collect();
@@ -185,7 +185,7 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Reads `value = data·factor` or `data/divisor`: the node, the data and the factor.
+/// Reads `value = data·factor` or `data/divisor`. Returns the node, the data and the factor.
 fn scaling(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId, f64)> {
     let (id, node) = place.producer_of(value, &["Mul", "Div"])?;
     let &[Some(a), Some(b)] = node.inputs() else { return None };
@@ -195,12 +195,12 @@ fn scaling(place: &Place<'_>, value: ValueId) -> Option<(NodeId, ValueId, f64)> 
         (Some(factor), None) if node.is("Mul") => (b, factor),
         _ => return None,
     };
-    // A number of more axes would give the result more.
+    // A constant of a higher rank would increase the rank of the result.
     let fits = place.same_shape(data, value) && place.dtype(value).is_some_and(|dtype| has_room(dtype, factor));
     fits.then_some((id, data, factor))
 }
 
-/// Whether a value is a product, but for factors and one more mask.
+/// Returns `true` if a value is a product, apart from factors and one more mask.
 fn leads_to_product(place: &Place<'_>, value: ValueId, reader: NodeId) -> bool {
     let is_product = |value: ValueId, reader: NodeId| {
         let inner = Reading { place, scale: 1.0, nodes: Vec::new() }.unscaled(value, reader);
@@ -212,7 +212,7 @@ fn leads_to_product(place: &Place<'_>, value: ValueId, reader: NodeId) -> bool {
     }
 }
 
-/// The sizes of the scores.
+/// The dims of the scores.
 struct Sizes<'a> {
     lead: &'a [Dim],
     queries: &'a Dim,
@@ -220,7 +220,7 @@ struct Sizes<'a> {
 }
 
 impl<'a> Sizes<'a> {
-    /// The sizes, if operands have as many axes as the operator takes and none is broadcast.
+    /// Returns the dims, if the operands have a rank that the operator accepts and no operand is broadcast.
     fn of(place: &Place<'a>, scores: &Scores, values: ValueId) -> Result<Self, Miss> {
         let dims = |value| place.shape(value).ok_or(miss!("same-batch").of(value));
         let ([q_lead @ .., queries, depth], [k_lead @ .., summed, keys], [v_lead @ .., weighted, _]) =
@@ -232,27 +232,27 @@ impl<'a> Sizes<'a> {
         let fits = is_equal(place, depth, summed) && is_equal(place, keys, weighted);
         let has_rank = matches!(q_lead.len(), 1 | 2);
         ensure(has_rank && fits && same(k_lead) && same(v_lead), miss!("same-batch"))?;
-        // Runtimes refuse the operator where there is nothing to attend to or by.
+        // Runtimes refuse the operator for empty queries or keys.
         for dim in [queries, keys].into_iter().chain(q_lead) {
             prove(place.scope().ge(dim, &Dim::constant(1)), miss!("not-empty").of(scores.queries))?;
         }
         Ok(Sizes { lead: q_lead, queries, keys })
     }
 
-    /// Whether a mask has a row for each query, if it is one that the operator takes: else it has one row for all.
+    /// Returns `true` if a mask has a row for each query, `false` if it has one row for all, and `None` if the operator does not accept it.
     fn rows_of(&self, place: &Place<'_>, mask: ValueId) -> Option<bool> {
         let [lead @ .., rows, keys] = place.shape(mask)? else { return None };
         let mut pairs = lead.iter().rev().zip(self.lead.iter().rev());
         let fits =
             lead.len() <= self.lead.len() && pairs.all(|(from, to)| from.is_const(1) || is_equal(place, from, to));
-        // Without an axis of heads in the scores, that of the batch would be taken for it.
+        // If the scores have no axis of heads, the operator would take an axis of the batch for it.
         let is_aligned = self.lead.len() == 2 || lead.iter().all(|dim| dim.is_const(1));
         let has_rows = is_equal(place, rows, self.queries);
         let usable = fits && is_aligned && is_equal(place, keys, self.keys) && (has_rows || rows.is_const(1));
         usable.then_some(has_rows)
     }
 
-    /// A mask of one row for all queries, broadcast to a row for each.
+    /// Expands a mask with one row to one row for each query.
     fn with_rows(&self, place: &Place<'_>, edit: &mut Edit, mask: ValueId, queries: ValueId) -> Option<ValueId> {
         let expand = if let Some(count) = self.queries.as_const() {
             place.build(edit, mask).expand(mask, vec![count, 1])?

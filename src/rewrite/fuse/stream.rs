@@ -1,12 +1,12 @@
-//! What is done to every row of images by itself, in rows where products give and take rows.
+//! Flattens nodes that process each row of an image separately, between products that read and compute rows.
 //!
-//! Law: with `rows(x)` the matrix of the last axis' vectors of `x`, and `f` such that each vector of a result depends on the vector of each
-//! operand at the same place alone, `rows(f(x, y)) = f(rows(x), rows(y))`. Sums and functions of elements are such, normalizations of the last
-//! axis, and products with a matrix of weights.
+//! Law: with `rows(x)` the matrix of the last-axis vectors of `x`, `rows(f(x, y)) = f(rows(x), rows(y))` for an `f` that computes each
+//! vector of a result from the vectors of the operands at the same index. Sums, element-wise functions, normalizations of the last axis,
+//! and products with a matrix of weights have this property.
 //!
-//! Where all sizes are numbers, runtimes compute products with biases in rows ([`rows`](super::rows)). What lies between them, residual sums and
-//! normalizations, is here computed in rows as well, so that only what tells the other axes apart is laid out again. That is for values of four
-//! axes or more: of three, optimizers make one kernel of a sum and the normalization behind it, and know it by its three axes.
+//! If all sizes are static, runtimes compute products with biases on rows ([`rows`](super::rows)). This rule flattens the residual sums and
+//! normalizations between them as well, so that only nodes that use the other axes need a Reshape. The rule applies to values of rank 4 or
+//! more: optimizers fuse a sum with its normalization only for rank 3, so those are kept.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -40,11 +40,10 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: in_rows,
 }];
 
-/// The most nodes that are computed in rows at once. Each is compared with the others, so without it one
-/// edit over a whole model of N nodes takes N².
+/// The most nodes that are flattened at once. Each is compared with the others, so without it one edit over a model of N nodes takes N².
 const MOST_NODES: usize = 2048;
 
-/// The fewest axes of a value.
+/// The least rank of a value.
 const FEWEST_AXES: usize = 4;
 
 fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
@@ -60,28 +59,28 @@ fn in_rows(place: &Place<'_>) -> Result<Edit, Miss> {
     stream.edit()
 }
 
-/// Whether a value is the matrix of rows of one with these dims.
+/// Returns `true` if a value is the matrix of rows of a value with these dims.
 fn are_rows(place: &Place<'_>, value: ValueId, dims: &[Dim]) -> bool {
     let (Some([count, size]), Some((last, lead))) = (place.shape(value), dims.split_last()) else { return false };
     let scope = place.scope();
     scope.eq(size, last).is_yes() && scope.eq(count, &scope.product(lead)).is_yes()
 }
 
-/// The nodes that are computed in rows, and what they share with others.
+/// The nodes that are flattened, and their shared properties.
 struct Stream<'p, 'a> {
     place: &'p Place<'a>,
-    /// The dims of all values but for the last.
+    /// The leading dims of all values, without the last.
     lead: &'a [Dim],
-    /// In an order to compute in.
+    /// In topological order.
     nodes: Vec<NodeId>,
-    /// The same.
+    /// The same nodes as a set.
     members: FxHashSet<NodeId>,
-    /// The values that are given in rows.
+    /// The values that exist as rows already.
     given: Vec<ValueId>,
 }
 
 impl<'p, 'a> Stream<'p, 'a> {
-    /// All that is computed row by row of a value, of what that is computed with, and so on.
+    /// Returns the connected nodes around a value that compute row by row.
     fn around(place: &'p Place<'a>, first: ValueId, dims: &'a [Dim]) -> Option<Self> {
         let (_, lead) = dims.split_last()?;
         let mut stream = Stream { place, lead, nodes: Vec::new(), members: FxHashSet::default(), given: Vec::new() };
@@ -112,14 +111,14 @@ impl<'p, 'a> Stream<'p, 'a> {
         (!stream.nodes.is_empty()).then_some(stream)
     }
 
-    /// Whether a value has rows at the places that the others have them.
+    /// Returns `true` if the leading dims of a value are those of the stream.
     fn has_rows(&self, value: ValueId) -> bool {
         let Some((last, lead)) = self.place.shape(value).and_then(<[Dim]>::split_last) else { return false };
         let same = self.place.same_dims(lead, self.lead);
         same && last.as_const().is_some_and(|size| size > 0)
     }
 
-    /// The result and the operands that have rows, of a node that computes each row by itself.
+    /// Returns the result and the operands that have rows, of a node that computes each row separately.
     fn row_by_row(&self, id: NodeId) -> Option<Vec<ValueId>> {
         let place = self.place;
         let node = place.model.node(id).filter(|node| Some(node.graph()) == place.graph())?;
@@ -151,7 +150,7 @@ impl<'p, 'a> Stream<'p, 'a> {
         (rows.len() > 1 && rows.iter().all(|&value| self.has_rows(value))).then_some(rows)
     }
 
-    /// The layouts that read a value outside of the stream, and whether something else does or it is known by its name.
+    /// Returns the layouts that read a value outside of the stream, and `true` if it has other consumers or is a graph output.
     fn readers(&self, value: ValueId) -> (Vec<NodeId>, bool) {
         let (mut layouts, mut others) = (Vec::new(), self.place.model.is_named(value));
         for (id, slot) in self.place.model.users(value) {
@@ -166,7 +165,7 @@ impl<'p, 'a> Stream<'p, 'a> {
         (layouts, others)
     }
 
-    /// Whether a node lays out its operand in a shape of positive numbers.
+    /// Returns `true` if a node reshapes its operand to a static shape without zeros.
     fn lays_out_numbers(&self, node: &Node) -> bool {
         let is_layout = traits_of(self.place.model, node).moves == Some(Movement::Layout);
         let dims = node.output(0).and_then(|result| self.place.shape(result));
@@ -192,7 +191,7 @@ impl<'p, 'a> Stream<'p, 'a> {
                 let laid_out = place.model.node(id).and_then(|node| node.output(0));
                 laid_out.is_some_and(|laid_out| are_rows(place, laid_out, dims))
             };
-            // A reader that makes rows of it has their name.
+            // If a consumer already flattens the value, its result is reused.
             let flattened = layouts.iter().find(is_matrix).copied();
             let rows = match flattened.and_then(|id| place.model.node(id)?.output(0)) {
                 Some(rows) => rows,
@@ -225,7 +224,7 @@ impl<'p, 'a> Stream<'p, 'a> {
         Ok(edit)
     }
 
-    /// The node that gives rows the shape of a value, which `of` computed. What is said of that one is said of it, not of all that goes.
+    /// Builds the Reshape from rows to the shape of a value that `of` computed. It takes the metadata of `of` only.
     fn laid_out(&self, edit: &mut Edit, rows: ValueId, value: ValueId, of: &Node) -> Option<NewNode> {
         let sizes = self.place.shape(value)?.iter().map(Dim::as_const).collect::<Option<Vec<_>>>()?;
         let mut node = self.place.build(edit, value).reshape(rows, sizes);
@@ -233,7 +232,7 @@ impl<'p, 'a> Stream<'p, 'a> {
         Some(node.output(value))
     }
 
-    /// The rows of a value from outside: what it is laid out from, or what lays it out, if these are rows.
+    /// Returns the rows of a value from outside: the data of its layout, or the result of a layout that reads it.
     fn given_rows(&self, edit: &mut Edit, value: ValueId) -> Option<ValueId> {
         let place = self.place;
         let dims = place.shape(value)?;

@@ -1,8 +1,9 @@
-//! Sums of constant rows and looked-up rows.
+//! Merges an added constant row into a table of looked-up rows.
 //!
 //! Law: `(x + c) + T[j] = x + (T + c)[j]`, for a constant row `c` that is added to every row of a constant table `T`.
 //!
-//! Runtimes recognise two added lookups as the embedding of a transformer: `c` is the result of a third one, whose segments are all equal.
+//! Runtimes recognize two added lookups as the embedding of a transformer. The row `c` is the result of a third lookup, whose segments are
+//! all equal.
 
 use super::{has_arithmetic, rounded};
 use crate::ir::{Edit, NewNode};
@@ -50,7 +51,7 @@ fn row_into_table(place: &Place<'_>) -> Result<Edit, Miss> {
     let is_row = numbers.rank() <= 1 && (numbers.len() == columns || numbers.len() == 1);
     ensure(is_row && place.same_shape(x, sum) && place.tensor(x).is_none(), miss!("row").of(row))?;
     let (row_numbers, cells) = (numbers.to_f64s().ok_or(Miss::ROOT)?, table.to_f64s().ok_or(Miss::ROOT)?);
-    // Types of 16 bits have too few digits: of a row near −c hardly any would be left.
+    // Types of 16 bits have too few digits: a row near −c would lose almost all of them.
     let has_digits = matches!(dtype, DType::Float | DType::Double);
     let is_small = row_numbers.iter().all(|number| *number == 0.0 || has_digits && number.abs() <= 1.0);
     ensure(is_small, miss!("small").of(row))?;

@@ -1,7 +1,8 @@
-//! Constant rows in front of others, before a sum: the class token of a vision transformer, and its positions.
+//! Merges constant rows before other rows with an added constant: the class token of a vision transformer, and its positions.
 //!
-//! Law: for a constant `c` of `k` rows that only repeats along other axes, `Concat(Expand(c), x) + p = Pad(x; k rows of 0 in front) + p′` with
-//! `p′ = p` but for its first `k` rows, which are `p + c`. A zero may have another sign: `0 + −0 = 0`. What told the sizes to repeat to goes.
+//! Law: for a constant `c` of `k` rows that is only broadcast along other axes,
+//! `Concat(Expand(c), x) + p = Pad(x; k rows of 0 in front) + p′`, where `p′` is `p` with `p + c` in its first `k` rows. A zero may have
+//! another sign: `0 + −0 = 0`. The shape chain of the Expand is dead afterwards.
 
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, ValueId};
@@ -29,7 +30,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: rows_before_sum,
 }];
 
-/// Constant rows in front of a tensor.
+/// Constant rows before another tensor.
 struct Rows {
     rows: Tensor,
     rest: ValueId,
@@ -51,7 +52,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(place.model.is_read_only_by(joined, &[place.id]), miss!("one-reader").of(joined))?;
     let addend = if slot == 0 { b } else { a };
     let rank = place.dims(joined)?.len();
-    // One row for all would be stretched over the others as well.
+    // A single row would be broadcast to the other rows as well.
     let has_a_row_for_each = |addend: ValueId| {
         let (own, whole) = (place.shape(addend)?, place.shape(joined)?);
         Some(own.len() == rank && place.scope().eq(own.get(axis)?, whole.get(axis)?).is_yes())
@@ -60,7 +61,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(has_a_row_for_each(addend) == Some(true), miss!("float"))?;
     let count = *rows.shape().get(axis).ok_or(Miss::ROOT)?;
     let mut edit = place.begin()?;
-    // What is added to the rows is constant: all of it, or what stands in front of the rest.
+    // The addend of the rows is constant: the whole addend, or its part before the rest.
     let new = match place.constant(addend) {
         Some(all) => {
             let dim = *all.shape().get(axis).ok_or(Miss::ROOT)?;
@@ -100,7 +101,7 @@ fn rows_before_sum(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, node)
 }
 
-/// Reads a Concat of constant rows, broadcast to computed sizes, and a second operand.
+/// Reads a Concat of constant rows, expanded to computed sizes, and a second operand.
 fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
     use crate::ops::traits::Movement;
     let (_, node) = place.producer(value, "Concat")?;
@@ -120,7 +121,7 @@ fn in_front(place: &Place<'_>, value: ValueId) -> Option<Rows> {
     (fits && computed).then_some(Rows { rows, rest, axis })
 }
 
-/// The sum of two tensors of one type, broadcast against each other.
+/// Returns the broadcast sum of two tensors of one type.
 fn sum(a: &Tensor, b: &Tensor) -> Option<Tensor> {
     let shape: Vec<usize> = a
         .shape()

@@ -1,9 +1,8 @@
 //! Merges a scale and shift of channels into the weights of the node before them.
 //!
-//! Law, for a node that is linear in `x` but for its bias, `L(x) = W·x + b`, and `A(y) = s·y + t` on each channel:
-//! `A(L(x)) = (s·W)·x + (s·b + t)`.
+//! Law, for a node `L(x) = W·x + b` and a function `A(y) = s·y + t` of each channel: `A(L(x)) = (s·W)·x + (s·b + t)`.
 //!
-//! `W`, where it changes, is an initializer that nothing else reads. [`magnitude`](super::magnitude) limits its new numbers.
+//! A changed `W` is an initializer without other consumers. [`magnitude`](super::magnitude) limits its new numbers.
 
 use super::affine::{AFFINE, Affine, Channels, per_channel, tensor_slots};
 use super::magnitude::{has_room, keeps_digits, may_add, may_move, may_scale};
@@ -50,21 +49,21 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: after,
 }];
 
-/// A node with weights, as the rules see it.
+/// A node with weights.
 struct Linear {
     operator: &'static str,
-    /// The operand `W`, and how the channels of the result lie in it.
+    /// The slot of the operand `W`, and the blocks of `W` for the channels of the result.
     weight: usize,
     blocks: Blocks,
     /// The channels of the result.
     channels: Channels,
-    /// The factor that `b` is multiplied by; `None` where there can be no `b`.
+    /// The factor of `b`; `None` if the operator has no `b`.
     beta: Option<f64>,
-    /// Whether `W` is one number a channel: then it is small, and may have other readers.
+    /// `true` if `W` has one number for each channel. Then it is small, and may have other consumers.
     is_vector: bool,
 }
 
-/// The dims of a value, as far as they are numbers.
+/// Returns the dims of a value; `None` for each dynamic one.
 fn dims(place: &Place<'_>, value: ValueId) -> Option<Vec<Option<usize>>> {
     if let Some(tensor) = place.tensor(value) {
         return Some(tensor.shape().iter().copied().map(Some).collect());
@@ -73,7 +72,7 @@ fn dims(place: &Place<'_>, value: ValueId) -> Option<Vec<Option<usize>>> {
     Some(place.shape(value)?.iter().map(number).collect())
 }
 
-/// The number of groups of a convolution.
+/// Returns the number of groups of a convolution.
 fn groups(node: &Node) -> Option<usize> {
     usize::try_from(node.int("group", 1)?).ok().filter(|&groups| groups > 0)
 }
@@ -83,7 +82,7 @@ impl Linear {
         if !node.canonical_domain().is_empty() || node.outputs().iter().flatten().count() != 1 {
             return None;
         }
-        // What further operands would be for is known to nobody, and in another operator they may be for something.
+        // Further operands are unknown, and a replacing operator may give them a meaning.
         let most = match node.op_type.as_str() {
             "MatMul" => 2,
             "BatchNormalization" => 5,
@@ -92,7 +91,7 @@ impl Linear {
         if node.inputs().len() > most {
             return None;
         }
-        // How blocks lie in a weight of unknown dims does not matter: it cannot be scaled.
+        // The blocks of a weight with unknown dims do not matter, because it cannot be scaled.
         let whole = || Blocks::whole(&[]);
         let dense = |dims: &[Option<usize>]| dims.iter().copied().collect::<Option<Vec<usize>>>();
         let linear =
@@ -145,7 +144,7 @@ impl Linear {
                 let (operator, axis) = match name {
                     "BatchNormalization" => ("BatchNormalization", 1),
                     "InstanceNormalization" => ("InstanceNormalization", 1),
-                    // Before, it has a scale for each group.
+                    // Before opset 21 GroupNormalization has one scale for each group.
                     "GroupNormalization" if place.opset.scales_channels_of_groups() => ("GroupNormalization", 1),
                     "LayerNormalization" if [-1, last].contains(&node.int("axis", -1)?) => {
                         ("LayerNormalization", rank.checked_sub(1)?)
@@ -154,7 +153,7 @@ impl Linear {
                 };
                 let [count] = *scale.shape() else { return None };
                 let channels = Channels { rank, axis, count };
-                // Training is told by what the affine reading of the node says of it.
+                // The affine reading of the node excludes training mode.
                 if name == "BatchNormalization" {
                     Affine::of(place, node, 0, channels)?;
                 }
@@ -165,14 +164,14 @@ impl Linear {
         })
     }
 
-    /// The operand `W`, if it may change.
+    /// Returns the operand `W`, if it may change.
     fn own_weight<'p>(&self, place: &'p Place<'_>, node: &Node, id: NodeId) -> Option<(ValueId, &'p Tensor)> {
         let value = node.input(self.weight)?;
         let own = place.model.value(value).is_constant() && place.is_internal(value, &[id]);
         Some((value, place.tensor(value).filter(|_| own || self.is_vector)?))
     }
 
-    /// Whether what the node multiplies by beside the operand `W` leaves room for these factors of its channels.
+    /// Returns `true` if the other factors of the node leave room for these factors of its channels.
     fn may_scale(&self, place: &Place<'_>, node: &Node, dtype: DType, factors: &[f64]) -> bool {
         match self.operator {
             "Gemm" => has_plain_factor(node, dtype),
@@ -184,7 +183,7 @@ impl Linear {
         }
     }
 
-    /// `β·b` for each channel, or zeros if there is none.
+    /// Returns `β·b` for each channel; zeros if there is no `b`.
     fn bias(&self, place: &Place<'_>, node: &Node) -> Option<Vec<f64>> {
         let Channels { rank, axis, count } = self.channels;
         let Some(value) = node.input(2) else { return Some(vec![0.0; count]) };
@@ -195,7 +194,7 @@ impl Linear {
     }
 }
 
-/// `b` as an operand: a value for each channel, or nothing if all are 0 and the operator can do without.
+/// Returns `b` as an operand: one value for each channel. It is absent if all are 0 and the operator does not require it.
 fn bias_operand(place: &Place<'_>, linear: &Linear, bias: &[f64], dtype: DType, like: ValueId) -> Option<Operand> {
     let optional = match linear.operator {
         "Gemm" => place.opset.gemm_without_bias(),
@@ -211,17 +210,17 @@ fn bias_operand(place: &Place<'_>, linear: &Linear, bias: &[f64], dtype: DType, 
     Some(Operand::Constant(rounded(dtype, &[bias.len()], bias)?, like))
 }
 
-/// Whether what a product of matrices is multiplied by as an attribute is no further from 1 than factors across values may be.
+/// Returns `true` if the attribute *alpha* of a matrix product is within the bounds of factors that pass computed values.
 pub(super) fn has_plain_factor(node: &Node, dtype: DType) -> bool {
     node.float("alpha", 1.0).is_some_and(|alpha| may_move(dtype, alpha.into()))
 }
 
-/// The attributes of a node whose bias has been multiplied by `beta`.
+/// Returns the attributes of a node whose bias has been multiplied by `beta`.
 fn without_beta(node: &Node) -> Vec<NamedAttribute> {
     node.attributes.iter().filter(|attribute| attribute.name != "beta").cloned().collect()
 }
 
-/// `A(L(x))`: looks at `A`.
+/// Matches `A` of `A(L(x))`.
 fn after(place: &Place<'_>) -> Result<Edit, Miss> {
     let slots = tensor_slots(place.root()?);
     first_of(slots.iter().map(|&slot| after_at(place, slot)))?.edit(place)
@@ -249,7 +248,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
         !((node.is("Mul") || node.is("Div")) && !keeps_zero_signs(place, inner, &linear, &affine.scale)),
         miss!("signs-of-zero"),
     )?;
-    // With a scale of 1 and a shift of 0 there is nothing to change but the number of nodes.
+    // A scale of 1 and a shift of 0 change no constant; only the node is removed.
     if linear.beta.is_some() && (scaling && inner.input(2).is_some() || !affine.only_scales()) {
         let old = linear.bias(place, inner).ok_or(miss!("known-bias"))?;
         let terms = old.iter().zip(&affine.scale).zip(&affine.shift);
@@ -271,7 +270,7 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
         set(&mut operands, 2, bias);
         attributes = without_beta(inner);
     } else if !affine.only_scales() {
-        // A product of matrices that gets something added is a Gemm.
+        // A matrix product that receives a bias becomes a Gemm.
         let is_flat = linear.weight == 1 && linear.channels.rank == 2 && place.dims(weight)?.len() == 2;
         let knows = dtype != DType::Bfloat16 || place.opset.computes_in_bfloat16();
         let is_free = knows && !is_of_normalized_rows(place, inner);
@@ -304,9 +303,9 @@ fn after_at(place: &Place<'_>, slot: usize) -> Result<Fusion, Miss> {
     Ok(Fusion { remove, like: id, operator, attributes, operands })
 }
 
-/// Whether results that are 0 of either sign stay so where these factors, which nothing is added to, go into the weights. What they multiply
-/// is a sum, and +0 where its operand is 0; with a bias other than 0 it is 0 only where terms cancel, which is let pass. What adds to
-/// the result, or does not look at the sign, tells no difference.
+/// Returns `true` if results that are 0 keep their sign when these factors, without a shift, move into the weights. The factors multiply a
+/// sum, which is +0 for a zero operand. With a bias other than 0, the sum is 0 only if terms cancel; this case is accepted. Consumers that
+/// add to the result, or ignore the sign, do not reveal the difference.
 fn keeps_zero_signs(place: &Place<'_>, node: &Node, linear: &Linear, factors: &[f64]) -> bool {
     // A normalization without a bias ends with a product.
     if factors.iter().all(|&factor| factor > 0.0) || linear.is_vector && node.input(2).is_none() {
@@ -328,19 +327,20 @@ fn keeps_zero_signs(place: &Place<'_>, node: &Node, linear: &Linear, factors: &[
         && factors.iter().zip(&biases).all(|(&factor, &bias)| factor > 0.0 || factor < 0.0 && bias != 0.0)
 }
 
-/// The stored vector of one number a channel that an Add or a Mul applies: whoever else reads it, it can be a bias or a scale as it is.
+/// Returns the stored vector with one number for each channel that an Add or a Mul applies. It can serve as bias or scale unchanged, even
+/// with other consumers.
 fn given(place: &Place<'_>, node: &Node, slot: usize, linear: &Linear, dtype: DType) -> Option<ValueId> {
     let other = node.input(1usize.checked_sub(slot)?).filter(|_| node.is("Add") || node.is("Mul"))?;
     let tensor = place.model.value(other).constant_tensor()?;
     (tensor.dtype() == dtype && tensor.shape() == [linear.channels.count]).then_some(other)
 }
 
-/// The constant that such a node adds, or its only one: a new bias is named after it.
+/// Returns the constant that such a node adds, or its only constant. A new bias is named after it.
 fn shift_of(node: &Node, slot: usize) -> Option<ValueId> {
     node.input(if node.inputs().len() > 2 { 2 } else { 1usize.checked_sub(slot)? })
 }
 
-/// Whether the model does not grow by these operands and a weight as large as `weight`. Asked before the weight is computed.
+/// Returns `Some` if these operands and a weight as large as `weight` do not make the model larger. Called before the weight is computed.
 fn affordable(place: &Place<'_>, remove: &[NodeId], operands: &[Operand], weight: &Tensor) -> Option<()> {
     let added = super::constant_bytes(operands).checked_add(weight.byte_len())?;
     (added <= place.allowance(remove)).then_some(())

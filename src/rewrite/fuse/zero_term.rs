@@ -1,4 +1,4 @@
-//! Zeros that are added.
+//! Removes added zeros.
 //!
 //! Law: `x ± 0 = x`, but for the sign of a zero: `−0 + 0` is `+0`. Only a division by the sum shows this sign.
 
@@ -24,7 +24,8 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: zero_term,
 }];
 
-/// `x ± 0 = x`, whichever zero it is; the sign of a zero aside, which [`neutral-element`](super::super::neutral) keeps.
+/// Removes the addition or subtraction of a zero of either sign. [`neutral-element`](super::super::neutral) is the variant that keeps the
+/// sign of zero results.
 fn zero_term(place: &Place<'_>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let &[Some(a), Some(b)] = node.inputs() else { return Err(Miss::ROOT) };
@@ -45,7 +46,7 @@ fn zero_term(place: &Place<'_>) -> Result<Edit, Miss> {
     place.forward(x)
 }
 
-/// Whether a node makes another number of a negative zero in its operand of this slot: it divides by it, for one.
+/// Returns `true` if a node reveals the sign of a zero in its operand of this slot, for example as a divisor.
 fn shows_zero_sign(place: &Place<'_>, &(id, slot): &(NodeId, usize)) -> bool {
     place.model.node(id).is_some_and(|reader| traits_of(place.model, reader).shows_zero_sign == Some(slot))
 }

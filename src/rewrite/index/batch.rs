@@ -1,4 +1,4 @@
-//! Lookups whose first indices count the positions of leading axes.
+//! Replaces a GatherND whose first indices count the positions of leading axes by one with batch axes.
 //!
 //! Law: `GatherND(x, [p, i[p]])` over all positions `p` of the first axis of `x` looks up `i[p]` in row `p`, as a GatherND with `batch_dims = 1` does. Exporters
 //! write `x[arange(batch), i]` in this form.
@@ -32,7 +32,7 @@ pub(super) fn of_batch(place: &Place<'_>) -> Result<Edit, Miss> {
     let batch = concat.inputs().iter().enumerate().take_while(|&column| is_batch(column) == Some(true)).count();
     ensure(batch > 0, miss!("counted").of(indices))?;
     let others: Vec<ValueId> = concat.inputs().iter().skip(batch).copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
-    // A lookup at counted positions moves elements to known places.
+    // The rule `movement` handles a lookup with counted positions only.
     ensure(others.iter().any(|&value| count_of(value).is_none()), miss!("others").of(indices))?;
     let is_single = tuples.iter().take(batch).all(|size| size.is_const(1));
     let mut edit = place.begin()?;

@@ -1,8 +1,8 @@
-//! Columns that are spread to one size and put side by side: exporters stack the coordinates of a grid so.
+//! Replaces a Concat of broadcast columns by a Where: exporters stack the coordinates of a grid in this way.
 //!
-//! Law: where every `xᵢ` has size 1 along the axis, `Concat(x₀, …, xₖ)[p]` is `xᵢ[p]` with `i` the place along the axis. So it is a
-//! selection, and a selection broadcasts: with `mᵢ` true at the places of `xᵢ` and `xᵢ` spread from `yᵢ`,
-//! `Concat(x₀, x₁) = Where(m₀, y₀, y₁)` if the `yᵢ` and the masks reach the full size of every axis.
+//! Law: if every `xᵢ` has size 1 along the axis, `Concat(x₀, …, xₖ)[p]` is `xᵢ[p]`, where `i` is the position along the axis. So the Concat
+//! is a selection, and a selection broadcasts. Let `mᵢ` be true at the positions of `xᵢ`, and `xᵢ` be expanded from `yᵢ`. Then
+//! `Concat(x₀, x₁) = Where(m₀, y₀, y₁)`, if the `yᵢ` and the masks together have the full size of every axis.
 
 use super::LAST_RULES as RULES;
 use crate::rewrite::miss::{Miss, ensure};
@@ -16,27 +16,27 @@ use crate::rewrite::limits::{DEPTH, LISTED};
 use crate::rewrite::place::Place;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
-/// The most columns that are put together. Each pair is compared, and each choice of axes with each column.
+/// The most columns of a Concat. Each pair is compared, and each choice of axes with each column.
 const MAX_COLUMNS: usize = 16;
 
-/// The most selections that one Concat becomes: three take as many nodes as they replace.
+/// The most Wheres that replace one Concat: three take as many nodes as they replace.
 const MAX_CHOICES: usize = 3;
 
-/// What a column is spread from: a value, laid out with an axis of size 1 wherever the column only repeats.
+/// The source of a broadcast column: a value, and its layout with an axis of size 1 wherever the column repeats.
 #[derive(Clone, Debug)]
 struct ColumnSource {
     value: ValueId,
-    /// For each axis of the column the axis of the value, or none where the column repeats or has size 1.
+    /// For each axis of the column, the axis of the value; `None` if the column repeats or has size 1 there.
     axes: Vec<Option<usize>>,
-    /// The size of each axis once laid out.
+    /// The size of each axis in this layout.
     dims: Vec<Dim>,
-    /// The nodes between the value and the column, the column's own first.
+    /// The nodes between the value and the column, the column's producer first.
     passed: Vec<NodeId>,
-    /// Whether the column is larger.
+    /// `true` if the column is larger than the value.
     spread: bool,
 }
 
-/// Several columns from one source, chosen at these places of the axis.
+/// Several columns from one source, selected at these positions of the axis.
 struct Choice {
     source: ColumnSource,
     places: SmallVec<[usize; 4]>,
@@ -46,7 +46,7 @@ pub(super) fn choose(place: &Place<'_>) -> Result<Edit, Miss> {
     use DType::{Double, Float, Int32, Int64, Uint8};
     let node = place.root()?;
     let output = node.output(0).ok_or(Miss::ROOT)?;
-    // The types every runtime selects from.
+    // The types for which every runtime supports Where.
     let movable =
         matches!(place.dtype(output).ok_or(miss!("movable-type").of(output))?, Float | Double | Int32 | Int64 | Uint8);
     let columns: SmallVec<[ValueId; 4]> = node.inputs().iter().copied().collect::<Option<_>>().ok_or(Miss::ROOT)?;
@@ -55,7 +55,7 @@ pub(super) fn choose(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure((2..=MAX_COLUMNS).contains(&columns.len()), miss!("single-columns"))?;
     let result = place.dims(output)?.to_vec();
     let axis = place.read(node).axis(result.len()).ok_or(Miss::ROOT)?;
-    // That the columns are of one size is a law of the operator; runtimes pass over empty ones.
+    // The operator requires columns of equal size; runtimes skip empty ones.
     let single = |column: &ValueId| {
         let agree = |(at, (own, goal)): (usize, (&Dim, &Dim))| {
             if at == axis { own.is_const(1) } else { place.scope().eq(own, goal).is_yes() }
@@ -73,7 +73,7 @@ pub(super) fn choose(place: &Place<'_>) -> Result<Edit, Miss> {
     chosen(place, &sources, &columns, last, &whole, Some(&result))
 }
 
-/// Columns `[n, 1]` that are all flattened from one shape: they are put side by side before they are flattened.
+/// Returns columns `[n, 1]` that are all flattened from one shape; these are concatenated before they are flattened.
 fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec<ColumnSource>, Vec<Dim>)> {
     let mut shape: Option<Vec<Dim>> = None;
     let mut sources = Vec::with_capacity(columns.len());
@@ -83,7 +83,7 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
         let dims = place.shape(inner)?;
         let known = shape.get_or_insert_with(|| dims.to_vec());
         let same = place.same_dims(known, dims);
-        // The columns' axis must be the innermost, so that those of one place stay together.
+        // The axis of the columns must be the innermost, so that the elements of one position are adjacent.
         if !same || axis.checked_add(1)? != place.shape(column)?.len() {
             return None;
         }
@@ -98,7 +98,7 @@ fn flattened(place: &Place<'_>, columns: &[ValueId], axis: usize) -> Option<(Vec
     Some((sources, whole))
 }
 
-/// Follows a value back through what spreads it and through axes of size 1 that come and go.
+/// Follows a value upwards through broadcasts, and through layouts that insert or drop axes of size 1.
 fn source_of(place: &Place<'_>, value: ValueId) -> ColumnSource {
     let own = place.shape(value).unwrap_or_default();
     let mut source = ColumnSource {
@@ -144,7 +144,7 @@ fn step_back(place: &Place<'_>, source: &mut ColumnSource) -> Option<()> {
     Some(())
 }
 
-/// For each axis of what is spread the axis it has its elements from. An axis of size 1 gives nothing to tell places apart by.
+/// Returns, for each axis of a broadcast, the axis of its elements. An axis of size 1 does not distinguish positions.
 fn spread_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usize>>> {
     let added = to.len().checked_sub(from.len())?;
     let mut image = vec![None; added];
@@ -157,7 +157,7 @@ fn spread_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usi
     Some(image)
 }
 
-/// The same for a layout that differs in axes of size 1 alone.
+/// The same for a layout that differs in axes of size 1 only.
 fn laid_out_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<usize>>> {
     let mut rest = from.iter().enumerate().filter(|(_, dim)| !dim.is_const(1));
     let mut image = Vec::with_capacity(to.len());
@@ -173,7 +173,7 @@ fn laid_out_from(scope: &Scope, from: &[Dim], to: &[Dim]) -> Option<Vec<Option<u
     rest.next().is_none().then_some(image)
 }
 
-/// The selection, of the shape `whole`, laid out as `result` where that is another.
+/// Returns the selection with the shape `whole`, in the layout `result` if that differs.
 fn chosen(
     place: &Place<'_>,
     sources: &[ColumnSource],
@@ -204,7 +204,7 @@ fn chosen(
     ensure((1..=MAX_CHOICES).contains(&selections), miss!("spread"))?;
     let fixed = constant.as_ref().map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
     if !reaches(place.scope(), &choices, &fixed, axis, whole) {
-        // One column is spread as it was; the others follow it.
+        // One column is expanded as before; the others broadcast with it.
         ensure(result.is_none(), miss!("spread"))?;
         let choice = choices.first_mut().ok_or(miss!("spread"))?;
         let column = *columns.get(*choice.places.first().ok_or(Miss::ROOT)?).ok_or(miss!("spread"))?;
@@ -240,7 +240,7 @@ fn chosen(
     Ok(edit)
 }
 
-/// Whether what is chosen from has the full size of every axis between them.
+/// Returns `true` if the selected sources together have the full size of every axis.
 fn reaches(scope: &Scope, choices: &[Choice], fixed: &[usize], axis: usize, whole: &[Dim]) -> bool {
     let reached = |at: usize, goal: &Dim| {
         let fixed = fixed.get(at).is_some_and(|&dim| i64::try_from(dim).is_ok_and(|dim| goal.is_const(dim)));
@@ -250,7 +250,7 @@ fn reaches(scope: &Scope, choices: &[Choice], fixed: &[usize], axis: usize, whol
     whole.iter().enumerate().all(|(at, goal)| at == axis || reached(at, goal))
 }
 
-/// The columns that are numbers side by side, and 0 where the others are; no larger than they need be along the other axes.
+/// Returns the constant columns, concatenated, with 0 for the other columns, and no larger than necessary along the other axes.
 fn constant_columns(place: &Place<'_>, numbers: &[(usize, Tensor)], axis: usize, count: usize) -> Option<Tensor> {
     let (_, first) = numbers.first()?;
     let mut shape = first.shape().to_vec();
@@ -270,7 +270,8 @@ fn constant_columns(place: &Place<'_>, numbers: &[(usize, Tensor)], axis: usize,
     place.concatenated(&columns.iter().collect::<Vec<_>>(), axis)
 }
 
-/// True at these places of an axis. It has no axes before that, unless the first is of size 1: no operand need have that one.
+/// Returns a mask that is true at these positions of an axis. It has no axes before that one, unless the first axis has size 1, which no
+/// operand need have.
 fn mask(places: &[usize], count: usize, axis: usize, whole: &[Dim]) -> Option<Tensor> {
     let flags: Vec<bool> = (0..count).map(|at| places.contains(&at)).collect();
     let before = if whole.first()?.is_const(1) { axis } else { 0 };
@@ -279,7 +280,7 @@ fn mask(places: &[usize], count: usize, axis: usize, whole: &[Dim]) -> Option<Te
     Tensor::from_bools(&shape, &flags).ok()
 }
 
-/// The source as it broadcasts to the columns: axes of size 1 in front need not be there.
+/// Returns the source in the layout that broadcasts to the columns, without leading axes of size 1.
 fn laid_out(place: &Place<'_>, edit: &mut Edit, source: &ColumnSource) -> Option<ValueId> {
     let ones = source.dims.iter().take_while(|dim| dim.is_const(1)).count();
     let target = source.dims.get(ones..)?;
@@ -294,7 +295,7 @@ fn laid_out(place: &Place<'_>, edit: &mut Edit, source: &ColumnSource) -> Option
     Some(value)
 }
 
-/// How many nodes nobody needs once the Concat is gone.
+/// Returns the number of nodes that are dead after the removal of the Concat.
 fn freed(place: &Place<'_>, sources: &[ColumnSource]) -> usize {
     let mut gone = vec![place.id];
     for id in sources.iter().flat_map(|source| &source.passed) {

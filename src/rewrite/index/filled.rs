@@ -1,7 +1,7 @@
-//! Tensors of one number that something longer lays out.
+//! Replaces movements of a uniform tensor by one ConstantOfShape.
 //!
-//! Law: what is moved, cut, looked up or cast of a tensor that holds one number everywhere holds one number everywhere. Only its
-//! size is left to tell, which `ConstantOfShape` is told by the sizes that are there already.
+//! Law: movements, slices, lookups and casts of a uniform tensor are uniform. Only the size of the result matters, and `ConstantOfShape`
+//! gets it from existing shape operands.
 
 use super::RULES;
 use crate::rewrite::miss::{Miss, ensure};
@@ -15,22 +15,22 @@ use crate::rewrite::limits::DEPTH;
 use crate::rewrite::place::Place;
 use crate::tensor::Tensor;
 
-/// Nodes from one to what fills its operand.
+/// The nodes from the current one up to the node that fills the tensor.
 type Path = SmallVec<[NodeId; 8]>;
 
-/// Where the sizes come from.
+/// The source of the sizes.
 enum Sizes {
-    /// They are computed.
+    /// A computed shape operand.
     There(ValueId),
-    /// They are these entries of a vector that is computed.
+    /// These entries of a computed vector.
     Entries(ValueId, Vec<i64>),
-    /// They are those of a tensor.
+    /// The shape of a tensor.
     Of(ValueId),
 }
 
 pub(super) fn fill(place: &Place<'_>) -> Result<Edit, Miss> {
     let output = place.result()?;
-    // Most tensors are not filled; that is known soonest.
+    // Most tensors are not filled, and this check is the fastest.
     let above = above(place).filter(|above| above.len() > 1).ok_or(Miss::ROOT)?;
     let number = uniform(place, output)
         .filter(|number| Some(number.dtype()) == place.dtype(output))
@@ -59,7 +59,7 @@ pub(super) fn fill(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, NewNode::new("ConstantOfShape", [Some(sizes)]).with("value", value))
 }
 
-/// The node and those before it back to what fills a tensor.
+/// Returns the node and its producers up to the node that fills the tensor.
 fn above(place: &Place<'_>) -> Option<Path> {
     let mut nodes = Path::from_slice(&[place.id]);
     let mut at = place.id;
@@ -103,7 +103,7 @@ fn sizes(place: &Place<'_>, filling: NodeId) -> Option<Sizes> {
     Some(Sizes::Entries(all, entries))
 }
 
-/// How many of the nodes nobody needs once the first is gone.
+/// Returns the number of nodes that are dead after the removal of the first.
 fn freed(place: &Place<'_>, above: &[NodeId]) -> usize {
     let mut gone: Vec<NodeId> = Vec::new();
     for &id in above {

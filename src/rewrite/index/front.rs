@@ -1,9 +1,9 @@
-//! The front of a table, or of a longer tensor, in place of one that is computed anew.
+//! Replaces a recomputed tensor by the front of a table, or of a longer tensor.
 //!
-//! Laws, for what is computed place by place of `Range(s, n, d)` ([`super::positional`]): it is the front of what is computed alike of
-//! `Range(s, m, d)` where `n ≤ m`; and where `n` is at most a number `N`, it is the front of a constant. A row of a table of `N` rows that
-//! is looked up at each place implies that bound: a lookup beyond the table fails. What counts down from a size `p ≤ P` is a part of what
-//! counts down from `P`, from place `P − p` on.
+//! Laws, for a position-wise function of `Range(s, n, d)` ([`super::positional`]): it is the front of the same function of `Range(s, m, d)`
+//! for `n ≤ m`. If `n` is at most a constant `N`, it is the front of a constant. A lookup of each position in a table of `N` rows implies
+//! this bound, because a lookup outside of the table fails. A function of positions that count down from a size `p ≤ P` is a part of the
+//! function of positions that count down from `P`, from position `P − p` on.
 
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::rule::miss;
@@ -21,32 +21,32 @@ use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// The most elements of a tensor that is computed for a table. Without it, a bound of a million positions makes a table of 10^12 pairs.
+/// The most elements of a computed table. Without it, a bound of a million positions makes a table of 10^12 pairs.
 const MAX_ELEMENTS: i64 = 1 << 20;
 
-/// The most ranges that are looked at for a longer one. Without it, N ranges take N² comparisons.
+/// The most Ranges that are compared in search of a longer one. Without it, N Ranges take N² comparisons.
 const MAX_RANGES: usize = 16;
 
-/// The most nodes that are looked at to tell that a tensor does not depend on another. Without it, each of N tables follows the whole model.
+/// The most nodes that are visited to prove that a tensor does not depend on another. Without it, each of N tables follows the whole model.
 const MAX_ABOVE: usize = 1 << 14;
 
-/// A tensor that is a part of another: where along each axis that is cut it begins, and where it ends.
+/// A tensor that is a part of another one: begin and end along each sliced axis.
 struct Front {
     root: ValueId,
     cuts: Vec<Cut>,
 }
 
-/// How an axis is counted along: from where on, and how far.
+/// The positions along an axis: the first one, and their number.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Counted {
     origin: Dim,
     len: Dim,
 }
 
-/// The ways of counting that a tensor of a cone depends on.
+/// The position sequences that each tensor of a cone depends on.
 type Ways = FxHashMap<ValueId, Vec<Counted>>;
 
-/// What is computed of positions becomes the front of a constant, where there is a bound on how many there are.
+/// Replaces a position-wise function by the front of a constant, if the number of positions has an upper bound.
 pub(super) fn of_table(place: &Place<'_>) -> Result<Edit, Miss> {
     let cone = wide_cone(place).ok_or(miss!(super::FRONT_RULES, "by-place"))?;
     let ways = ways(place, &cone).ok_or(miss!(super::FRONT_RULES, "bounded"))?;
@@ -87,7 +87,7 @@ pub(super) fn of_table(place: &Place<'_>) -> Result<Edit, Miss> {
     cut(place, &cone.nodes, edit, &fronts, &sources)
 }
 
-/// What is computed of positions becomes the front of what is computed alike of more of them.
+/// Replaces a position-wise function by the front of the same function of more positions.
 pub(super) fn of_longer(place: &Place<'_>) -> Result<Edit, Miss> {
     let cone = cone(place).ok_or(miss!(super::FRONT_RULES, "by-place"))?;
     let start = place.operand(0)?;
@@ -125,7 +125,8 @@ pub(super) fn of_longer(place: &Place<'_>) -> Result<Edit, Miss> {
     Err(miss)
 }
 
-/// How each tensor of a cone is counted along. `None` where axes of one length are counted along in two ways: which is which is not told.
+/// Returns the position sequences of each tensor of a cone. `None` if two axes of equal length count in different ways, because they cannot
+/// be distinguished.
 fn ways(place: &Place<'_>, cone: &Cone) -> Option<Ways> {
     let mut ways = Ways::default();
     for &id in &cone.nodes {
@@ -150,7 +151,7 @@ fn ways(place: &Place<'_>, cone: &Cone) -> Option<Ways> {
     Some(ways)
 }
 
-/// The place of a longer range at which a Range begins.
+/// Returns the position in a longer Range at which a Range begins.
 fn begin(place: &Place<'_>, node: &Node) -> Option<Dim> {
     Some(match descent(place, node) {
         Some(descent) => place.scope().sub(&Dim::constant(descent.most), &descent.from),
@@ -158,7 +159,7 @@ fn begin(place: &Place<'_>, node: &Node) -> Option<Dim> {
     })
 }
 
-/// How far at most is counted, for each way of which that is known.
+/// Returns the known upper bounds of position sequences.
 fn bounds(place: &Place<'_>, cone: &Cone, ways: &Ways) -> FxHashMap<Counted, i64> {
     let mut most: FxHashMap<Counted, i64> = FxHashMap::default();
     for way in ways.values().flatten() {
@@ -176,7 +177,7 @@ fn bounds(place: &Place<'_>, cone: &Cone, ways: &Ways) -> FxHashMap<Counted, i64
     most
 }
 
-/// A way of counting, and how far it goes at most because a Gather looks up a row at each of so many consecutive places.
+/// Returns a position sequence and its upper bound, if a Gather looks up a row at each of its consecutive positions.
 fn implied(place: &Place<'_>, id: NodeId, ways: &Ways) -> Option<(Counted, i64)> {
     let node = place.model.node(id).filter(|node| node.is("Gather"))?;
     let data = place.shape(node.input(0)?)?;
@@ -190,14 +191,14 @@ fn implied(place: &Place<'_>, id: NodeId, ways: &Ways) -> Option<(Counted, i64)>
     let others = count.shape.iter().enumerate().filter(|(axis, _)| *axis != moves);
     let is_looked_up = others.into_iter().all(|(_, dim)| dim.as_const().is_some_and(|dim| dim >= 1));
     let bound = rows.checked_sub(offset)?;
-    // Of no positions none is looked up, wherever they begin: then the front is empty too, but inference does not see how long it is.
+    // A lookup of no positions implies no bound. The front is then empty, too, but inference does not know its length.
     let scope = place.scope();
     let is_measured = || scope.le(&scope.add(&way.origin, &way.len), &Dim::constant(bound)).is_yes();
     let is_seen = way.origin.is_const(0) || is_measured();
     (count.steps.get(moves)?.is_const(1) && is_looked_up && is_seen).then_some((way.clone(), bound))
 }
 
-/// The tensors of a cone of which it is known how long they are at most, as long as that.
+/// Returns the tensors of a cone with bounded lengths, computed for the longest positions.
 fn tables(
     place: &Place<'_>,
     cone: &Cone,
@@ -229,7 +230,7 @@ fn tables(
     Some(tables)
 }
 
-/// The operands of a node of a cone, as long as they may be.
+/// Returns the operands of a node of a cone, of the greatest length.
 fn operands(
     place: &Place<'_>,
     id: NodeId,
@@ -255,7 +256,7 @@ fn operands(
     node.inputs().iter().enumerate().map(operand).collect()
 }
 
-/// The limit of a Range that has this many numbers, in its type.
+/// Returns the limit of a Range with this many numbers, in its type.
 fn limit(place: &Place<'_>, id: NodeId, count: i64, from_size: bool) -> Option<Tensor> {
     let node = place.model.node(id)?;
     let given = |slot| place.constant(node.input(slot)?)?.to_i64s()?.first().copied();
@@ -263,7 +264,7 @@ fn limit(place: &Place<'_>, id: NodeId, count: i64, from_size: bool) -> Option<T
     number(place, id, first.checked_add(given(2)?.checked_mul(count)?)?)
 }
 
-/// A number in the type of a Range.
+/// Returns a number in the type of a Range.
 fn number(place: &Place<'_>, id: NodeId, number: i64) -> Option<Tensor> {
     match place.dtype(place.model.node(id)?.output(0)?)? {
         DType::Int64 => Some(Tensor::scalar(number)),
@@ -273,7 +274,7 @@ fn number(place: &Place<'_>, id: NodeId, number: i64) -> Option<Tensor> {
     }
 }
 
-/// The bytes of constants that nothing but the nodes of a cone reads.
+/// Returns the bytes of constants that only the nodes of a cone read.
 fn freed_bytes(place: &Place<'_>, cone: &Cone) -> usize {
     let nodes = cone.nodes.iter().filter_map(|&id| place.model.node(id));
     let inputs: FxHashSet<ValueId> = nodes.flat_map(|node| node.inputs().iter().flatten().copied()).collect();
@@ -281,14 +282,14 @@ fn freed_bytes(place: &Place<'_>, cone: &Cone) -> usize {
     freed.filter_map(|&input| place.constant(input)).fold(0usize, |sum, tensor| sum.saturating_add(tensor.byte_len()))
 }
 
-/// Whether more nodes go than come: a Slice for each front and a vector of sizes for each list of them come; what computes the tensors
-/// goes, with what only made numbers of sizes for the ranges.
+/// Returns `true` if the edit removes more nodes than it adds. It adds a Slice for each front and a vector of sizes for each list of
+/// bounds. It removes the producers of the tensors, and nodes that only compute numbers for the Ranges.
 fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
     let is_root = |value: ValueId| fronts.iter().any(|front| front.root == value);
     let mut gone: Vec<NodeId> = Vec::new();
     for &id in cone.nodes.iter().rev() {
         let Some(output) = place.model.node(id).and_then(|node| node.output(0)) else { continue };
-        // What is only measured goes once its size is read elsewhere.
+        // A node whose result is only measured is dead once its size is read elsewhere.
         let is_left = |&(reader, _): &(NodeId, usize)| gone.contains(&reader) || measures(place, reader);
         if is_root(output) || !place.model.is_named(output) && place.model.users(output).iter().all(is_left) {
             gone.push(id);
@@ -304,22 +305,23 @@ fn pays(place: &Place<'_>, cone: &Cone, fronts: &[Front]) -> bool {
     slices.len().saturating_add(lists.len()).saturating_add(sums) < gone.len().saturating_add(spared)
 }
 
-/// Whether a node only measures what it reads.
+/// Returns `true` if a node only reads the shape of its operand.
 fn measures(place: &Place<'_>, id: NodeId) -> bool {
     place.model.node(id).is_some_and(|node| traits_of(place.model, node).of_shape)
 }
 
-/// What a Range ends at, and what it counts down from, if nodes compute them.
+/// Returns the limit of a Range, and the size from which it counts down, if nodes compute them.
 fn numbers_of(place: &Place<'_>, id: NodeId) -> [Option<ValueId>; 2] {
     let Some(node) = place.model.node(id).filter(|node| node.is("Range")) else { return [None; 2] };
     let computed = |slot: usize| node.input(slot).filter(|&value| place.model.value(value).producer().is_some());
     [computed(1), computed(0).filter(|_| descent(place, node).is_some())]
 }
 
-/// A part of an axis: which, from where on, and up to where.
+/// A part of an axis: axis, begin and end.
 type Cut = (usize, Dim, Dim);
 
-/// What each Slice cuts of each front: all axes, or one each where that takes fewer nodes than to put sizes side by side for all of them.
+/// Returns the cuts of each Slice for each front: all axes at once, or one axis each if that takes fewer nodes than the Concats of all
+/// bounds.
 fn slices(fronts: &[Front]) -> Vec<Vec<&[Cut]>> {
     let is_open = |list: &Vec<Dim>| list.len() > 1 && list.iter().any(|at| at.as_const().is_none());
     let lists = fronts.iter().flat_map(|front| [starts(&front.cuts), ends(&front.cuts)]).filter(is_open);
@@ -337,20 +339,20 @@ fn ends(cuts: &[Cut]) -> Vec<Dim> {
     cuts.iter().map(|(.., end)| end.clone()).collect()
 }
 
-/// A scalar that holds a number, if it is not computed by these nodes: what is measured of a tensor is no bound for what takes its place.
+/// Returns a scalar with a number, if these nodes do not compute it: the size of a replaced tensor is no bound of its replacement.
 fn size(place: &Place<'_>, nodes: &[NodeId], number: &Dim) -> Option<ValueId> {
     place.taken.scalar(place, number).filter(|&scalar| is_apart(place, scalar, nodes))
 }
 
-/// Vectors of sizes that an edit makes, each once.
+/// The vectors of sizes of an edit, without duplicates.
 struct Vectors<'a> {
     known: FxHashMap<Vec<Dim>, ValueId>,
-    /// The nodes that may go: no size is read of what they compute.
+    /// The nodes that may be removed; sizes of their results must not be read.
     nodes: &'a [NodeId],
 }
 
 impl Vectors<'_> {
-    /// A vector that holds these numbers, of scalars that hold them.
+    /// Returns a vector with these numbers, built from existing scalars.
     fn of(&mut self, place: &Place<'_>, edit: &mut Edit, like: ValueId, numbers: Vec<Dim>) -> Option<ValueId> {
         if let Some(&known) = self.known.get(&numbers) {
             return Some(known);
@@ -378,7 +380,7 @@ impl Vectors<'_> {
         Some(made)
     }
 
-    /// A vector that holds a number more or less than a scalar that is there.
+    /// Returns a vector with an existing scalar plus or minus a constant.
     fn sum(&mut self, place: &Place<'_>, edit: &mut Edit, like: ValueId, number: &Dim) -> Option<ValueId> {
         let offset = Dim::constant(number.offset());
         let rest = place.scope().sub(number, &offset);
@@ -397,7 +399,7 @@ impl Vectors<'_> {
     }
 }
 
-/// Cuts each front out of its source, in place of what computes it.
+/// Slices each front out of its source, in place of the producer of the front.
 fn cut(
     place: &Place<'_>,
     nodes: &[NodeId],
@@ -427,7 +429,7 @@ fn cut(
     Ok(edit)
 }
 
-/// The way down a cone from its Range to a root: each reader's operator and the operand it reads.
+/// Returns the path down a cone from its Range to a root: each consumer's operator and operand slot.
 fn path(place: &Place<'_>, cone: &Cone, root: ValueId) -> Option<Vec<(NodeId, usize)>> {
     let first = place.output(0)?;
     let mut path = Vec::new();
@@ -444,7 +446,7 @@ fn path(place: &Place<'_>, cone: &Cone, root: ValueId) -> Option<Vec<(NodeId, us
     Some(path)
 }
 
-/// Whether a value of a cone is computed of another.
+/// Returns `true` if a value of a cone depends on another.
 fn reaches(place: &Place<'_>, cone: &Cone, value: ValueId, first: ValueId) -> bool {
     let mut from: FxHashSet<ValueId> = FxHashSet::default();
     from.insert(first);
@@ -457,7 +459,7 @@ fn reaches(place: &Place<'_>, cone: &Cone, value: ValueId, first: ValueId) -> bo
     from.contains(&value)
 }
 
-/// What readers of the same operators compute of another value.
+/// Returns the result of consumers with the same operators, from another value.
 fn follow(place: &Place<'_>, first: ValueId, path: &[(NodeId, usize)]) -> Option<ValueId> {
     let mut at = first;
     for &(id, slot) in path {
@@ -472,7 +474,7 @@ fn follow(place: &Place<'_>, first: ValueId, path: &[(NodeId, usize)]) -> Option
     Some(at)
 }
 
-/// The sizes of a value along the axes where another is longer, if it is nowhere shorter.
+/// Returns the cuts along the axes where the source is longer, if it is nowhere shorter.
 fn front_of(place: &Place<'_>, root: ValueId, source: ValueId) -> Option<Front> {
     let (own, whole) = (place.shape(root)?, place.shape(source)?);
     let mut cuts = Vec::new();
@@ -488,7 +490,7 @@ fn front_of(place: &Place<'_>, root: ValueId, source: ValueId) -> Option<Front> 
     (own.len() == whole.len() && !cuts.is_empty()).then_some(Front { root, cuts })
 }
 
-/// Whether a value is computed without any of these nodes.
+/// Returns `true` if a value depends on none of these nodes.
 fn is_apart(place: &Place<'_>, value: ValueId, nodes: &[NodeId]) -> bool {
     let mut waiting = vec![value];
     let mut seen: FxHashSet<NodeId> = FxHashSet::default();

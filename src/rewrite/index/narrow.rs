@@ -1,5 +1,4 @@
-//! How a node is computed on operands that are spread from smaller ones; its operator says what comes of them
-//! ([`Repetition`]).
+//! Computes a node on operands before they are broadcast; the trait [`Repetition`] of its operator describes the result.
 
 use super::counting::counting;
 use super::uniform;
@@ -8,36 +7,36 @@ use crate::ir::{NodeId, ValueId};
 use crate::ops::traits::{Counting, Movement, NodeFacts, Repetition};
 use crate::rewrite::place::Place;
 
-/// Shapes of what values are spread from.
+/// The shapes of values before they are broadcast.
 pub(super) trait Shapes {
-    /// The dims of the smaller form of a value, if it has one. They line up with those of the value at the end.
+    /// Returns the dims of the smaller form of a value, if it has one. They align with the value's dims at the end.
     fn narrow(&self, value: ValueId) -> Option<&[Dim]>;
 }
 
-/// How a node is computed on smaller operands.
+/// The form of a node on smaller operands.
 pub(super) enum Form {
-    /// By the same operator with the same attributes.
+    /// The same operator with the same attributes.
     Same { shape: Vec<Dim>, whole: bool },
-    /// By another layout of its first operand.
+    /// Another layout of its first operand.
     Layout { shape: Vec<Dim>, whole: bool },
 }
 
 impl Form {
-    /// The shape of the result.
+    /// Returns the shape of the result.
     pub fn shape(&self) -> &[Dim] {
         match self {
             Form::Same { shape, .. } | Form::Layout { shape, .. } => shape,
         }
     }
 
-    /// Whether that is the shape the result has now.
+    /// Returns `true` if the result keeps its present shape.
     pub fn is_whole(&self) -> bool {
         matches!(self, Form::Same { whole: true, .. } | Form::Layout { whole: true, .. })
     }
 }
 
-/// The node on the smaller forms of its operands, unless it tells apart places where they only repeat. If `exact`, only if the
-/// result stays equal bit for bit.
+/// Returns the node on the smaller forms of its operands, unless it distinguishes positions where they only repeat. With `exact`, the
+/// result must stay equal bit for bit.
 pub(super) fn on_narrow(place: &Place<'_>, id: NodeId, shapes: &dyn Shapes, exact: bool) -> Option<Form> {
     let positions = |value| counting(place, value).or_else(|| splat(place, value));
     let view = NodeFacts { positions: &positions, ..place.view(id)? };
@@ -51,7 +50,7 @@ pub(super) fn on_narrow(place: &Place<'_>, id: NodeId, shapes: &dyn Shapes, exac
     })
 }
 
-/// A value that holds one integer everywhere, as positions.
+/// Returns a uniform integer value as a counting tensor.
 fn splat(place: &Place<'_>, value: ValueId) -> Option<Counting> {
     let [number] = uniform(place, value)?.to_i64s()?[..] else { return None };
     Some(Counting::splat(place.shape(value)?.to_vec(), Dim::constant(number)))

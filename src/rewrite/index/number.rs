@@ -1,7 +1,7 @@
-//! Assignments to a block of places where the data, or the written values, are one number.
+//! Rewrites assignments to a block of positions, if the data or the written values are uniform.
 //!
-//! Laws: writing a block `u` into a tensor of one number `v` is `Pad(u, v)`. Writing the number `c` is `Where(m, c, x)` with a mask `m` of the
-//! axes along which the places are numbers. If along one axis the places are those of a Slice `o : e`, the Where applies to that part of `x`, and a
+//! Laws: writing a block `u` into a uniform tensor `v` is `Pad(u, v)`. Writing the number `c` is `Where(m, c, x)` with a mask `m` of the
+//! axes with constant positions. If the positions along one axis are those of a Slice `o : e`, the Where applies to that part of `x`, and a
 //! Concat joins it with the rest. Exporters write `x[:, 1:3, :, ::2] = c` with an index for each element.
 
 use super::uniform;
@@ -89,7 +89,8 @@ fn padded(place: &Place<'_>, number: Tensor, block: &[AxisRange]) -> Result<Edit
     place.instead(edit, pad.reading(2, value))
 }
 
-/// The number of places before and after `size` places from `first` on, along an axis of size `dim`. Places may be counted from the end.
+/// Returns the numbers of positions before and after `size` positions from `first` on, along an axis of size `dim`. Positions may count
+/// from the end.
 fn margins_of(place: &Place<'_>, size: &Dim, first: &Dim, dim: &Dim) -> Option<(i64, i64)> {
     let scope = place.scope();
     let at = first.as_const()?;
@@ -128,11 +129,11 @@ fn chosen(place: &Place<'_>, number: Tensor, block: &[AxisRange]) -> Result<Edit
     place.instead(edit, Build::concat(pieces, axis))
 }
 
-/// The block of places that a Where writes to.
+/// The block of positions that a Where writes.
 struct Block {
-    /// The flags of the written places, for each axis along which they are numbers and not all places.
+    /// The flags of the written positions, for each axis with constant positions that are not the whole axis.
     fixed: Vec<Option<Vec<bool>>>,
-    /// The axis along which the places are those of a Slice, and its bounds.
+    /// The axis with the positions of a Slice, and its bounds.
     part: Option<(usize, i64, i64)>,
 }
 
@@ -155,7 +156,7 @@ impl Block {
         Some(block)
     }
 
-    /// The mask of the axes along which the places are numbers; other axes have size 1.
+    /// Returns the mask of the axes with constant positions; other axes have size 1.
     fn mask(&self) -> Option<Tensor> {
         let first = self.fixed.iter().position(Option::is_some)?;
         let (mut shape, mut flags) = (Vec::new(), vec![true]);
@@ -171,7 +172,7 @@ impl Block {
     }
 }
 
-/// Flags the places `start + step·k`, for `k` below `size`, among `dim` places.
+/// Flags the positions `start + step·k`, for `k` below `size`, among `dim` positions.
 fn flags(start: i64, step: i64, size: i64, dim: i64) -> Option<Vec<bool>> {
     let most = i64::try_from(LISTED).ok()?;
     let mut flags = vec![false; usize::try_from(dim).ok().filter(|dim| *dim <= LISTED)?];
@@ -182,7 +183,7 @@ fn flags(start: i64, step: i64, size: i64, dim: i64) -> Option<Vec<bool>> {
     Some(flags)
 }
 
-/// The end of a Slice from `start` on that has `size` elements of an axis of any size.
+/// Returns the end of a Slice from `start` on that has `size` elements of an axis of any size.
 fn end_of_slice(place: &Place<'_>, dim: &Dim, start: i64, size: &Dim) -> Option<i64> {
     let scope = place.scope();
     // An empty Slice has no part between the rest.

@@ -1,7 +1,8 @@
-//! Positions beside constants: tables of angles are the outer product of positions and frequencies.
+//! Moves Slices and Concats of outer products into the constant factor: tables of angles are the outer product of positions and
+//! frequencies.
 //!
-//! Laws, where `x` has size 1 along an axis (or lacks it) and `c` is constant and has all of it: `f(x, c)[r] = f(x, c[r])` for an `r`
-//! that cuts this axis, and `Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))`. What is cut and put together is constant.
+//! Laws, if `x` has size 1 along an axis (or lacks it) and the constant `c` has the whole axis: `f(x, c)[r] = f(x, c[r])` for an `r` that
+//! slices this axis, and `Concat(f(x, c₀), …, f(x, cₖ)) = f(x, Concat(c₀, …, cₖ))`. So only constants are sliced and concatenated.
 
 use super::RULES;
 use crate::dim::Dim;
@@ -14,7 +15,7 @@ use crate::rewrite::rule::miss;
 use crate::rewrite::slices::cuts::cut_elements;
 use crate::tensor::{StridedView, Tensor, gather};
 
-/// The most parts of a Concat. Each pair of parts with each other is one block, so N parts on two axes take N² nodes to look at.
+/// The most parts of a Concat. Each pair of parts is one block, so N parts on two axes take N² visits.
 const MAX_PARTS: usize = 8;
 
 /// A node `f(x, c)` or `f(c, x)`.
@@ -23,19 +24,19 @@ struct Outer {
     id: NodeId,
     varying: ValueId,
     constant: ValueId,
-    /// Which operand is the constant.
+    /// The slot of the constant.
     slot: usize,
 }
 
-/// Whether a node is a function of two numbers that are broadcast against each other, of the same bits wherever they stand. Kernels
-/// compute such a function without approximating, hardly dearer than a copy.
+/// Returns `true` if a node is a broadcasting binary function with the same bits at every position. Kernels compute such a function
+/// exactly, at about the cost of a copy.
 fn is_cheap(place: &Place<'_>, node: &Node) -> bool {
     let own = traits_of(place.model, node);
     let broadcasts = own.pointwise.is_some_and(|own| own.operands == Operands::Broadcast && own.meets(place.opset));
     broadcasts && own.kernels.are_exact() && node.inputs().len() == 2
 }
 
-/// The cheap operator between a constant that has all of these axes and something that repeats along them.
+/// Returns the cheap operator between a constant with all of these axes and an operand that repeats along them.
 fn outer(place: &Place<'_>, value: ValueId, axes: &[usize]) -> Option<Outer> {
     let id = place.model.value(value).producer()?;
     let node = place.model.node(id).filter(|node| is_cheap(place, node))?;
@@ -60,7 +61,7 @@ fn outer(place: &Place<'_>, value: ValueId, axes: &[usize]) -> Option<Outer> {
     })
 }
 
-/// The node again, with another constant.
+/// Returns the node with another constant.
 fn again(node: &Node, outer: Outer, constant: ValueId) -> NewNode {
     NewNode::like(node).reading(outer.slot, constant)
 }
@@ -70,7 +71,7 @@ pub(super) fn part(place: &Place<'_>) -> Result<Edit, Miss> {
     let cuts = cut_elements(place).ok_or(miss!("known-cut"))?;
     let axes: Vec<usize> = cuts.iter().map(|cut| cut.axis).collect();
     let found = outer(place, value, &axes).ok_or(miss!("repeats"))?;
-    // Only if all that is wanted of the whole are parts the node is not computed once more than before.
+    // Only if all consumers are Slices, the node is not computed more often than before.
     let only_cut = place.model.users(value).iter().all(|&(reader, slot)| {
         let node = place.model.node(reader).filter(|node| Some(node.graph()) == place.graph());
         slot == 0 && node.is_some_and(|node| node.is("Slice"))
@@ -109,7 +110,7 @@ pub(super) fn join(place: &Place<'_>) -> Result<Edit, Miss> {
             && known.varying == found.varying
             && known.slot == found.slot;
         let tensor = place.constant(found.constant).ok_or(miss!("repeats").of(found.constant))?;
-        // What broadcasts in one part must in all: the constants are of one shape.
+        // All constants have one shape, so that the parts broadcast in the same way.
         let same = tensors.first().is_none_or(|first: &Tensor| first.shape() == tensor.shape());
         ensure(alike && same, miss!("alike"))?;
         ensure(place.model.is_read_only_by(part, &[place.id]), miss!("one-reader"))?;

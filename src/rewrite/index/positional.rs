@@ -1,9 +1,9 @@
-//! Tensors whose elements depend on where they stand, and not on how many there are.
+//! Finds tensors whose elements depend on their position, but not on the number of positions.
 //!
-//! Law: a Range from a constant by a constant step holds `s + i·d` at place `i`, however long it is; one that counts from a size `p` holds what
-//! one that counts from 0 holds at place `p + i`; one that counts down from a size `p ≤ P` what one that counts down from `P` holds at
-//! place `P − p + i`. What is computed of such place by place depends at each place on the place alone. So the shorter of two tensors
-//! computed alike is the front of the longer.
+//! Law: a Range with constant start and step has `s + i·d` at position `i`, for any length. One that counts up from a size `p` has the
+//! element of one that counts from 0 at position `p + i`. One that counts down from a size `p ≤ P` has the element of one that counts down
+//! from `P` at position `P − p + i`. A position-wise function of such Ranges depends on the position only. So the shorter of two equal
+//! functions is the front of the longer.
 
 use rustc_hash::FxHashMap;
 
@@ -14,22 +14,22 @@ use crate::rewrite::limits::{DEPTH, NODES};
 use crate::rewrite::place::Place;
 use crate::tensor::DType;
 
-/// Ranges count down from less than this: whole numbers up to twice as much are exact in floats, larger ones are rounded and the table would differ.
+/// The limit of sizes from which Ranges count down: whole numbers up to twice as much are exact in floats, larger ones are rounded, and the
+/// table would differ.
 const MAX_EXACT: i64 = 1 << 23;
 
-/// What lies between a Range and the tensors computed of it place by place.
+/// The nodes between a Range and the tensors computed from it position by position.
 #[derive(Default)]
 pub(super) struct Cone {
-    /// The nodes, operands before readers; the ranges among them.
+    /// The nodes, including the Ranges, operands first.
     pub nodes: Vec<NodeId>,
-    /// The results that something else reads.
+    /// The results with other consumers.
     pub roots: Vec<ValueId>,
-    /// Whether a value depends on places alone, as far as that has been asked.
+    /// A cache: `true` if a value depends on positions only.
     known: FxHashMap<ValueId, bool>,
 }
 
-/// The Range at a place with all that is computed of it place by place, up to what something else reads. `None` where a result is a graph
-/// output, or where there is too much of it.
+/// Returns the current Range with all its position-wise consumers. `None` if a result is a graph output, or if there are too many nodes.
 pub(super) fn cone(place: &Place<'_>) -> Option<Cone> {
     let mut cone = Cone::default();
     if !is_open_range(place, place.node()?) {
@@ -39,7 +39,7 @@ pub(super) fn cone(place: &Place<'_>) -> Option<Cone> {
     (!cone.roots.is_empty()).then_some(cone)
 }
 
-/// The same with all that is computed of the other ranges that it is computed of.
+/// The same, including the consumers of further Ranges that these nodes read.
 pub(super) fn wide_cone(place: &Place<'_>) -> Option<Cone> {
     let mut cone = cone(place)?;
     let mut at = 0;
@@ -53,7 +53,7 @@ pub(super) fn wide_cone(place: &Place<'_>) -> Option<Cone> {
     Some(cone)
 }
 
-/// Whether a node is a Range of open length that goes by a number and begins at one, or that counts from a size on or down.
+/// Returns `true` for a Range of symbolic length with constant start and step, or one that counts up from a size or down from it.
 fn is_open_range(place: &Place<'_>, node: &Node) -> bool {
     if descent(place, node).is_some() {
         return true;
@@ -65,7 +65,7 @@ fn is_open_range(place: &Place<'_>, node: &Node) -> bool {
     node.is("Range") && is_open && counts && begins && number(2)
 }
 
-/// The size that a Range counts from, one by one; `None` where it begins at a number.
+/// Returns the size from which a Range counts up with step 1; `None` for a constant start.
 pub(super) fn origin(place: &Place<'_>, node: &Node) -> Option<Dim> {
     let [start] = <[Dim; 1]>::try_from(place.fact(node.input(0)?)?.ints()?).ok()?;
     let by_one = place.constant(node.input(2)?)?.to_i64s()? == [1];
@@ -73,16 +73,15 @@ pub(super) fn origin(place: &Place<'_>, node: &Node) -> Option<Dim> {
     (by_one && is_size).then_some(start)
 }
 
-/// How a Range counts down.
+/// A Range that counts down.
 pub(super) struct Descent {
-    /// The size it counts down from, one by one.
+    /// The size from which it counts down with step 1.
     pub from: Dim,
-    /// A number that is at least that.
+    /// An upper bound of this size.
     pub most: i64,
 }
 
-/// How a Range counts down from a size of which it is known how large it is at most. Floats are as exact as integers up to
-/// [`MAX_EXACT`].
+/// Reads a Range that counts down from a size with a known upper bound. Floats are as exact as integers up to [`MAX_EXACT`].
 pub(super) fn descent(place: &Place<'_>, node: &Node) -> Option<Descent> {
     if !node.is("Range") || place.constant(node.input(2)?)?.to_f64s()? != [-1.0] {
         return None;
@@ -99,7 +98,7 @@ pub(super) fn descent(place: &Place<'_>, node: &Node) -> Option<Descent> {
 }
 
 impl Cone {
-    /// Notes what is computed of a value place by place, and what reads it otherwise.
+    /// Collects the position-wise consumers of a value, and records the other consumers.
     fn follow(&mut self, place: &Place<'_>, first: ValueId) -> Option<()> {
         let mut waiting = vec![first];
         let mut met: Vec<ValueId> = Vec::new();
@@ -114,7 +113,7 @@ impl Cone {
             let mut is_read_otherwise = false;
             for (reader, _) in place.model.users(value) {
                 let node = place.model.node(reader)?;
-                // Sizes are read elsewhere in the end.
+                // Shapes are read elsewhere afterwards.
                 if traits_of(place.model, node).of_shape {
                     continue;
                 }
@@ -135,7 +134,7 @@ impl Cone {
         Some(())
     }
 
-    /// Whether each element of a value depends on its place alone, and not on sizes; the nodes it is computed by are noted.
+    /// Returns `true` if each element of a value depends on its position only, and not on sizes; collects the nodes that compute it.
     fn holds(&mut self, place: &Place<'_>, value: ValueId, depth: usize) -> bool {
         if let Some(&known) = self.known.get(&value) {
             return known;
@@ -164,8 +163,8 @@ impl Cone {
     }
 }
 
-/// Whether a node computes each element of its result of the elements of its operands that stand along the same axes at the same places,
-/// or of numbers.
+/// Returns `true` if a node computes each element of its result from the elements of its operands at the same position along the same axes,
+/// or from scalars.
 fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
     let view = place.view(id)?;
     let (node, traits, scope) = (view.node, traits_of(place.model, view.node), place.scope());
@@ -173,7 +172,7 @@ fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
     let numbers_from =
         |first: usize| node.inputs().iter().skip(first).flatten().all(|&input| place.constant(input).is_some());
     if let Some(pointwise) = traits.pointwise {
-        // An axis that turns out to have size 1 would be stretched.
+        // An axis that has size 1 at run time would be broadcast.
         let lines_up = |from: &[Dim]| {
             let Some(added) = to.len().checked_sub(from.len()) else { return false };
             from.iter().zip(to.iter().skip(added)).all(|(own, goal)| own.is_const(1) || scope.eq(own, goal).is_yes())
@@ -188,26 +187,26 @@ fn by_place(place: &Place<'_>, id: NodeId) -> Option<bool> {
     let from = view.shape(0)?;
     Some(match traits.moves {
         Some(Movement::Layout) => numbers_from(1) && keeps_axes(place, from, to),
-        // What stands behind parts of open length stands elsewhere if they are longer.
+        // Elements after a part of symbolic length move if the part grows.
         Some(Movement::Join) => {
             let axis = view.axis(0)?;
             let known = |input: ValueId| place.shape(input)?.get(axis)?.as_const();
             node.inputs().iter().flatten().all(|&input| known(input).is_some())
         }
-        // A row of a table at each place.
+        // Each position selects a row of a table.
         Some(Movement::Selection) if node.is("Gather") => place.constant(node.input(0)?).is_some(),
         _ => false,
     })
 }
 
-/// Whether two shapes differ in axes of size 1 alone: each place stays a place.
+/// Returns `true` if two shapes differ in axes of size 1 only, so that each position is kept.
 fn keeps_axes(place: &Place<'_>, from: &[Dim], to: &[Dim]) -> bool {
     let long = |dims: &'_ [Dim]| dims.iter().filter(|dim| !dim.is_const(1)).cloned().collect::<Vec<_>>();
     let (from, to) = (long(from), long(to));
     from.len() == to.len() && from.iter().zip(&to).all(|(a, b)| place.scope().eq(a, b).is_yes())
 }
 
-/// Whether no kernel rounds what the nodes compute by where it stands.
+/// Returns `true` if no kernel of the nodes rounds by position.
 pub(super) fn is_exact(place: &Place<'_>, nodes: &[NodeId]) -> bool {
     let exact = |&id: &NodeId| {
         let view = place.view(id)?;
@@ -222,7 +221,7 @@ pub(super) fn is_exact(place: &Place<'_>, nodes: &[NodeId]) -> bool {
     nodes.iter().all(|id| exact(id) == Some(true))
 }
 
-/// Whether two values are computed alike, from ranges that begin at the same number and go by the same.
+/// Returns `true` if two values are the same function of Ranges with equal start and step.
 pub(super) fn alike(place: &Place<'_>, a: ValueId, b: ValueId, depth: usize) -> bool {
     if a == b {
         return place.constant(a).is_some();
@@ -258,7 +257,7 @@ pub(super) fn alike(place: &Place<'_>, a: ValueId, b: ValueId, depth: usize) -> 
         Some(shape.iter().map(|dim| dim.is_const(1)).collect::<Vec<_>>())
     };
     let layout = |node| traits_of(place.model, node).moves == Some(Movement::Layout);
-    // Axes of size 1 stand at the same places, however they were told.
+    // Axes of size 1 are at the same positions, whatever the operators are.
     if layout(one) {
         return ones(a).is_some() && ones(a) == ones(b) && both(one.input(0), other.input(0));
     }

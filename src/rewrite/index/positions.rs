@@ -1,4 +1,4 @@
-//! Positions as values that can be compared: two tensors that count alike are one.
+//! Counting tensors in a comparable form: equal forms are equal tensors.
 
 use super::counting::counting;
 use crate::dim::Dim;
@@ -19,7 +19,7 @@ pub struct Positions {
     pub steps: Vec<Dim>,
 }
 
-/// What a tensor counts, if all that is in it is proved to count.
+/// Returns the counting form of a tensor, if all its elements are proved to count.
 pub fn positions(place: &Place<'_>, value: ValueId) -> Option<Positions> {
     let dtype = place.dtype(value)?;
     let count = counting(place, value)?;

@@ -1,8 +1,8 @@
-//! Places of an axis that stand several times one behind the other, without the axis along which they are spread.
+//! Replaces the repetition of positions along an axis by a Gather, without the broadcast axis.
 //!
-//! Law: of a tensor `[p, n, q]` that is spread to `[p, n, g, q]` and laid out as `[p, n·g, q]`, place `j` of the long axis is place
-//! `⌊j/g⌋`; if it is spread to `[p, g, n, q]`, it is place `j mod n`. So decoders repeat the heads of keys and values that several
-//! heads of queries share.
+//! Law: if a tensor `[p, n, q]` is expanded to `[p, n, g, q]` and reshaped to `[p, n·g, q]`, position `j` of the long axis is position
+//! `⌊j/g⌋`; if it is expanded to `[p, g, n, q]`, it is position `j mod n`. Decoders repeat the heads of keys and values in this way, so
+//! that several heads of queries share them.
 
 use super::LAST_RULES as RULES;
 use super::spread::spread_from;
@@ -14,10 +14,10 @@ use crate::rewrite::place::Place;
 use crate::rewrite::rule::miss;
 use crate::tensor::Tensor;
 
-/// How many places the result may have along the axis.
+/// The most positions of the result along the axis.
 const MOST_PLACES: i64 = 256;
 
-/// How many values are looked at for a Transpose that runtimes would move.
+/// The most values that are visited in search of a Transpose that runtimes would move.
 const REACH: usize = 16;
 
 pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
@@ -41,7 +41,7 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     place.instead(edit, gather)
 }
 
-/// How many elements lie before the one axis that is spread, and how often that repeats each.
+/// Returns the number of elements before the one broadcast axis, and the number of repetitions.
 fn repeated(place: &Place<'_>, narrow: ValueId, wide: ValueId) -> Option<(Dim, i64)> {
     let (from, to) = (place.shape(narrow)?, place.shape(wide)?);
     let added = to.len().checked_sub(from.len())?;
@@ -60,7 +60,7 @@ fn repeated(place: &Place<'_>, narrow: ValueId, wide: ValueId) -> Option<(Dim, i
     Some((place.scope().product(to.get(..at)?), times))
 }
 
-/// The axis of the data that is longer in the result, and which of its places each place there is.
+/// Returns the axis of the data that is longer in the result, and the position that each of its positions reads.
 fn places(place: &Place<'_>, data: ValueId, before: &Dim, times: i64) -> Option<(ValueId, usize, Vec<i32>)> {
     let (from, to) = (place.shape(data)?, place.shape(place.output(0)?)?);
     let scope = place.scope();
@@ -82,14 +82,14 @@ fn places(place: &Place<'_>, data: ValueId, before: &Dim, times: i64) -> Option<
     Some((data, axis, indices))
 }
 
-/// Whether a Transpose reads the result.
+/// Returns `true` if a Transpose reads the result.
 fn is_turned_again(place: &Place<'_>) -> bool {
     let readers = place.output(0).map(|output| place.model.users(output)).unwrap_or_default();
     readers.iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("Transpose")))
 }
 
-/// Whether a value is computed by element of one that a Transpose gives. ONNX Runtime moves that through all of it, and through a
-/// lookup towards another Transpose, at the price of one for each other operand; a spread axis stops it.
+/// Returns `true` if a value is an element-wise function of the result of a Transpose. ONNX Runtime moves that Transpose through all such
+/// functions, and through a Gather towards another Transpose, at the price of one for each other operand. A broadcast axis stops it.
 fn is_turned(place: &Place<'_>, value: ValueId) -> bool {
     let mut values = vec![value];
     for at in 0..REACH {

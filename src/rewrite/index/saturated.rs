@@ -1,11 +1,11 @@
-//! Lookups by a function of positions that no longer changes beyond some number on either side.
+//! Folds a saturating function of positions into the table that it indexes.
 //!
-//! Law: `f(x) = f(min(max(x, a), b))` where `f` is the same up to `a` and from `b` on. So a table whose rows are looked up by `f` of a
-//! difference of positions is looked up by the difference itself, clipped: row `k` of the new table is row `f(k)` of the old one. Numbers
-//! below 0 count from the end of a table.
+//! Law: `f(x) = f(min(max(x, a), b))` if `f` is constant up to `a` and from `b` on. So a table whose rows are selected by `f` of a
+//! difference of positions is indexed by the clipped difference itself: row `k` of the new table is row `f(k)` of the old one. Negative
+//! indices count from the end of a table.
 //!
-//! That `f` stays the same from a number on is proved, not tried: between two numbers each operator's result is held, because its operands
-//! are, or rises or falls all along ([`Ordered`]), and what is the same at both ends is held in between.
+//! That `f` is constant from a number on is proved, not sampled. Between two arguments the result of each operator is constant, because its
+//! operands are, or it is monotone ([`Ordered`]); a monotone value with equal ends is constant.
 
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::rule::miss;
@@ -23,39 +23,39 @@ use crate::rewrite::place::Place;
 use crate::slicing::SliceRule;
 use crate::tensor::{DType, Tensor};
 
-/// No difference of positions is further from 0: no tensor has as many elements along an axis.
+/// The largest difference of positions: no tensor has as many elements along an axis.
 const FARTHEST: i64 = 1 << 39;
 
-/// What is added to positions beside sizes, and how many sizes: with sizes below 2³⁴ they stay nearer than [`FARTHEST`].
+/// The most that is added to positions in addition to sizes, and the most sizes: with sizes below 2³⁴ the positions are below [`FARTHEST`].
 const MAX_OFFSET: u64 = 1 << 20;
 const MAX_SHARE: u64 = 1 << 4;
 
-/// What is computed with integers stays below this, so that nothing wraps.
+/// The limit of intermediate integers, so that none wraps.
 const MAX_INTEGER: i64 = 1 << 44;
 
-/// No constant integer is further from 0, but those that only bound.
+/// The largest constant integer, except for those that are bounds.
 const MAX_FACTOR: i64 = 1 << 18;
 
-/// The function is tried for being held from the powers of two up to this one. Each try evaluates the nodes on so many positions.
+/// The largest power of two from which the function is tried to be constant. Each trial evaluates the nodes on this many positions.
 const MAX_REACH: i64 = 1 << 11;
 
-/// What is computed of one tensor place by place.
+/// A position-wise function of one tensor.
 struct Function {
     /// The tensor.
     argument: ValueId,
     result: ValueId,
-    /// The nodes in between, operands before readers.
+    /// The nodes in between, operands first.
     nodes: Vec<NodeId>,
 }
 
-/// What is known of a value between two arguments.
+/// The behaviour of a value between two arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Course {
-    /// It is one number.
+    /// It is constant.
     Held,
-    /// It rises all along or falls all along.
+    /// It is monotone.
     Ordered,
-    /// Nothing.
+    /// It is unknown.
     Open,
 }
 
@@ -97,14 +97,14 @@ pub(super) fn lookup(place: &Place<'_>) -> Result<Edit, Miss> {
     look_up(place, function.argument, rows, clip)
 }
 
-/// Whether an offset or step is of so few sizes, and so near to 0 without them, that no position is farther than [`FARTHEST`].
+/// Returns `true` if an offset or step contains so few sizes, and is so small without them, that no position exceeds [`FARTHEST`].
 fn is_near(dim: &Dim) -> bool {
     let at = |size: i64| dim.evaluate(&|_| Some(size));
     let (Some(none), Some(one)) = (at(0), at(1)) else { return false };
     none.unsigned_abs() <= MAX_OFFSET && one.checked_sub(none).is_some_and(|share| share.unsigned_abs() <= MAX_SHARE)
 }
 
-/// The lookup of the rows that the argument says itself, clipped.
+/// Builds the lookup of the rows by the clipped argument.
 fn look_up(place: &Place<'_>, argument: ValueId, rows: Tensor, clip: Option<(i64, i64)>) -> Result<Edit, Miss> {
     let node = place.root()?;
     let mut edit = place.begin()?;
@@ -126,7 +126,7 @@ fn look_up(place: &Place<'_>, argument: ValueId, rows: Tensor, clip: Option<(i64
     place.instead(edit, Build::gather(table, index, axis))
 }
 
-/// The nodes that compute an integer tensor place by place of one that counts.
+/// Returns the nodes that compute an integer tensor position by position from a counting one.
 fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
     let mut nodes: Vec<NodeId> = Vec::new();
     let mut arguments: Vec<ValueId> = Vec::new();
@@ -155,7 +155,7 @@ fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
     if place.dtype(argument)? != DType::Int64 {
         return None;
     }
-    // Operands before readers.
+    // Sorts operands before their consumers.
     let mut known = vec![argument];
     let mut ordered = Vec::with_capacity(nodes.len());
     while ordered.len() < nodes.len() {
@@ -172,7 +172,7 @@ fn function(place: &Place<'_>, result: ValueId) -> Option<Function> {
     Some(Function { argument, result, nodes: ordered })
 }
 
-/// The node that computes a value, if it is pointwise, of the default domain and of this graph, and all numbers in it are plain.
+/// Returns the producer of a value, if it is pointwise, of the default domain and in this graph, and has ordinary element types only.
 fn plain_producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
     let is_plain = |dtype: DType| matches!(dtype, DType::Int64 | DType::Bool | DType::Float | DType::Double);
     let (id, node) = place.producer_with(value, |traits| {
@@ -187,7 +187,7 @@ fn plain_producer(place: &Place<'_>, value: ValueId) -> Option<NodeId> {
     (all && meets && node.outputs().len() == 1 && is_plain(place.dtype(value)?)).then_some(id)
 }
 
-/// The number in this direction (1 up, −1 down) from which on the function is held, or else that which is the bound of its argument.
+/// Returns the number in this direction (1 up, −1 down) from which on the function is constant, or the bound of its argument.
 fn side(place: &Place<'_>, function: &Function, bound: Option<i64>, direction: i64) -> Option<i64> {
     if let Some(bound) = bound.filter(|bound| (-4..=4).contains(bound)) {
         return Some(bound);
@@ -202,7 +202,7 @@ fn side(place: &Place<'_>, function: &Function, bound: Option<i64>, direction: i
     bound.filter(|bound| (-MAX_REACH..=MAX_REACH).contains(bound))
 }
 
-/// The values of a function at a number, as far as they can be computed.
+/// Returns the values of a function at a number, as far as they can be computed.
 fn at(place: &Place<'_>, function: &Function, number: i64) -> Option<FxHashMap<ValueId, Tensor>> {
     let environment = Environment::of(place.model);
     let mut values: FxHashMap<ValueId, Tensor> = FxHashMap::default();
@@ -212,7 +212,7 @@ fn at(place: &Place<'_>, function: &Function, number: i64) -> Option<FxHashMap<V
         let value_of = |input: ValueId| values.get(&input).or_else(|| place.constant(input)).cloned();
         let output = node.output(0)?;
         if node.is("Where") {
-            // What is not chosen need not be a number.
+            // The operand that is not selected need not have a value.
             let chosen = value_of(node.input(0)?)
                 .and_then(|flag| flag.to_i64s()?.first().copied())
                 .and_then(|flag| value_of(node.input(if flag != 0 { 1 } else { 2 })?));
@@ -242,7 +242,7 @@ fn at(place: &Place<'_>, function: &Function, number: i64) -> Option<FxHashMap<V
     Some(values)
 }
 
-/// Whether a function has one result for all arguments between two numbers of one sign.
+/// Returns `true` if a function has one result for all arguments between two numbers of one sign.
 fn is_held(place: &Place<'_>, function: &Function, from: i64, to: i64) -> bool {
     let (Some(first), Some(last)) = (at(place, function, from), at(place, function, to)) else { return false };
     let mut courses: FxHashMap<ValueId, Course> = FxHashMap::default();
@@ -255,7 +255,7 @@ fn is_held(place: &Place<'_>, function: &Function, from: i64, to: i64) -> bool {
     courses.get(&function.result) == Some(&Course::Held)
 }
 
-/// A function's values at two arguments.
+/// The values of a function at two arguments.
 type Ends<'e> = (&'e FxHashMap<ValueId, Tensor>, &'e FxHashMap<ValueId, Tensor>);
 
 fn course_of(
@@ -308,7 +308,7 @@ fn course_of(
     })
 }
 
-/// Whether the constant integers beside an operand are too small to make anything wrap.
+/// Returns `true` if the other constant integers of a node are too small to cause a wrap.
 fn others_are_small(place: &Place<'_>, id: NodeId, slot: usize) -> bool {
     let Some(node) = place.model.node(id) else { return false };
     let mut others = node.inputs().iter().enumerate().filter(|(at, _)| *at != slot).filter_map(|(_, other)| *other);
@@ -320,8 +320,8 @@ fn others_are_small(place: &Place<'_>, id: NodeId, slot: usize) -> bool {
     })
 }
 
-/// Without the arguments at both ends at which the function has the same result as at the next one, those on both sides of 0 aside; with the
-/// rows in the order in which the arguments look them up: from 0 on, then those below 0.
+/// Removes arguments at both ends whose result equals that of the next one, but keeps 0. Returns the rows in the order of the indices: from
+/// 0 on, then the negative ones.
 fn trimmed(low: i64, high: i64, rows: &[i64]) -> Option<(i64, i64, Vec<i64>)> {
     let mut rows: Vec<i64> = rows.to_vec();
     let (mut low, mut high) = (low, high);
@@ -333,7 +333,7 @@ fn trimmed(low: i64, high: i64, rows: &[i64]) -> Option<(i64, i64, Vec<i64>)> {
     let spare = equal.min(usize::try_from(low.checked_neg()?).unwrap_or(0));
     rows.drain(..spare);
     low = low.checked_add(i64::try_from(spare).ok()?)?;
-    // Arguments that do not occur look up what the nearest does.
+    // Arguments that do not occur get the row of the nearest one.
     while low > 0 {
         rows.insert(0, *rows.first()?);
         low = low.checked_sub(1)?;
@@ -347,7 +347,7 @@ fn trimmed(low: i64, high: i64, rows: &[i64]) -> Option<(i64, i64, Vec<i64>)> {
     (rows.len() > 1).then_some((low, high, rows))
 }
 
-/// How many of the nodes nobody needs once the lookup is by the argument.
+/// Returns the number of nodes that are dead once the lookup is by the argument.
 fn freed(place: &Place<'_>, function: &Function) -> usize {
     let mut gone = vec![place.id];
     for &id in function.nodes.iter().rev() {

@@ -1,6 +1,7 @@
-//! Sums that only shift a Range.
+//! Merges a shift into a Range.
 //!
-//! Law: `Range(a, b, d) + c = Range(a + c, a + c + len · d, d)`, which has the same length. Exporters number the positions after cached ones so.
+//! Law: `Range(a, b, d) + c = Range(a + c, a + c + len · d, d)`, which has the same length. Exporters number the positions after cached
+//! ones in this way.
 
 use super::LATE_RULES;
 use super::positions::positions;
@@ -18,7 +19,7 @@ pub(super) fn shift(place: &Place<'_>) -> Result<Edit, Miss> {
         node.inputs().iter().flatten().filter_map(|&operand| Some((operand, place.producer(operand, "Range")?.0)));
     let (operand, range) = ranges.next().ok_or(Miss::ROOT)?;
     ensure(place.model.is_read_only_by(operand, &[place.id]), miss!(LATE_RULES, "read-once").of(operand))?;
-    // Ranges whose length is a number are constants, or become that by other rules.
+    // Ranges of constant length are constants, or become so by other rules.
     let is_open = place.shape(output).ok_or(Miss::ROOT)?.iter().any(|dim| dim.as_const().is_none());
     ensure(is_open, miss!(LATE_RULES, "open-length").of(output))?;
     ensure(place.dtype(output) == Some(DType::Int64), miss!(LATE_RULES, "64-bits").of(output))?;
@@ -42,7 +43,7 @@ pub(super) fn shift(place: &Place<'_>) -> Result<Edit, Miss> {
     Ok(edit.inserting(NewNode::new("Range", inputs).named(node.name.clone()).output(output)))
 }
 
-/// Returns `true` if a value is computed without the node of the place.
+/// Returns `true` if a value does not depend on the current node.
 fn is_apart(place: &Place<'_>, value: ValueId) -> bool {
     let mut waiting = vec![value];
     let mut seen: Vec<NodeId> = Vec::new();

@@ -1,9 +1,9 @@
-//! Tensors that are spread before an operator that would spread them anyway.
+//! Removes a broadcast before operators that broadcast anyway.
 //!
-//! Law: broadcasting is idempotent. Where `v` is `w` spread to a larger shape, `f(v, y) = f(w, y)` for every element-wise `f` if the
-//! other operands alone give the result its shape; otherwise `f(v, y)` is `f(w, y)` spread, and the same is asked of its readers.
-//! The nodes in between are computed on the smaller tensor, the one that only spread goes. What other operators make of a
-//! spread operand is told in [`super::narrow`]; what might fail on the smaller one, where nothing was computed before, stays.
+//! Law: broadcasting is idempotent. If `v` is `w` broadcast to a larger shape, `f(v, y) = f(w, y)` for every element-wise `f` whose other
+//! operands alone determine the shape of the result. If they do not, `f(v, y)` is `f(w, y)` broadcast, and the rule continues with its
+//! consumers. The nodes in between compute on the smaller tensor, and the broadcast is removed. [`super::narrow`] describes the other
+//! operators on broadcast operands. A node that computes nothing on an empty broadcast operand, but might fail on the smaller one, is kept.
 
 use super::RULES;
 use crate::rewrite::miss::{Miss, ensure};
@@ -20,14 +20,14 @@ use crate::rewrite::limits::{NODES, READERS};
 use crate::rewrite::place::Place;
 use crate::tensor::{DType, StridedView, Tensor, gather};
 
-/// The most times that a node is looked at again because one more of its operands has a smaller form: once for each operand of the widest
-/// element-wise operators. A Concat of N operands is looked at N times without it.
+/// The most visits of a node because one more of its operands has a smaller form: once for each operand of the widest element-wise
+/// operators. Without it, a Concat of N operands is visited N times.
 const MAX_LOOKS: usize = 4;
 
-/// The most elements of a tensor of one number that is kept. A longer one is spread from one element, and takes no bytes.
+/// The most elements of a uniform constant. A longer one is broadcast from one element, and takes no bytes.
 const MAX_SPLAT: i64 = 1024;
 
-/// A value and what it is spread from, once that is made.
+/// A value and its smaller form, once that exists.
 #[derive(Clone)]
 struct Narrow {
     wide: ValueId,
@@ -35,12 +35,12 @@ struct Narrow {
     shape: Vec<Dim>,
 }
 
-/// Results stay as they are bit for bit.
+/// Keeps results equal bit for bit.
 pub(super) fn spread(place: &Place<'_>) -> Result<Edit, Miss> {
     narrowed(place, true)
 }
 
-/// Sums may be taken in another order: a product of fewer rows is blocked in another way.
+/// Allows another order of summation: a product with fewer rows is blocked differently.
 pub(super) fn spread_before_product(place: &Place<'_>) -> Result<Edit, Miss> {
     narrowed(place, false)
 }
@@ -55,7 +55,7 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
         if scalar.is_some() || exact {
             return scalar.ok_or(miss!("reaches").of(wide));
         }
-        // Some operators need the axes: those of a known size are kept.
+        // Some operators need the axes, so those of constant size are kept.
         let one = Dim::constant(1);
         let keep = |dim: &Dim| if dim.as_const().is_some() { dim.clone() } else { one.clone() };
         let shape: Vec<Dim> = place.dims(wide)?.iter().map(keep).collect();
@@ -81,22 +81,22 @@ fn narrowed(place: &Place<'_>, exact: bool) -> Result<Edit, Miss> {
     };
     ensure(place.constant(narrow).is_none() || !is_quantized(place, wide), Miss::ROOT)?;
     let shape = place.dims(narrow)?.to_vec();
-    // Reading an outer value or a graph output in place of this one is no different; types must agree.
+    // The smaller form may be an outer value or the value of a graph output; only the types must agree.
     region(place, exact, Narrow { wide, narrow: Some(narrow), shape }, None).ok_or(miss!("reaches").of(wide))
 }
 
-/// Whether a value is quantized at run time. OpenVINO fails on a product with what is quantized and dequantized if that is a constant.
+/// Returns `true` if a value is quantized at run time. OpenVINO fails on a product with a constant that is quantized and dequantized.
 fn is_quantized(place: &Place<'_>, value: ValueId) -> bool {
     let users = place.model.users(value);
     users.iter().any(|&(id, _)| place.model.node(id).is_some_and(|node| node.is("QuantizeLinear")))
 }
 
-/// Whether a stack of matrices has more than one. OpenCV takes wrong ones of a constant second operand that is to be broadcast.
+/// Returns `true` if a stack of matrices has more than one. OpenCV broadcasts a constant second operand wrongly.
 fn has_batch(shape: &[Dim]) -> bool {
     shape.iter().rev().skip(2).any(|dim| !dim.is_const(1))
 }
 
-/// The operand of an Expand or Tile, if that only repeats its places of size 1.
+/// Returns the operand of an Expand or Tile that only repeats positions of size 1.
 pub(in crate::rewrite) fn spread_from(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let input = node.input(0)?;
     let (from, to) = (place.shape(input)?, place.shape(node.output(0)?)?);
@@ -106,13 +106,13 @@ pub(in crate::rewrite) fn spread_from(place: &Place<'_>, node: &Node) -> Option<
     from.iter().zip(to.get(added..)?).all(repeats).then_some(input)
 }
 
-/// The operand of a layout that only puts axes of size 1 before its own.
+/// Returns the operand of a layout that only inserts leading axes of size 1.
 fn led_by_ones(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let input = node.input(0)?;
     place.is_led_by_ones(place.shape(input)?, place.shape(node.output(0)?)?).then_some(input)
 }
 
-/// Another layout of the same operand that only lacks axes of size 1 before its own.
+/// Returns another layout of the same operand that only lacks leading axes of size 1.
 fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let input = node.input(0)?;
     let to = place.shape(node.output(0)?)?;
@@ -127,14 +127,14 @@ fn shorter_layout(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     })
 }
 
-/// Whether a node only spreads its first operand or one number, and could spread something else to the same sizes.
+/// Returns `true` if a node only broadcasts its first operand or one number, and could broadcast another value to the same sizes.
 fn spreads(place: &Place<'_>, id: NodeId) -> bool {
     let Some(node) = place.model.node(id) else { return false };
     let fills = node.is("ConstantOfShape") && place.opset.has("Expand");
     fills || traits_of(place.model, node).moves == Some(Movement::Spread)
 }
 
-/// One number as a tensor of this shape.
+/// Returns a uniform tensor of this shape.
 fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
     let count = shape.iter().try_fold(1i64, |product, dim| product.checked_mul(dim.as_const()?))?;
     if !(1..=MAX_SPLAT).contains(&count) {
@@ -145,7 +145,7 @@ fn splat(number: &Tensor, shape: &[Dim]) -> Option<Tensor> {
     gather(number, &view).ok()
 }
 
-/// Computes on the smaller form whatever reads a value; `number` is that form where it is a constant that is to be made.
+/// Computes all consumers of a value on the smaller form; `number` is that form if it is a new constant.
 fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) -> Option<Edit> {
     let is_constant = number.is_some() || root.narrow.is_some_and(|narrow| place.constant(narrow).is_some());
     let may_spread = is_constant && spreads(place, place.id);
@@ -164,7 +164,7 @@ fn region(place: &Place<'_>, exact: bool, root: Narrow, number: Option<Tensor>) 
     Some(edit)
 }
 
-/// Whether a node takes a mean that something is subtracted with, or added to, as normalizations do that are spelled out.
+/// Returns `true` if a node is a mean that is subtracted or added, as in a normalization in basic operators.
 fn is_mean_of_normalization(place: &Place<'_>, id: NodeId) -> bool {
     let Some(node) = place.model.node(id).filter(|node| node.is("ReduceMean")) else { return false };
     let readers = node.output(0).map(|mean| place.model.users(mean)).unwrap_or_default();
@@ -184,13 +184,13 @@ fn is_only_normalized(place: &Place<'_>, value: ValueId) -> bool {
     }
 }
 
-/// Whether the value has no reader but nodes, and some.
+/// Returns `true` if the value has consumers, and all of them are nodes.
 fn is_free(place: &Place<'_>, value: ValueId) -> bool {
     !place.model.is_named(value) && !place.model.is_unused(value)
 }
 
-/// The operand that a pointwise operator hands through but for its size: beside a neutral element everywhere, or chosen by a
-/// condition that is the same everywhere. ONNX Runtime's kernel makes 0 of the −0 of floats that a true flag selects.
+/// Returns the operand that a pointwise operator returns unchanged except for its size: the other operand is a uniform neutral element, or
+/// a uniform condition selects it. ONNX Runtime's Where turns a selected −0 of floats into 0 for a true condition.
 fn unchanged(place: &Place<'_>, node: &Node, exact: bool) -> Option<ValueId> {
     let output = node.output(0)?;
     let value = if node.is("Where") {
@@ -206,7 +206,7 @@ fn unchanged(place: &Place<'_>, node: &Node, exact: bool) -> Option<ValueId> {
     (place.dtype(value).is_some() && place.dtype(value) == place.dtype(output)).then_some(value)
 }
 
-/// The operand `x` of a node `f(x, e)` or, where it is the same, `f(e, x)`, with a neutral `e` everywhere: the node only spreads it.
+/// Returns the operand `x` of `f(x, e)` or, if `f` commutes, of `f(e, x)`, with a uniform neutral `e`: the node only broadcasts it.
 fn beside_neutral(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     let traits = traits_of(place.model, node);
     let neutral = traits.neutral.filter(|_| node.canonical_domain().is_empty())?;
@@ -220,30 +220,30 @@ fn beside_neutral(place: &Place<'_>, node: &Node) -> Option<ValueId> {
     (traits.commutes == Commutes::Always && is_neutral(b, a)).then_some(b)
 }
 
-/// Whether a node joins its operands.
+/// Returns `true` if a node joins its operands.
 fn joins(place: &Place<'_>, id: NodeId) -> bool {
     place.model.node(id).is_some_and(|node| traits_of(place.model, node).moves == Some(Movement::Join))
 }
 
-/// A reader of a value with a smaller form.
+/// A consumer of a value with a smaller form.
 struct Reader {
     id: NodeId,
     looks: usize,
 }
 
 struct Region {
-    /// Values that have a smaller form; the root first.
+    /// Values with a smaller form; the root first.
     known: Vec<Narrow>,
-    /// Nodes that read one of them.
+    /// The nodes that read one of them.
     seen: Vec<Reader>,
     exact: bool,
-    /// Whether the root is a constant, so that what is computed of it most likely is one.
+    /// `true` if the root is constant, so that most results computed from it are constant.
     is_constant: bool,
-    /// Whether the root is spread by a node that can spread another value instead.
+    /// `true` if the producer of the root can broadcast another value instead.
     may_spread: bool,
-    /// A value that is spread again, because one of its readers tells places apart.
+    /// A value that is broadcast again, because one of its consumers distinguishes positions.
     last: Option<ValueId>,
-    /// Whether the size of the root is read as well: it stays for that, until the sizes are planned.
+    /// `true` if the size of the root is read as well: the root is kept for that, until the sizes are planned.
     is_measured: bool,
 }
 
@@ -258,13 +258,12 @@ impl Region {
         self.known.iter().find(|known| known.wide == value)
     }
 
-    /// Finds everything that is to be computed on smaller operands. An operand more with a smaller form only makes the result's
-    /// smaller, so this comes to an end.
+    /// Finds all nodes to compute on smaller operands. A further operand with a smaller form can only shrink the result, so the loop ends.
     fn grow(&mut self, place: &Place<'_>) -> Option<()> {
         let mut waiting: VecDeque<NodeId> = VecDeque::new();
         let root = self.known.first()?.wide;
         self.meet_readers(place, root, &mut waiting)?;
-        // Parts must repeat alike: one may stand in the way only until the next is known.
+        // Parts must repeat in the same way; a part that does not may do so once the next one is known.
         let mut refused: Vec<NodeId> = Vec::new();
         while let Some(id) = waiting.pop_front() {
             let node = place.model.node(id)?;
@@ -303,9 +302,9 @@ impl Region {
         (!self.seen.is_empty()).then_some(())
     }
 
-    /// A node on the smaller forms of its operands ([`on_narrow`]), unless a normalization that is spelled out would become a constant:
-    /// runtimes take the sum behind it into the kernel of the next one only where both operands have the batch. A sum and its normalization
-    /// become one kernel only where both operands have the rank of the sum.
+    /// Returns the form of a node on smaller operands ([`on_narrow`]), unless a normalization in basic operators would become constant.
+    /// Runtimes fuse the sum after it into the next normalization only if both operands have the batch, and a sum with its normalization
+    /// only if both operands have the rank of the sum.
     fn form(&self, place: &Place<'_>, id: NodeId) -> Option<Form> {
         let is_kept =
             self.is_constant && is_mean_of_normalization(place, id) || self.flattens_normalized_sum(place, id);
@@ -328,8 +327,8 @@ impl Region {
         (loses_axes(a) || loses_axes(b)) && place.same_shape(a, b) && is_only_normalized(place, sum)
     }
 
-    /// Lets a node read what it reads as it is: the one value of a smaller form that it reads is spread again, as the root was. What was
-    /// computed of a constant then is a constant.
+    /// Lets a node read its present operand: the one value with a smaller form is broadcast again, like the root. Results computed from a
+    /// constant are then constant.
     fn spread_again(&mut self, place: &Place<'_>, id: NodeId) -> Option<()> {
         let mut inputs = place.model.node(id)?.inputs().iter().flatten().filter(|&&input| self.find(input).is_some());
         let (&value, None) = (inputs.next()?, inputs.next()) else { return None };
@@ -337,7 +336,7 @@ impl Region {
         if !self.may_spread || value == root.wide || self.last.is_some_and(|last| last != value) {
             return None;
         }
-        // What is filled with one number can be filled with another.
+        // A ConstantOfShape can fill another number.
         let fills = place.node()?.is("ConstantOfShape");
         if fills && again.shape.iter().all(|dim| dim.is_const(1)) {
             return None;
@@ -348,7 +347,7 @@ impl Region {
         let operand =
             place.node()?.input(0).filter(|_| !fills).map_or(Some(&[][..]), |operand| place.shape(operand))?;
         let like_root = |axis: usize| {
-            // A ConstantOfShape is told all sizes; an Expand may be told 1 where its operand is larger; a Tile how often to repeat.
+            // A ConstantOfShape gets all sizes; an Expand may get 1 where its operand is larger; a Tile gets the numbers of repetitions.
             if !is_tile {
                 let whole = wide.get(axis)?;
                 let own = |shape: &[Dim]| {
@@ -401,7 +400,7 @@ impl Region {
         Some(())
     }
 
-    /// Lets every reader read the smaller forms, those first whose operands are there.
+    /// Lets every consumer read the smaller forms, in topological order.
     fn build(&mut self, place: &Place<'_>, edit: &mut Edit) -> Option<()> {
         let mut waiting: Vec<NodeId> = self.seen.iter().map(|reader| reader.id).collect();
         while !waiting.is_empty() {
@@ -476,7 +475,7 @@ impl Region {
         Some(())
     }
 
-    /// Spreads the value that is to be spread again.
+    /// Broadcasts the value that is to be broadcast again.
     fn spread(&self, place: &Place<'_>, edit: &mut Edit, wide: ValueId, narrow: ValueId) -> Option<()> {
         if self.last == Some(wide) {
             let root = place.node()?;

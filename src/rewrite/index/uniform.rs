@@ -1,4 +1,4 @@
-//! Tensors that hold one number everywhere, whatever their size.
+//! Finds uniform tensors, of any size.
 
 use std::cell::Cell;
 
@@ -8,7 +8,8 @@ use crate::rewrite::limits::{DEPTH, NODES};
 use crate::rewrite::place::Place;
 use crate::tensor::{DType, Tensor};
 
-/// The one number (of rank 0) that every element of a value is, in the value's type. An empty tensor may pass for any.
+/// Returns the number (of rank 0, in the value's type) that every element of a value equals. An empty tensor counts as uniform for any
+/// number.
 pub(in crate::rewrite) fn uniform(place: &Place<'_>, value: ValueId) -> Option<Tensor> {
     follow(place, value, DEPTH, &Cell::new(NODES))
 }
@@ -25,7 +26,7 @@ fn follow(place: &Place<'_>, value: ValueId, depth: usize, steps: &Cell<usize>) 
         if let Some(uniform) = traits.uniform {
             return uniform(&view, &operand);
         }
-        // What only moves elements keeps the number.
+        // Movements keep the number.
         if traits.moves_first() {
             return operand(0);
         }

@@ -1,4 +1,4 @@
-//! Slices of what is computed element by element.
+//! Moves Slices before element-wise functions.
 
 use super::cuts::cuts_of;
 use super::is_common;
@@ -26,7 +26,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: |place| before(place, Variation::None),
 }];
 
-/// Tried after compositions of movements, of which the Slice may be part.
+/// Runs after the compositions of movements, which may include the Slice.
 pub(in crate::rewrite) const LATE_RULES: &[Rule] = &[Rule {
     name: "slice-of-function",
     law: "f(x, y)[r] = f(x[r], y), up to rounding",
@@ -53,7 +53,7 @@ const NOT_FUSED: Premise =
     ("not-fused", "x is not the result of a matrix product or normalization, because runtimes fuse such a node with f");
 const MOVABLE_TYPE: Premise = ("movable-type", "every runtime supports Slice for the element type");
 
-/// A link of a chain: the node, and which operands are the chain's data.
+/// A node of a chain, and the slots that hold the chain's data.
 struct Link {
     id: NodeId,
     node: NewNode,
@@ -62,20 +62,20 @@ struct Link {
     varies: bool,
 }
 
-/// `f(x, y)[r] = f(x[r], y)` where the result has the axes that `r` cuts from `x`, and `y` is broadcast along them, for a whole
-/// chain of such `f` at once. They work on less, and there are as many of them. Two operands of full size would need two slices, so
-/// such an `f` is left alone; and so is what a runtime does together with the product before it.
+/// Applies `f(x, y)[r] = f(x[r], y)` to a whole chain of functions `f` at once. The result has the axes that `r` slices from `x`, and `y`
+/// is broadcast along them. The functions then compute fewer elements, and their number is unchanged. A function with two operands of full
+/// size would need two Slices, so it is kept, and so is a function that a runtime fuses with the product before it.
 fn before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     let output = place.result()?;
     let mut value = place.operand(0)?;
     let mut chain: Vec<Link> = Vec::new();
     let cuts = cuts_of(place, place.id).ok_or(miss!("pointwise"))?;
     let axes: Vec<usize> = cuts.cut().map(|(axis, _)| axis).collect();
-    // An axis that is named and stays whole may be shorter in an operand.
+    // An axis that is named but kept whole may be shorter in an operand.
     ensure(!axes.is_empty(), miss!("pointwise"))?;
     ensure(axes.len() == cuts.named, miss!("pointwise"))?;
     let rank = cuts.dims.len();
-    // The slice itself may read what it cuts as a bound, too.
+    // The Slice may also read its data as a bound.
     ensure(place.has_one_reader(value), miss!("one-reader").of(value))?;
     while chain.len() < NODES && place.has_one_reader_node(value) {
         match link(place, value, (rank, &axes), most) {
@@ -106,7 +106,7 @@ fn before(place: &Place<'_>, most: Variation) -> Result<Edit, Miss> {
     Ok(edit)
 }
 
-/// The elementwise node that computes a value, and the one operand that has its axes.
+/// Returns the element-wise producer of a value, and its one operand with all axes.
 fn link(
     place: &Place<'_>,
     value: ValueId,
@@ -128,13 +128,13 @@ fn link(
         {
             full_operand(place, node, value, rank, axes).ok_or(miss!("one-operand"))?
         }
-        // Quantized groups are recognised by runtimes as they stand.
+        // Runtimes match quantized groups in their present form.
         _ => return Err(miss!("pointwise")),
     };
     let unequal = if most == Variation::None { miss!("same-bits") } else { miss!("pointwise") };
     ensure(variation <= most, unequal.of(value))?;
     let is_constant = matches!(place.model.value(data).definition(), Definition::Initializer(_));
-    // Not every runtime slices every type.
+    // Not every runtime supports Slice for every type.
     let is_common = place.dtype(data).is_some_and(is_common);
     ensure(!is_constant, miss!("movable-type"))?;
     ensure(is_common, miss!("movable-type").of(data))?;
@@ -144,7 +144,7 @@ fn link(
     Ok((Link { id, node: NewNode::like(node), slots, varies: variation > Variation::None }, data))
 }
 
-/// The operand that the result has all of these axes from; every other one is broadcast along them.
+/// Returns the operand that has all of these axes; every other one is broadcast along them.
 fn full_operand(place: &Place<'_>, node: &Node, value: ValueId, rank: usize, axes: &[usize]) -> Option<ValueId> {
     let result = place.shape(value)?;
     let scope = place.scope();

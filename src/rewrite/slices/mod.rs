@@ -14,7 +14,7 @@ use crate::ir::{Node, NodeId, ValueId};
 use crate::rewrite::limits::READERS;
 use crate::tensor::DType;
 
-/// The other nodes of these operators, in the same graph, that read a value as their data.
+/// Returns the other nodes with these operators, in the same graph, that read a value as their data.
 fn siblings(place: &Place<'_>, data: ValueId, operators: &[&str]) -> Vec<NodeId> {
     let users = place.model.users(data);
     if users.len() > READERS {
@@ -28,13 +28,13 @@ fn siblings(place: &Place<'_>, data: ValueId, operators: &[&str]) -> Vec<NodeId>
     users.into_iter().filter(|&(id, slot)| slot == 0 && id != place.id && is_one(id)).map(|(id, _)| id).collect()
 }
 
-/// How many parts a Split of this value must have to pay. It ends ONNX Runtime's symbolic inference of shapes, which follows sizes through
-/// Gather and Slice, but not through Split, and gives up at an Expand to sizes it does not know.
+/// Returns the least number of parts for which a Split of this value pays. A Split ends ONNX Runtime's symbolic shape inference. That
+/// follows sizes through Gather and Slice, but not through Split, and gives up at an Expand with unknown sizes.
 fn fewest_parts(place: &Place<'_>, data: ValueId) -> usize {
     if place.dtype(data).is_some_and(DType::is_integer) && place.holds_dims(data) { 3 } else { 2 }
 }
 
-/// Whether every runtime moves elements of this type.
+/// Returns `true` if every runtime moves elements of this type.
 fn is_common(dtype: DType) -> bool {
     use DType::*;
     matches!(

@@ -1,7 +1,7 @@
-//! Elements along an axis that a Reshape makes for them: queries, keys and values of one product.
+//! Replaces Gathers along an axis that a Reshape inserts by one Split: queries, keys and values of one product.
 //!
-//! Law: where axis `s` of `Reshape(x)` has `n` places and the axis behind it `m`, place `i` of `s` is part `i` of the Split of both axes
-//! as one into `n` parts of `m`. A Transpose between moves the joined axis to where the axis behind was moved.
+//! Law: if axis `s` of `Reshape(x)` has `n` positions and the next axis `m`, position `i` of `s` is part `i` of a Split of the merged axis
+//! into `n` parts of size `m`. A Transpose in between moves the merged axis to the position of the next axis.
 
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId};
@@ -34,7 +34,7 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: places,
 }];
 
-/// Runtimes make a Split and a Squeeze for each place of such lookups, and then move the Transpose behind each of them.
+/// Runtimes turn such lookups into a Split and a Squeeze for each position, and then move the Transpose after each of them.
 fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     let data = place.operand(0)?;
     let dims = place.dims(data)?;
@@ -55,7 +55,7 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     ensure(transpose.is_none() || place.has_one_reader(held), miss!("one-reader").of(held))?;
     edit.remove.push(layout);
 
-    // Both axes as one.
+    // The merged axis.
     let (source, made, own) =
         (node.input(0).ok_or(Miss::ROOT)?, place.dims(held)?, *perm.get(axis).ok_or(miss!("all-places"))?);
     let behind = own.checked_add(1).ok_or(Miss::COMPUTABLE)?;
@@ -65,7 +65,7 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
         (at != own).then_some(dim)
     };
     let joined: Vec<Dim> = made.iter().enumerate().filter_map(joined).collect();
-    // A Split of ONNX Runtime counts what lies behind an axis in 32 bits, even if a size before it is 0.
+    // ONNX Runtime's Split counts the elements after the axis in 32 bits, even if a size before it is 0.
     let numbers = joined.iter().filter_map(Dim::as_const).filter(|&size| size != 0);
     i32::try_from(numbers.fold(1i64, i64::saturating_mul)).or(Err(Miss::COMPUTABLE))?;
     let turned: Vec<usize> =
@@ -94,7 +94,7 @@ fn places(place: &Place<'_>) -> Result<Edit, Miss> {
     Ok(edit.inserting(results.fold(split, NewNode::output)))
 }
 
-/// The readers of the data, in the order of the places along an axis that they look up: the first of them is the node looked at.
+/// Returns the consumers of the data in the order of the positions that they look up; the first of them is the current node.
 fn all_places(place: &Place<'_>, axis: usize) -> Option<Vec<(NodeId, i64)>> {
     let data = place.input(0)?;
     let size = place.shape(data)?.get(axis)?.as_const()?;
@@ -115,7 +115,7 @@ fn all_places(place: &Place<'_>, axis: usize) -> Option<Vec<(NodeId, i64)>> {
     (each_once && is_first).then_some(lookups)
 }
 
-/// The place that a Gather takes of an axis of this size, if it is one, and the axis goes.
+/// Returns the position that a Gather selects from an axis of this size, if it selects one and drops the axis.
 fn index(place: &Place<'_>, gather: &Node, size: i64) -> Option<i64> {
     let index = place.constant(gather.input(1)?).filter(|index| index.shape().is_empty())?.to_i64s()?;
     let index = *index.first()?;

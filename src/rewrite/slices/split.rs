@@ -1,4 +1,4 @@
-//! Slices of one tensor that one Split replaces.
+//! Replaces several Slices of one tensor by one Split.
 
 use super::cuts::cuts_of;
 use super::{fewest_parts, siblings};
@@ -29,14 +29,14 @@ pub(in crate::rewrite) const RULES: &[Rule] = &[Rule {
     apply: slices_to_split,
 }];
 
-/// A piece of an axis that some slices of a value take.
+/// A piece of an axis, and the Slices that select it.
 struct Piece {
     start: i64,
     len: i64,
     slices: Vec<(NodeId, ValueId)>,
 }
 
-/// The one axis a slice cuts, and what it takes of it in numbers.
+/// Returns the only axis that a Slice cuts, and its constant start and length.
 fn only_cut(place: &Place<'_>, id: NodeId) -> Option<(usize, i64, i64)> {
     let cuts = cuts_of(place, id)?;
     let mut cut = cuts.cut();
@@ -49,14 +49,14 @@ fn only_cut(place: &Place<'_>, id: NodeId) -> Option<(usize, i64, i64)> {
     (len > 0).then_some((axis, start, len))
 }
 
-/// Whether all that becomes of a value is a Squeeze: with the slice before it that is one Gather.
+/// Returns `true` if the only consumer of a value is a Squeeze: with the Slice before it, that is one Gather.
 fn is_squeezed(place: &Place<'_>, value: ValueId) -> bool {
     let users = place.model.users(value);
     let is_squeeze = |&(id, _): &(NodeId, usize)| place.model.node(id).is_some_and(|node| node.is("Squeeze"));
     place.has_one_reader(value) && users.iter().all(is_squeeze)
 }
 
-/// `x[0:a], x[a:b], … , x[z:]` along an axis are one Split, gaps being results nobody reads.
+/// Replaces `x[0:a], x[a:b], … , x[z:]` along an axis by one Split; gaps are unread results.
 ///
 /// Premises: the dim and all bounds are numbers, and no two pieces overlap.
 fn slices_to_split(place: &Place<'_>) -> Result<Edit, Miss> {

@@ -42,7 +42,7 @@ pub fn detail(report: &Report) -> Option<Value> {
     }))
 }
 
-/// What became of the nodes of a model, and where the nodes of the result are from.
+/// The matches between the nodes of a model and those of the result.
 struct Ways {
     /// For each node before: its counterpart after, and whether it is the same.
     before: Vec<Option<(usize, bool)>>,
@@ -148,7 +148,7 @@ fn without_operator(place: &str) -> &str {
     place.split_once(" node ").map_or(place, |(_, place)| place)
 }
 
-/// Returns `true` if a node is the same before and after, but for types of its results and names of what it does not read.
+/// Returns `true` if a node is the same before and after, apart from types of its results and names of values that it does not read.
 fn same(before: &DrawnNode, after: &DrawnNode) -> bool {
     before.operator == after.operator && before.inputs == after.inputs && before.attributes == after.attributes
 }

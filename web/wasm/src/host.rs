@@ -58,13 +58,13 @@ pub fn answer(text: &str) {
     unsafe { imports::answer(text.as_ptr(), text.len()) }
 }
 
-/// Passes on what went wrong.
+/// Passes on an error.
 pub fn fail(text: &str) {
     // SAFETY: the host copies the bytes before it returns.
     unsafe { imports::fail(text.as_ptr(), text.len()) }
 }
 
-/// Passes on what the run is doing.
+/// Passes on the progress of the run.
 pub fn progress(text: &str) {
     // SAFETY: the host copies the bytes before it returns.
     unsafe { imports::progress(text.as_ptr(), text.len()) }

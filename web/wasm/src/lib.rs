@@ -10,7 +10,7 @@ use std::io;
 use onnx_slice_fold::{ByteRange, ByteSource, DrawingForm, Error, ErrorKind, ModelSink, OnnxModel, Report, Shapes};
 use serde_json::{Value, json};
 
-/// What went wrong.
+/// An error for the host.
 struct Failure {
     kind: &'static str,
     message: String,
@@ -99,7 +99,7 @@ fn answer(request: &Value) -> Result<Value, Failure> {
             if !given.names_shapes {
                 options = options.shapes(Shapes::All);
             }
-            // Nothing is made of the model, so nothing is noted in it.
+            // The model is only shown, so it gets no metadata about a run.
             model.fold(&if is_folded { options } else { options.stamp(false) })?;
             let drawn = |form| {
                 let text = model.drawing().text(form, request["around"].as_str(), number("depth").unwrap_or(2));

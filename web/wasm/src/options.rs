@@ -257,7 +257,7 @@ pub fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_string)).collect()
 }
 
-/// Returns the options that say the same as flags of the command line, as suggestions print them: `--dim batch=1 --assume 'a <= b'`.
+/// Returns the options that equal flags of the command line, in the form of suggestions: `--dim batch=1 --assume 'a <= b'`.
 pub fn of_flags(flags: &str) -> Value {
     let mut options: Map<String, Value> = Map::new();
     let words = words(flags);

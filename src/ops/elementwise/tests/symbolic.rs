@@ -143,7 +143,7 @@ fn sizes_go_through_exact_float_arithmetic() {
 
 /// Symbolic elements have, at all sizes, the value that floating-point operations compute.
 #[test]
-fn what_is_followed_is_what_is_computed() {
+fn symbolic_contents_equal_computed_ones() {
     let constants = [0.5f32, 2.0, 0.25, 1.0, 3.0, -1.0, 1.5, 0.75, -0.5, 7.0, 1024.0, 0.1];
     let mut state = 1u64;
     let mut draw = |below: usize| {

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_decoded_is_declined_by_name() {
+    fn unsupported_formats_are_declined_by_name() {
         let reason = |file: &[u8]| decode(file, &|_, _| Ok(())).unwrap_err().to_string();
         assert!(reason(b"GIF89a").ends_with("the format of the encoded image is not supported"));
         let broken = if cfg!(feature = "images") { "the image cannot be decoded" } else { "cannot decode PNG" };

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_by_their_signatures() {
+    fn kinds_are_recognized_by_their_signatures() {
         assert_eq!(Kind::of(b"\x89PNG\r\n"), Some(Kind::Png));
         assert_eq!(Kind::of(b"RIFF\0\0\0\0WEBP"), Some(Kind::Webp));
         assert_eq!(Kind::of(b"\0\0\0\x0cjP  \r\n"), Some(Kind::Jpeg2000));
