@@ -85,6 +85,19 @@ def test_options_reach_the_library(chain):
         osf.fold(chain, dims={"height": 2})
 
 
+def test_avoided_constructs_are_replaced_or_listed():
+    source = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,n] x, float[4,3] z) => (y, w)
+        <int64[1] s = {-1}, int64[1] e = {-9223372036854775808}, int64[1] a = {1}, int64[1] t = {-1}, int64[2,2] i = {0, 1, 3, 2}>
+        { r = Relu (x)  y = Slice (r, s, e, a, t)  w = GatherND (z, i) }"""
+    model = onnx.parser.parse_model(source)
+    folded, report = osf.fold(model, avoid=["negative-steps", "GatherND"])
+    assert "GatherND" not in operators(folded)
+    assert [(avoided.construct, avoided.node) for avoided in report.avoided] == [("negative-steps", "Slice node 'x_sliced'")]
+    assert report.avoided[0].reason.startswith("it selects from 'x'")
+    with pytest.raises(osf.UsageError, match="names no construct"):
+        osf.fold(model, avoid="negative steps")
+
+
 def test_errors_have_kinds(tmp_path):
     with pytest.raises(osf.MalformedModelError, match="ZIP archive"):
         osf.fold(b"PK\x03\x04")
