@@ -66,7 +66,7 @@ export interface Options {
   stopAfter?: number | null;
   /** Verifies the model after each pass that changed it. */
   verifyEach?: boolean | null;
-  /** Data files by their locations (Node finds those next to a path by itself), or what becomes of data that lie in files. */
+  /** Data files by their locations (Node finds those next to a path), or the treatment of data in files. */
   externalData?: Record<string, Source> | Map<string, Source> | "keep" | "copy" | "link" | "inline" | null;
   /** Writes tensors of at least the threshold to a data file. */
   saveAsExternalData?: boolean | null;
@@ -74,12 +74,12 @@ export interface Options {
   externalDataThreshold?: number | string | null;
   /** The name of the model in reports. */
   name?: string;
-  /** Receives a few words when the program begins something else. */
+  /** Receives a short description of each step of the program. */
   onProgress?: (text: string) => void;
 }
 
 export interface FoldOptions extends Options {
-  /** Compares original and result on this many generated inputs; `true` stands for 8. A difference is an error of kind `"differs"`. */
+  /** Compares original and result on this many generated inputs; `true` means 8. A difference is an error of kind `"differs"`. */
   check?: number | boolean | null;
   /** Fills `report.detail`. */
   detailed?: boolean;
@@ -121,7 +121,7 @@ export function explain(source: Source, options?: Options & { names?: string[]; 
 /** Explains why a rule does not apply: for each remaining node with its pattern, or for one node, the first premise that fails. */
 export function explain(source: Source, options: Options & { rule: string; node?: string }): Promise<{ report: RuleExplanation; text: string }>;
 
-/** Prints a model in the ONNX text syntax with inferred shapes, folded first if asked for; or draws it for Graphviz or Mermaid. */
+/** Prints a model in the ONNX text syntax with inferred shapes, folded first on request; or draws it for Graphviz or Mermaid. */
 export function show(source: Source, options?: Options & { form?: "text" | "full" | "dot" | "mermaid"; around?: string; depth?: number; folded?: boolean }): Promise<string>;
 
 /** Compares two models by the values that their nodes compute: a line for each difference. */
@@ -136,7 +136,7 @@ export function options(): Promise<Record<string, "flag" | "value" | "list">>;
 /** Lists the rewrite rules and passes. */
 export function rules(): Promise<{ name: string; sentence: string; law: string; exact: boolean }[]>;
 
-/** Resolves one slice as a dialect reads it: what it takes from each axis, and the ONNX Slice that computes the same. */
+/** Resolves one slice in a dialect: the elements that it selects from each axis, and the equivalent ONNX Slice. */
 export function resolveSlice(request: SliceRequest): Promise<ResolvedSlice>;
 
 type Integer = number | bigint | string;

@@ -1,4 +1,4 @@
-// Slices as text: parsing what is typed in, and writing one slice in the operands of each dialect.
+// Slices as text: parses the input, and writes one slice with the operands of each dialect.
 
 import type { SliceRequest } from "onnx-slice-fold";
 

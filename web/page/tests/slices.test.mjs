@@ -1,4 +1,4 @@
-// Slices resolved by the module in Node, compared with Python's rules and with the ONNX Slice that is said to be equivalent.
+// Slices resolved by the module in Node, compared with Python's rules and with the ONNX Slice that the module calls equivalent.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

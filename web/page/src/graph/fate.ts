@@ -22,7 +22,7 @@ export function fateOf(node: GraphNode, report: Report): Fate {
   if (node.status === "unchanged") return "kept";
   if (node.status !== "removed") return node.status;
   const rules = node.edits.map((edit) => report.edits[edit]?.rule ?? "");
-  // Dead code elimination follows the rule that made the node useless, so that rule says more.
+  // Dead code elimination follows the rule that made the node useless, so that rule is more informative.
   const rule = rules.filter((name) => name !== "dead-code").at(-1) ?? "dead-code";
   if (FOLDED.test(rule)) return "folded";
   if (MERGED.test(rule)) return "merged";
