@@ -357,12 +357,12 @@ fn absolute(scope: &Scope, coefficient: &Dim) -> Result<Dim, Undecided> {
 /// `(h, l)` with `coefficient·table = size·h + coefficient·l`, where the remainder is below `size`.
 fn split_table(
     scope: &Scope,
-    table: &Table,
+    table: &Arc<Table>,
     coefficient: &Dim,
     size: &Dim,
     digits: &[Dim],
 ) -> Result<(Index, Index), Undecided> {
-    let whole = || Index::of_atom(Atom::Table(table.clone()));
+    let whole = || Index::of_atom(Atom::Table(Arc::clone(table)));
     let Some(period) = over(scope, size, coefficient) else { return Ok((Index::constant(zero()), whole())) };
     if is_at_most(scope, &number(table.most().saturating_add(1)), &period) {
         return Ok((Index::constant(zero()), whole()));
@@ -397,7 +397,7 @@ impl Index {
                         if at == digit { smallvec![digit, below] } else { smallvec![moved(at)] }
                     };
                     let digits = table.digits.iter().flat_map(both).collect();
-                    Atom::Table(Table { digits, values: table.values.clone() })
+                    Atom::Table(Arc::new(Table { digits, values: table.values.clone() }))
                 }
                 Atom::Lookup(lookup) => {
                     let mut read = lookup.read.clone();

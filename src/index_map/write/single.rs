@@ -101,10 +101,13 @@ impl Writer<'_> {
         if let Some(found) = cheap.chain(self.blocks(map)).find(&is_right) {
             return Some(found);
         }
-        let aligned = Aligned::of(scope, map)?;
+        let is_open = self.allowed.gather || self.tables && has_table(map);
+        if source.len() != map.result.len() && (!is_open || source.len() > map.result.len().saturating_add(1)) {
+            return None;
+        }
+        let aligned = self.aligned(map)?;
         let shapes = [transpose(scope, map, &aligned), self.slice(scope, map, &aligned)];
         shapes.into_iter().flatten().find(&is_right).or_else(|| {
-            let is_open = self.allowed.gather || self.tables && has_table(map);
             let axes = if is_open { source.len() } else { 0 };
             (0..axes).filter_map(|axis| gather(scope, map, &aligned, axis)).find(&is_right)
         })
@@ -235,8 +238,7 @@ fn gather(scope: &Scope, map: &IndexMap, aligned: &Aligned, axis: usize) -> Opti
 }
 
 /// Where the runs of an arithmetic progression with a positive step begin, if a table of at most a few of them is all that is not affine.
-pub(super) fn runs_along(scope: &Scope, map: &IndexMap, axis: usize) -> Option<Vec<i64>> {
-    let aligned = Aligned::of(scope, map)?;
+pub(super) fn runs_along(aligned: &Aligned, axis: usize) -> Option<Vec<i64>> {
     let digits: SmallVec<[usize; 8]> = aligned.ranges.get(axis)?.clone().collect();
     let mut own = aligned
         .axes

@@ -14,6 +14,8 @@ mod tests;
 mod tree;
 pub(super) mod weights;
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
@@ -166,7 +168,7 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
     let mut left = allowed.nodes;
     let mut programs = Programs::new();
     for (_, map) in &tree.results {
-        let program = place.taken.programs.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
+        let program = place.taken.maps.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
         left = left.checked_sub(program.nodes())?;
         programs.push(program);
     }
@@ -364,7 +366,7 @@ fn apart_from_sum(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Pr
     let (last, before) = map.result().split_last()?;
     let apart: Shape = before.iter().chain([&Dim::constant(1), last]).cloned().collect();
     let allowed = Allowed { nodes: allowed.nodes.checked_sub(1)?, ..allowed };
-    let mut program = place.taken.programs.program(place.scope(), &map.reshaped(&apart), &allowed)?;
+    let mut program = place.taken.maps.program(place.scope(), &Rc::new(map.reshaped(&apart)), &allowed)?;
     program.steps.push(Step::Movement(Movement::Reshape(map.result().into()), vec![program.result]));
     program.result = Operand::Step(program.steps.len().checked_sub(1)?);
     Some(std::iter::once(program).collect())

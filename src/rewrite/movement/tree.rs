@@ -1,9 +1,11 @@
 //! The tree of movement nodes above a node, composed to maps.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use crate::dim::Dim;
-use crate::index_map::{IndexMap, Shape, Undecided};
+use crate::index_map::{Composition, IndexMap, Shape, Undecided};
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::{Failure, Moved, Movement, index_map_of, traits_of};
 use crate::rewrite::limits::NODES;
@@ -33,7 +35,7 @@ pub(super) struct Tree {
     /// The sources of all maps.
     pub leaves: Vec<ValueId>,
     /// A map for each result of the root that is read.
-    pub results: SmallVec<[(ValueId, IndexMap); 1]>,
+    pub results: SmallVec<[(ValueId, Rc<IndexMap>); 1]>,
 }
 
 impl Tree {
@@ -63,7 +65,7 @@ impl Tree {
         }
         for (value, moved, operands) in found {
             let map = over_leaves(place, moved.map, &operands, &tree.leaves)?;
-            tree.results.push((value, map));
+            tree.results.push((value, Rc::new(map)));
         }
         Ok(tree)
     }
@@ -84,23 +86,15 @@ impl Tree {
             }
         }
         // The sources of a composition are those of its parts, one after the other.
-        let scope = place.scope();
-        let mut parts: SmallVec<[IndexMap; 2]> = SmallVec::new();
-        let mut sources: SmallVec<[ValueId; 4]> = SmallVec::new();
-        for &other in &self.leaves {
-            if other == leaf {
-                parts.push(moved.map.clone());
-                sources.extend(operands.iter().copied());
-            } else {
-                parts.push(IndexMap::identity(scope, place.shape(other).ok_or(Undecided::Operands)?));
-                sources.push(other);
-            }
-        }
-        let parts: SmallVec<[&IndexMap; 2]> = parts.iter().collect();
+        let at = self.leaves.iter().position(|&other| other == leaf).ok_or(Undecided::Rank)?;
+        let (before, after) = (self.leaves.iter().take(at), self.leaves.iter().skip(at.saturating_add(1)));
+        let to = numbers_of(before.chain(&operands).chain(after), &leaves)?;
+        let (sources, inner) = (shapes_of(place, &leaves)?, Rc::new(moved.map));
         let mut results = SmallVec::new();
         for (value, map) in &self.results {
-            let composed = map.applied_to(scope, &parts)?;
-            results.push((*value, over_leaves(place, composed, &sources, &leaves)?));
+            let (outer, inner) = (Rc::clone(map), Rc::clone(&inner));
+            let composition = Composition { outer, at, inner, sources: sources.clone(), to: to.clone() };
+            results.push((*value, place.taken.maps.composed(place.scope(), composition)?));
         }
         let mut tree = Tree { nodes: self.nodes.clone(), inner: self.inner.clone(), leaves, results };
         if !tree.nodes.contains(&id) {
@@ -279,9 +273,17 @@ fn over_leaves(
     if sources == leaves {
         return Ok(map);
     }
-    let shape = |&leaf: &ValueId| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands);
-    let shapes = leaves.iter().map(shape).collect::<Result<Vec<Shape>, _>>()?;
-    let at = |source: &ValueId| leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank);
-    let to = sources.iter().map(at).collect::<Result<Vec<usize>, _>>()?;
-    map.with_sources(place.scope(), &shapes, &to)
+    map.with_sources(place.scope(), &shapes_of(place, leaves)?, &numbers_of(sources.iter(), leaves)?)
+}
+
+fn shapes_of(place: &Place<'_>, leaves: &[ValueId]) -> Result<SmallVec<[Shape; 2]>, Undecided> {
+    leaves.iter().map(|&leaf| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands)).collect()
+}
+
+/// Returns the numbers of sources among the leaves.
+fn numbers_of<'v>(
+    sources: impl Iterator<Item = &'v ValueId>,
+    leaves: &[ValueId],
+) -> Result<SmallVec<[usize; 4]>, Undecided> {
+    sources.map(|source| leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank)).collect()
 }
