@@ -41,7 +41,7 @@ impl IndexMap {
         let (work, aligned) = (Cell::default(), RefCell::default());
         let writer = Writer { scope, allowed, tables: allowed.gather, memo, work: &work, aligned: &aligned };
         let tree = writer.tree(self, allowed.nodes)?;
-        let program = Program::of(scope, &tree, &self.sources);
+        let mut program = Program::of(scope, &tree, &self.sources);
         let is_right = program.nodes() <= allowed.nodes
             && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
         is_right.then_some(program)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::dim::{Dim, Scope};
-use crate::index_map::Memo;
+use crate::index_map::{IndexMap, Memo};
 use crate::ir::{GraphId, NodeId, ValueId};
 use crate::ops::SliceCuts;
 
@@ -18,6 +18,8 @@ pub struct Taken {
     /// For each graph the first value that holds an expression as a 64-bit scalar.
     pub(super) scalars: RefCell<FxHashMap<GraphId, FxHashMap<Dim, ValueId>>>,
     pub(super) maps: Rc<Memo>,
+    /// The index maps of results, by node and output.
+    pub(super) moved: RefCell<FxHashMap<(NodeId, usize), CachedMap>>,
 }
 
 impl Taken {
@@ -26,6 +28,13 @@ impl Taken {
         maps.keep_valid(scope);
         Taken { maps: Rc::clone(maps), ..Taken::default() }
     }
+}
+
+/// The operands of a node, the operands that its result reads, and the index map of the result over these.
+pub(super) struct CachedMap {
+    pub(super) inputs: Vec<Option<ValueId>>,
+    pub(super) slots: Rc<[usize]>,
+    pub(super) map: Rc<IndexMap>,
 }
 
 /// The operands of a slice and its ranges.

@@ -363,10 +363,8 @@ impl Writer<'_> {
             }
             for factor in 2..=MOST_FACTOR {
                 let factor = number(factor);
-                let Some(rest) = scope.exact_div(size, &factor).filter(|rest| !rest.is_const(1) && !rest.is_const(0))
-                else {
-                    continue;
-                };
+                let rest = over(scope, size, &factor).filter(|rest| !rest.is_const(1) && !rest.is_const(0));
+                let Some(rest) = rest else { continue };
                 shapes.push(with(axis..next, &[factor.clone(), rest.clone()]));
                 shapes.push(with(axis..next, &[rest, factor]));
             }

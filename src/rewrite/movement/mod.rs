@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
 use self::failures::{look_up, positions_looked_up, positions_written};
-use self::spell::{Spelling, shapes_of, transpose_ones};
+use self::spell::{Spelling, transpose_ones};
 use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
 use super::index::uniform;
 use super::introduced::steps_backwards;
@@ -147,7 +147,7 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
         || is_passed && is_same_kind(place, tree, &edit)
         || named.is_some_and(|named| selects_fewer_axes(&programs, named))
         || copying_nodes(&programs) < copies
-        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, tree, &removed, &programs);
+        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, &removed, &programs);
     ensure(is_better, miss)?;
     Ok(edit)
 }
@@ -270,14 +270,12 @@ impl Forms {
 
     /// Checks that no written node has a form that is worse than those of the nodes it replaces.
     fn permit(&self, place: &Place<'_>, tree: &Tree, programs: &Programs) -> Result<(), Miss> {
-        for (step, result) in
-            programs.iter().flat_map(|program| program.steps.iter().zip(shapes_of(place, tree, program)))
-        {
+        for (step, result) in programs.iter().flat_map(|program| program.steps.iter().zip(&program.shapes)) {
             let Step::Movement(movement, _) = step else { continue };
             match movement {
                 Movement::Transpose(perm) => {
                     let moves_rows = || {
-                        let last = result.as_ref().and_then(|result| result.last());
+                        let last = result.last();
                         let is_row = last.is_some_and(|size| size.as_const().is_none_or(|size| size >= FEWEST_IN_ROW));
                         is_row && perm.last().copied() == perm.len().checked_sub(1)
                     };
@@ -290,8 +288,7 @@ impl Forms {
                     if indices.len() <= self.indices {
                         continue;
                     }
-                    let is_fast =
-                        indices.len() <= MOST_INDICES || result.is_some_and(|result| moves_rows(&result, *axis, shape));
+                    let is_fast = indices.len() <= MOST_INDICES || moves_rows(result, *axis, shape);
                     let may_grow = self.cuts || self.gathers && (self.transposes == 0 || self.indices == 0);
                     ensure(may_grow && is_fast, miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
@@ -368,6 +365,7 @@ fn apart_from_sum(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Pr
     let allowed = Allowed { nodes: allowed.nodes.checked_sub(1)?, ..allowed };
     let mut program = place.taken.maps.program(place.scope(), &Rc::new(map.reshaped(&apart)), &allowed)?;
     program.steps.push(Step::Movement(Movement::Reshape(map.result().into()), vec![program.result]));
+    program.shapes.push(map.result().into());
     program.result = Operand::Step(program.steps.len().checked_sub(1)?);
     Some(std::iter::once(program).collect())
 }

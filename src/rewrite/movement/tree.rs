@@ -8,6 +8,7 @@ use crate::dim::Dim;
 use crate::index_map::{Composition, IndexMap, Shape, Undecided};
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::{Failure, Moved, Movement, index_map_of, traits_of};
+use crate::rewrite::cache::CachedMap;
 use crate::rewrite::limits::NODES;
 use crate::rewrite::place::Place;
 
@@ -52,20 +53,19 @@ impl Tree {
             .enumerate()
             .filter_map(|(slot, output)| Some((slot, (*output).filter(is_read)?)))
             .collect();
-        let mut found: SmallVec<[(ValueId, Moved, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
+        let mut found: SmallVec<[(ValueId, Rc<IndexMap>, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
         for (slot, value) in read {
-            let moved = movement_of(place, place.id, slot)?;
-            let operands = operands_of(node, &moved)?;
+            let (map, operands) = movement_of(place, place.id, slot)?;
             for &operand in &operands {
                 if !tree.leaves.contains(&operand) {
                     tree.leaves.push(operand);
                 }
             }
-            found.push((value, moved, operands));
+            found.push((value, map, operands));
         }
-        for (value, moved, operands) in found {
-            let map = over_leaves(place, moved.map, &operands, &tree.leaves)?;
-            tree.results.push((value, Rc::new(map)));
+        for (value, map, operands) in found {
+            let map = over_leaves(place, map, &operands, &tree.leaves)?;
+            tree.results.push((value, map));
         }
         Ok(tree)
     }
@@ -77,8 +77,7 @@ impl Tree {
     fn with_producer_of(&self, place: &Place<'_>, leaf: ValueId, id: NodeId) -> Result<Tree, Undecided> {
         let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
         let slot = node.outputs().iter().position(|output| *output == Some(leaf)).ok_or(Undecided::NoMovement)?;
-        let moved = movement_of(place, id, slot)?;
-        let operands = operands_of(node, &moved)?;
+        let (inner, operands) = movement_of(place, id, slot)?;
         let mut leaves: Vec<ValueId> = self.leaves.iter().copied().filter(|&other| other != leaf).collect();
         for &operand in &operands {
             if !leaves.contains(&operand) {
@@ -89,7 +88,7 @@ impl Tree {
         let at = self.leaves.iter().position(|&other| other == leaf).ok_or(Undecided::Rank)?;
         let (before, after) = (self.leaves.iter().take(at), self.leaves.iter().skip(at.saturating_add(1)));
         let to = numbers_of(before.chain(&operands).chain(after), &leaves)?;
-        let (sources, inner) = (shapes_of(place, &leaves)?, Rc::new(moved.map));
+        let sources = shapes_of(place, &leaves)?;
         let mut results = SmallVec::new();
         for (value, map) in &self.results {
             let (outer, inner) = (Rc::clone(map), Rc::clone(&inner));
@@ -222,7 +221,31 @@ const MOST_TERMS: usize = 8;
 const MOST_TERMS_IN_ONE_SYMBOL: usize = 32;
 const MOST_SYMBOLS: usize = 3;
 
-fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
+/// Returns the index map of a result over operands of the node.
+fn movement_of(
+    place: &Place<'_>,
+    id: NodeId,
+    slot: usize,
+) -> Result<(Rc<IndexMap>, SmallVec<[ValueId; 2]>), Undecided> {
+    let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
+    let operands_of = |slots: &[usize]| -> Result<SmallVec<[ValueId; 2]>, Undecided> {
+        slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands)).collect()
+    };
+    if let Some(known) = place.taken.moved.borrow().get(&(id, slot)).filter(|known| known.inputs == node.inputs()) {
+        // The caller depends on the facts that the map was computed from.
+        node.inputs().iter().chain(node.outputs()).flatten().for_each(|&value| {
+            let _ = place.fact(value);
+        });
+        return Ok((Rc::clone(&known.map), operands_of(&known.slots)?));
+    }
+    let Moved { slots, map } = computed_movement(place, id, slot)?;
+    let (map, operands) = (Rc::new(map), operands_of(&slots)?);
+    let known = CachedMap { inputs: node.inputs().to_vec(), slots: slots.into(), map: Rc::clone(&map) };
+    place.taken.moved.borrow_mut().insert((id, slot), known);
+    Ok((map, operands))
+}
+
+fn computed_movement(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
     let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
     let output = node.output(slot).ok_or(Undecided::NoMovement)?;
     let dims = place.shape(output).ok_or(Undecided::Operands)?;
@@ -259,21 +282,17 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     }
 }
 
-fn operands_of(node: &Node, moved: &Moved) -> Result<SmallVec<[ValueId; 2]>, Undecided> {
-    moved.slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands)).collect()
-}
-
 /// A map whose source `i` is the value `sources[i]`, over these leaves.
 fn over_leaves(
     place: &Place<'_>,
-    map: IndexMap,
+    map: Rc<IndexMap>,
     sources: &[ValueId],
     leaves: &[ValueId],
-) -> Result<IndexMap, Undecided> {
+) -> Result<Rc<IndexMap>, Undecided> {
     if sources == leaves {
         return Ok(map);
     }
-    map.with_sources(place.scope(), &shapes_of(place, leaves)?, &numbers_of(sources.iter(), leaves)?)
+    map.with_sources(place.scope(), &shapes_of(place, leaves)?, &numbers_of(sources.iter(), leaves)?).map(Rc::new)
 }
 
 fn shapes_of(place: &Place<'_>, leaves: &[ValueId]) -> Result<SmallVec<[Shape; 2]>, Undecided> {
