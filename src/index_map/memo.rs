@@ -18,7 +18,7 @@ use crate::dim::Scope;
 /// The most entries of each table of a memo. A full table is emptied.
 const MOST_KNOWN: usize = 1 << 12;
 
-/// The results for one scope of symbols.
+/// The results for one scope of symbols. Compositions and searches in other scopes are not kept, because a symbol of another scope may have other values.
 #[derive(Default)]
 pub struct Memo {
     composed: RefCell<FxHashMap<Composition, Result<Rc<IndexMap>, Undecided>>>,
@@ -84,12 +84,17 @@ impl Memo {
         self.symbols.set(0);
     }
 
+    /// Returns `true` if results for this scope are kept.
+    fn is_for(&self, scope: &Scope) -> bool {
+        std::ptr::eq(self.scope.borrow().as_ptr(), scope)
+    }
+
     /// Composes two maps.
     ///
     /// # Errors
     /// A question about dims that is not decided.
     pub fn composed(&self, scope: &Scope, composition: Composition) -> Result<Rc<IndexMap>, Undecided> {
-        if let Some(found) = self.composed.borrow().get(&composition) {
+        if let Some(found) = self.composed.borrow().get(&composition).filter(|_| self.is_for(scope)) {
             return found.clone();
         }
         let composed = composition.compose(scope).map(Rc::new);
@@ -100,28 +105,29 @@ impl Memo {
     /// Returns the shortest program found for a map, if it has at most the allowed number of nodes.
     pub fn program(&self, scope: &Scope, map: &Rc<IndexMap>, allowed: &Allowed) -> Option<Program> {
         let key = (Rc::clone(map), Allowed { nodes: 0, ..*allowed });
-        if let Some(found) =
-            self.written.borrow().get(&key).and_then(|all| all.iter().find(|one| one.is_for(allowed.nodes)))
-        {
-            return found.program.clone();
-        }
-        let program = map.written(scope, allowed, self);
-        let mut all = self.written.borrow_mut().remove(&key).unwrap_or_default();
-        all.push(Written { nodes: allowed.nodes, program: program.clone() });
+        let earlier = self.written.borrow_mut().remove(&key);
+        let mut all = earlier.filter(|_| self.is_for(scope)).unwrap_or_default();
+        let found = all.iter().find(|one| one.is_for(allowed.nodes)).map(|one| one.program.clone());
+        let program = found.unwrap_or_else(|| {
+            let program = map.written(scope, allowed, self);
+            all.push(Written { nodes: allowed.nodes, program: program.clone() });
+            program
+        });
         self.keep(scope, &self.written, key, all);
         program
     }
 
     /// Returns the chain of at most `nodes` nodes that `search` finds for a map, which resumes an earlier search.
     pub(super) fn chain<R>(&self, scope: &Scope, chain: Chain, search: impl FnOnce(&mut Search) -> R) -> R {
-        let mut known = self.chains.borrow_mut().remove(&chain).unwrap_or_default();
+        let known = self.chains.borrow_mut().remove(&chain);
+        let mut known = known.filter(|_| self.is_for(scope)).unwrap_or_default();
         let found = search(&mut known);
         self.keep(scope, &self.chains, chain, known);
         found
     }
 
     fn keep<K: Eq + Hash, V>(&self, scope: &Scope, table: &RefCell<FxHashMap<K, V>>, key: K, value: V) {
-        if scope.is_cut() {
+        if scope.is_cut() || !self.is_for(scope) {
             return;
         }
         self.symbols.set(scope.symbol_count());
