@@ -1,4 +1,4 @@
-//! Compositions and searches, by value: layers of a model move their data alike.
+//! Compositions and searches, cached by value: the layers of a model often move data in the same way.
 //!
 //! Results are kept while nothing more becomes known of the symbols in them. A memo only saves time: its size is bounded, and a result that
 //! a limit on proofs has cut is not kept.

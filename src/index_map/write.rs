@@ -5,24 +5,26 @@
 //! is a map again, and a chain is kept only if it composes to the map it was written from: the search decides how short the result is, and
 //! never whether it is right. The search for one chain has a limited number of units of work.
 
+mod aligned;
 mod bound;
 mod candidates;
 mod flatten;
 mod movement;
+mod search;
 mod single;
 mod writer;
 
 pub use flatten::{Operand, Program, Step};
 pub use movement::{AxisRange, Movement};
-pub use writer::Allowed;
-pub(super) use writer::{Chain, Search};
+pub use search::Allowed;
+pub(super) use search::{Chain, Search};
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use aligned::Aligned;
 use flatten::Tree;
 use movement::is_same;
-use single::Aligned;
 use writer::Writer;
 
 use super::form::{Form, IndexMap, Piece, Shape, is_equal, number, over, times, zero};

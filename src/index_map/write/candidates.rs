@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use super::aligned::Aligned;
 use super::movement::{AxisRange, Movement, is_same};
-use super::single::{Aligned, has_table};
+use super::single::has_table;
 use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::canonical;
