@@ -79,33 +79,34 @@ pub(super) fn of_read(scope: &Scope, mut digits: SmallVec<[Dim; 6]>, mut read: R
     }
     if digits.len() > MOST_DIGITS { Err(Undecided::DigitLimit) } else { Ok(Core { digits, form: Form::Read(read) }) }
 }
+
 /// The axes where digits `digit` and `digit + 1` are one, of which the second has size `low`; `None` if some position does not depend on
 /// them as one.
 fn with_merged_digits(scope: &Scope, axes: &[Axis], digit: usize, low: &Dim) -> Option<Axes> {
     let next = digit.saturating_add(1);
-    let mut merged_axes: Axes = axes.into();
-    let mut at = 0;
-    while at < merged_axes.len() {
-        let axis = merged_axes.get(at)?;
-        match (axis.at.coefficient(digit)?, axis.at.coefficient(next)?) {
+    // An axis with the first digit and the next axis with the second one are one axis.
+    let mut pairs: SmallVec<[usize; 4]> = SmallVec::new();
+    let mut rest = (0..).zip(axes);
+    while let Some((at, axis)) = rest.next() {
+        match (axis.at.coefficient(digit), axis.at.coefficient(next)) {
             (None, None) => {}
-            (Some(high), Some(weight)) if is_equal(scope, &high, &times(scope, &weight, low)) => {}
+            (Some(high), Some(weight)) if is_equal(scope, high, &times(scope, weight, low)) => {}
             (Some(high), None) => {
-                let below = merged_axes.get(at.saturating_add(1))?;
-                let weight = below.at.coefficient(next)??;
-                if below.at.coefficient(digit)?.is_some() {
+                let (_, below) = rest.next()?;
+                let weight = below.at.coefficient(next).filter(|_| below.at.coefficient(digit).is_none())?;
+                if !is_equal(scope, &times(scope, high, &below.size), &times(scope, weight, low)) {
                     return None;
                 }
-                if !is_equal(scope, &times(scope, &high, &below.size), &times(scope, &weight, low)) {
-                    return None;
-                }
-                let whole = merged(scope, merged_axes.get(at..at.saturating_add(2))?);
-                merged_axes.remove(at);
-                *merged_axes.get_mut(at)? = whole;
+                pairs.push(at);
             }
             _ => return None,
         }
-        at = at.saturating_add(1);
+    }
+    let mut merged_axes: Axes = axes.into();
+    for &at in pairs.iter().rev() {
+        let whole = merged(scope, merged_axes.get(at..at.saturating_add(2))?);
+        merged_axes.remove(at);
+        *merged_axes.get_mut(at)? = whole;
     }
     for axis in &mut merged_axes {
         for term in &mut axis.at.terms {
@@ -115,7 +116,7 @@ fn with_merged_digits(scope: &Scope, axes: &[Axis], digit: usize, low: &Dim) -> 
                     let read = Read { source: lookup.read.source, axes };
                     term.atom = Atom::Lookup(Arc::new(Lookup { read, size: lookup.size.clone() }));
                 }
-                Atom::Table(table) => *table = table.with_merged_digits(digit)?,
+                Atom::Table(table) => *table = Arc::new(table.with_merged_digits(digit)?),
                 Atom::Digit(_) => {}
             }
         }
@@ -140,10 +141,9 @@ impl Table {
 }
 
 impl Index {
-    /// The coefficient of a digit; `None` within if it does not occur.
-    #[allow(clippy::option_option, clippy::unnecessary_wraps)]
-    fn coefficient(&self, digit: usize) -> Option<Option<Dim>> {
-        Some(self.terms.iter().find(|term| term.atom == Atom::Digit(digit)).map(|term| term.coefficient.clone()))
+    /// The coefficient of a digit, if it occurs.
+    fn coefficient(&self, digit: usize) -> Option<&Dim> {
+        self.terms.iter().find(|term| matches!(term.atom, Atom::Digit(at) if at == digit)).map(|term| &term.coefficient)
     }
 
     /// Removes a digit: its terms are 0, or those of `merged` with the coefficient of `merged`.
@@ -158,6 +158,7 @@ impl Index {
                     }
                 }
                 Atom::Table(table) => {
+                    let table = Arc::make_mut(table);
                     if merged.is_none() {
                         table.digits.retain(|at| !is_dropped(*at));
                     }

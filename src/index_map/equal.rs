@@ -1,5 +1,7 @@
 //! Equality of maps, by their canonical forms.
 
+use std::sync::Arc;
+
 use super::form::{
     Atom, Axis, Core, Form, Index, IndexMap, Shape, Table, is_equal, is_negative, number, one, over, plus, times, zero,
 };
@@ -96,7 +98,8 @@ fn flat(scope: &Scope, axes: &[Axis]) -> Option<Index> {
         let common = i64::try_from(common.max(1)).ok()?;
         values = values.iter().map(|value| value.checked_div(common)).collect::<Option<_>>()?;
         coefficient = times(scope, &coefficient, &number(common));
-        index.add_term(scope, coefficient, Atom::Table(Table { digits: table.digits.clone(), values: values.into() }));
+        let table = Table { digits: table.digits.clone(), values: values.into() };
+        index.add_term(scope, coefficient, Atom::Table(Arc::new(table)));
     }
     Some(index)
 }

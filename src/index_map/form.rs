@@ -22,7 +22,7 @@ pub const MOST_ENTRIES: i64 = 65_536;
 ///
 /// Two maps are equal (`==`) if their canonical forms are; equal maps read equal elements. Maps that read equal elements
 /// may still differ if a fact about their dims is not known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndexMap {
     pub(super) sources: SmallVec<[Shape; 1]>,
     pub(super) result: Shape,
@@ -30,15 +30,14 @@ pub struct IndexMap {
 }
 
 /// A map of flat positions: the result is one axis whose position is written in mixed radix, most significant digit first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Core {
     /// The sizes of the digits. Their product is the number of elements.
     pub digits: SmallVec<[Dim; 6]>,
     pub form: Form,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "nearly every map is a read")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     Fill(Fill),
     Read(Read),
@@ -50,65 +49,65 @@ pub(super) enum Form {
 pub struct Fill(pub u64);
 
 /// An element of one source. The axes split the source's flat position in mixed radix, independent of the source's own axes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Read {
     pub source: usize,
     pub axes: Axes,
 }
 
-pub(super) type Axes = SmallVec<[Axis; 4]>;
+pub(super) type Axes = Vec<Axis>;
 
 /// One axis of a source: its size, and the position on it, which lies in `0 .. size` wherever the result has elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Axis {
     pub size: Dim,
     pub at: Index,
 }
 
 /// `offset + Σ coefficient · atom`. Digits come first, in ascending order, each at most once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Index {
     pub offset: Dim,
     pub terms: SmallVec<[Term; 2]>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
     pub coefficient: Dim,
     pub atom: Atom,
 }
 
 /// An integer of at least 0 that depends on the digits of the result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Atom {
     Digit(usize),
-    Table(Table),
+    Table(Arc<Table>),
     Lookup(Arc<Lookup>),
 }
 
 /// One value for each combination of some digits of constant size, in row-major order. The least value is 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Table {
     pub digits: SmallVec<[usize; 2]>,
     pub values: Arc<[i64]>,
 }
 
 /// An element of another operand, which holds positions on an axis of `size`, negative ones counted from the end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Lookup {
     pub read: Read,
     pub size: Dim,
 }
 
 /// The flat positions `[before, Σ len, after]`, cut along the middle digit. A piece maps the positions `[before, len, after]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pieces {
     pub before: Dim,
     pub after: Dim,
     pub parts: Vec<Piece>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Piece {
     pub len: Dim,
     pub core: Core,
@@ -334,7 +333,7 @@ impl Index {
             *value = value.checked_div(common).unwrap_or(0);
         }
         self.offset = plus(scope, &self.offset, &number(least));
-        self.add_term(scope, number(common), Atom::Table(Table { digits, values: values.into() }));
+        self.add_term(scope, number(common), Atom::Table(Arc::new(Table { digits, values: values.into() })));
         Ok(())
     }
 }

@@ -310,7 +310,13 @@ pub(crate) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bo
 
 /// Runs `find` under the assumption that every digit is at least 1.
 fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> bool {
-    let mut positive: Vec<Dim> = digits.iter().filter(|size| size.as_const().is_none()).cloned().collect();
+    let add = |positive: &mut Vec<Dim>, dim: Dim| {
+        if dim.as_const().is_none() && !positive.contains(&dim) {
+            positive.push(dim);
+        }
+    };
+    let mut positive: Vec<Dim> = Vec::new();
+    digits.iter().for_each(|size| add(&mut positive, size.clone()));
     let mut next = 0;
     while let Some(size) = positive.get(next).filter(|_| next < MOST_POSITIVE).cloned() {
         next += 1;
@@ -331,9 +337,11 @@ fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> 
                 Operation::Div if is_positive(&right) => vec![minus(scope, &left, &minus(scope, &right, &one()))],
                 _ => continue,
             };
-            positive.extend(found.into_iter().filter(|dim| dim.as_const().is_none()));
+            found.into_iter().for_each(|dim| add(&mut positive, dim));
         }
-        positive.extend(scope.present_from(&size).map(|from| plus(scope, &from, &one())));
+        if let Some(from) = scope.present_from(&size) {
+            add(&mut positive, plus(scope, &from, &one()));
+        }
     }
     if positive.is_empty() {
         return false;
@@ -357,12 +365,12 @@ fn absolute(scope: &Scope, coefficient: &Dim) -> Result<Dim, Undecided> {
 /// `(h, l)` with `coefficient·table = size·h + coefficient·l`, where the remainder is below `size`.
 fn split_table(
     scope: &Scope,
-    table: &Table,
+    table: &Arc<Table>,
     coefficient: &Dim,
     size: &Dim,
     digits: &[Dim],
 ) -> Result<(Index, Index), Undecided> {
-    let whole = || Index::of_atom(Atom::Table(table.clone()));
+    let whole = || Index::of_atom(Atom::Table(Arc::clone(table)));
     let Some(period) = over(scope, size, coefficient) else { return Ok((Index::constant(zero()), whole())) };
     if is_at_most(scope, &number(table.most().saturating_add(1)), &period) {
         return Ok((Index::constant(zero()), whole()));
@@ -397,7 +405,7 @@ impl Index {
                         if at == digit { smallvec![digit, below] } else { smallvec![moved(at)] }
                     };
                     let digits = table.digits.iter().flat_map(both).collect();
-                    Atom::Table(Table { digits, values: table.values.clone() })
+                    Atom::Table(Arc::new(Table { digits, values: table.values.clone() }))
                 }
                 Atom::Lookup(lookup) => {
                     let mut read = lookup.read.clone();

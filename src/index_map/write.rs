@@ -3,35 +3,47 @@
 //! The search is cheapest first: nothing, one node of each kind, two nodes, and then longer chains of structural steps (the normal form:
 //! Reshape, Slice or Gather, Transpose, Expand, Reshape). Pieces are written as Pad or Concat of their parts. Every node that is written
 //! is a map again, and a chain is kept only if it composes to the map it was written from: the search decides how short the result is, and
-//! never whether it is right. It ends after [`MOST_WORK`] units of work.
+//! never whether it is right. The search for one chain has a limited number of units of work.
 
+mod aligned;
 mod bound;
 mod candidates;
 mod flatten;
 mod movement;
+mod search;
 mod single;
 mod writer;
 
 pub use flatten::{Operand, Program, Step};
 pub use movement::{AxisRange, Movement};
-pub use writer::{Allowed, Operators};
+pub use search::{Allowed, Operators};
+pub(super) use search::{Chain, Search};
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
+use aligned::Aligned;
 use flatten::Tree;
 use movement::is_same;
-use writer::{MOST_WORK, Writer};
+use writer::Writer;
 
 use super::form::{Form, IndexMap, Piece, Shape, is_equal, number, over, times, zero};
 use super::join;
+use super::memo::Memo;
 use crate::dim::{Dim, Scope};
 
 impl IndexMap {
     /// Returns the shortest program found for this map, if it has at most the allowed number of nodes.
     pub fn write(&self, scope: &Scope, allowed: &Allowed) -> Option<Program> {
-        let work = Cell::new(MOST_WORK);
-        let tree = Writer { scope, allowed, tables: allowed.gather, work: &work }.tree(self, allowed.nodes)?;
-        let program = Program::of(scope, &tree, &self.sources, !allowed.without.has("Split"));
+        Memo::default().program(scope, &Rc::new(self.clone()), allowed)
+    }
+
+    /// The same, with the searches of a memo.
+    pub(super) fn written(&self, scope: &Scope, allowed: &Allowed, memo: &Memo) -> Option<Program> {
+        let (work, aligned) = (Cell::default(), RefCell::default());
+        let writer = Writer { scope, allowed, tables: allowed.gather, memo, work: &work, aligned: &aligned };
+        let tree = writer.tree(self, allowed.nodes)?;
+        let mut program = Program::of(scope, &tree, &self.sources, !allowed.without.has("Split"));
         let is_right = program.nodes() <= allowed.nodes
             && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
         is_right.then_some(program)
@@ -69,10 +81,21 @@ impl Writer<'_> {
         if self.is_nothing(map) {
             return Some(vec![]);
         }
-        if nodes < self.fewest(map) {
-            return self.block(map).filter(|_| nodes > 0).map(|block| vec![block]);
+        let nodes = nodes.min(LONGEST_CHAIN);
+        if nodes == 0 {
+            return None;
         }
-        (1..=nodes.min(LONGEST_CHAIN)).find_map(|length| self.chain_of(map, length, length <= 2))
+        let chain = Chain { map: map.clone(), allowed: Allowed { nodes: 0, ..*self.allowed }, tables: self.tables };
+        self.memo.chain(self.scope, chain, |search| {
+            let (work, aligned) = (Cell::new(search.work), RefCell::default());
+            let writer = Writer { work: &work, aligned: &aligned, ..*self };
+            while search.found.is_none() && search.length < nodes {
+                search.length += 1;
+                search.found = writer.chain_of(map, search.length, search.length <= 2);
+            }
+            search.work = work.get();
+            search.found.clone().filter(|_| search.length <= nodes)
+        })
     }
 
     fn is_nothing(&self, map: &IndexMap) -> bool {
@@ -198,8 +221,9 @@ impl Writer<'_> {
         if self.allowed.without.has("Concat") {
             return None;
         }
+        let aligned = Aligned::of(scope, map).filter(|_| nodes > 0)?;
         for (axis, size) in map.result.iter().enumerate() {
-            let Some(starts) = single::runs_along(scope, map, axis) else { continue };
+            let Some(starts) = single::runs_along(&aligned, axis) else { continue };
             let ends = starts.iter().skip(1).copied().chain(size.as_const());
             let mut operands = Vec::new();
             for (&start, end) in starts.iter().zip(ends) {

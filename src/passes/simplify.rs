@@ -10,9 +10,10 @@ use super::dead::live_graphs;
 use super::edits::EditCounter;
 use super::untouched::Untouched;
 use crate::consumers::Construct;
+use crate::index_map::Memo;
 use crate::ir::{Broken, Edit, Facts, Model, Node, NodeId};
 use crate::ops::{Budget, Event, EventKind, Operator, Opset, newest_opset, operator, operator_of};
-use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, Programs, RULES, Rule, Taken, check};
+use crate::rewrite::{Idioms, LATE_RULES, Miss, Place, RULES, Rule, Taken, check};
 
 /// Rules by their operators.
 type ByOperator = FxHashMap<&'static str, Vec<&'static Rule>>;
@@ -27,7 +28,7 @@ pub struct RuleSet {
     /// The budget for computing new constants.
     budget: Budget,
     /// The index maps that rules have written.
-    programs: Rc<Programs>,
+    maps: Rc<Memo>,
     /// The constructs that no rule introduces, and that rules replace.
     avoided: Vec<Construct>,
 }
@@ -50,7 +51,7 @@ impl RuleSet {
             (by_operator, by_entry)
         };
         let stages = std::iter::once(RULES).chain(LATE_RULES.iter().copied()).map(collect).collect();
-        RuleSet { stages, budget: Budget::for_rules(payload), programs: Rc::default(), avoided: avoided.to_vec() }
+        RuleSet { stages, budget: Budget::for_rules(payload), maps: Rc::default(), avoided: avoided.to_vec() }
     }
 
     /// Returns the rules of a stage for a node's operator.
@@ -85,7 +86,7 @@ pub fn simplify(
     edits: &mut EditCounter,
 ) -> Result<Vec<Event>, Broken> {
     let mut cuts = Vec::new();
-    let taken = Taken::with_programs(&rules.programs, facts.scope());
+    let taken = Taken::with_maps(&rules.maps, facts.scope());
     let idioms = OnceCell::new();
     agenda.catch_up(model, facts);
     for graph in live_graphs(model) {

@@ -53,7 +53,7 @@ mod weighted;
 
 pub use avoided::remaining;
 pub use build::Build;
-pub use cache::{Programs, Taken};
+pub use cache::Taken;
 pub use fuse::embedded::{PositionEnd, counted_positions};
 pub use fuse::idiom::Idioms;
 pub use fuse::normalized::is_only_normalized;

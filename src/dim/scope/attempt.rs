@@ -54,7 +54,7 @@ impl Scope {
     }
 
     /// Returns `true` if the limit has ended a proof of the present attempt, or the run is over: more steps might prove more.
-    pub(in crate::dim) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.steps.get().is_cut || self.meter.is_over()
     }
 }

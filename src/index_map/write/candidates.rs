@@ -1,14 +1,17 @@
 //! Candidates for the first or the last node of a chain, each with the map of the rest.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
+use super::aligned::Aligned;
 use super::movement::{AxisRange, Movement, is_same};
-use super::single::{Aligned, has_table};
+use super::single::has_table;
 use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::canonical;
 use crate::index_map::form::{
-    Atom, Axis, Form, Index, IndexMap, Read, Shape, Term, is_equal, minus, number, one, over, plus, times, zero,
+    Atom, Axes, Axis, Form, Index, IndexMap, Read, Shape, Term, is_equal, minus, number, one, over, plus, times, zero,
 };
 use crate::index_map::refine::{Refined, sizes_by_digit};
 use crate::sort;
@@ -21,7 +24,7 @@ impl Writer<'_> {
     pub(super) fn firsts(&self, map: &IndexMap, wide: bool) -> Vec<(Movement, IndexMap)> {
         let mut found = Vec::new();
         let (Some(source), Form::Read(read)) = (map.sources.first(), &map.core.form) else { return found };
-        let aligned = Aligned::of(self.scope, map).or_else(|| Aligned::with_source(self.scope, map));
+        let aligned = self.aligned(map).or_else(|| Aligned::with_source(self.scope, map).map(Rc::new));
         if let Some(aligned) = &aligned {
             self.slices(map, aligned, &mut found);
             if self.tables {
@@ -117,7 +120,7 @@ impl Writer<'_> {
     ) -> Option<IndexMap> {
         let scope = self.scope;
         let mut shape = Shape::new();
-        let mut axes = SmallVec::new();
+        let mut axes = Axes::new();
         for ((size, index), range) in source.iter().zip(&aligned.axes).zip(ranges) {
             let Some(AxisRange { start, step, len }) = range else {
                 shape.push(size.clone());
@@ -208,7 +211,7 @@ impl Writer<'_> {
                 continue;
             }
             let pick = |axis: usize| source.get(axis).zip(aligned.axes.get(axis));
-            let axes: Option<SmallVec<[Axis; 4]>> = perm
+            let axes: Option<Axes> = perm
                 .iter()
                 .map(|&axis| pick(axis).map(|(size, at)| Axis { size: size.clone(), at: at.clone() }))
                 .collect();
@@ -361,10 +364,8 @@ impl Writer<'_> {
             }
             for factor in 2..=MOST_FACTOR {
                 let factor = number(factor);
-                let Some(rest) = scope.exact_div(size, &factor).filter(|rest| !rest.is_const(1) && !rest.is_const(0))
-                else {
-                    continue;
-                };
+                let rest = over(scope, size, &factor).filter(|rest| !rest.is_const(1) && !rest.is_const(0));
+                let Some(rest) = rest else { continue };
                 shapes.push(with(axis..next, &[factor.clone(), rest.clone()]));
                 shapes.push(with(axis..next, &[rest, factor]));
             }
@@ -379,7 +380,7 @@ impl Writer<'_> {
     pub(super) fn lasts(&self, map: &IndexMap) -> Vec<(Movement, IndexMap)> {
         let scope = self.scope;
         let mut found = Vec::new();
-        let Some(aligned) = Aligned::of(scope, map) else { return found };
+        let Some(aligned) = self.aligned(map) else { return found };
         let is_used = |digit: usize| aligned.axes.iter().any(|index| index.digits().contains(&digit));
         let mut narrow = map.result.clone();
         let mut repeats: Shape = map.result.iter().map(|_| one()).collect();

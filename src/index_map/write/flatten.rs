@@ -53,6 +53,8 @@ pub enum Step {
 pub struct Program {
     /// The steps.
     pub steps: Vec<Step>,
+    /// The shape of the first result of each step.
+    pub shapes: Vec<Shape>,
     /// The value of the program.
     pub result: Operand,
 }
@@ -64,7 +66,7 @@ impl Program {
     }
 
     pub(super) fn of(scope: &Scope, tree: &Tree, sources: &[Shape], splits: bool) -> Program {
-        let mut program = Program { steps: Vec::new(), result: Operand::Source(0) };
+        let mut program = Program { steps: Vec::new(), shapes: Vec::new(), result: Operand::Source(0) };
         program.result = program.add(tree);
         if splits {
             program.share_splits(scope, sources);
@@ -148,11 +150,11 @@ impl Program {
         self.steps = steps;
     }
 
-    /// The map that the steps compose to.
+    /// Computes the shapes of the steps, and returns the map that the steps compose to.
     ///
     /// # Errors
     /// A question about dims that is not decided.
-    pub fn map(&self, scope: &Scope, sources: &[Shape]) -> Result<IndexMap, Undecided> {
+    pub fn map(&mut self, scope: &Scope, sources: &[Shape]) -> Result<IndexMap, Undecided> {
         let numbers: Vec<usize> = (0..sources.len()).collect();
         let source = |at: usize| -> Result<IndexMap, Undecided> {
             let shape = sources.get(at).ok_or(Undecided::Rank)?;
@@ -190,6 +192,7 @@ impl Program {
             };
             done.push(maps);
         }
+        self.shapes = done.iter().filter_map(|maps| Some(maps.first()?.result().into())).collect();
         value(&done, self.result)
     }
 }

@@ -2,89 +2,12 @@
 
 use smallvec::SmallVec;
 
-use super::movement::{AxisRange, Movement, is_same};
+use super::aligned::Aligned;
+use super::movement::{Movement, is_same};
 use super::writer::Writer;
 use crate::dim::{Dim, Scope};
 use crate::index_map::construct::BlockMode;
-use crate::index_map::form::{Form, Index, IndexMap, Shape, is_at_most, is_equal, one, over};
-use crate::index_map::refine::{Refined, merged};
-
-/// A read whose axes are those of the source, and whose digits are split at the axes of the result.
-pub(super) struct Aligned {
-    pub digits: SmallVec<[Dim; 6]>,
-    /// The position on each axis of the source.
-    pub axes: SmallVec<[Index; 6]>,
-    /// The digits of each axis of the result.
-    pub ranges: SmallVec<[std::ops::Range<usize>; 6]>,
-}
-
-impl Aligned {
-    pub fn of(scope: &Scope, map: &IndexMap) -> Option<Aligned> {
-        let Form::Read(read) = &map.core.form else { return None };
-        let source = map.sources.get(read.source)?;
-        let mut refined = Refined::new(scope, &map.core.digits, &read.axes).align(source).ok()?;
-        let counts = refined.align_digits(&map.result).ok()?;
-        let mut from = 0usize;
-        let mut range = |count: usize| {
-            let range = from..from.saturating_add(count);
-            from = range.end;
-            range
-        };
-        let ranges = counts.into_iter().map(&mut range).collect();
-        let axes = refined.groups.iter().map(|group| merged(scope, group).at).collect();
-        Some(Aligned { digits: refined.digits, axes, ranges })
-    }
-
-    /// The same, where digits need not end at the axes of the result.
-    pub fn with_source(scope: &Scope, map: &IndexMap) -> Option<Aligned> {
-        let Form::Read(read) = &map.core.form else { return None };
-        let refined = Refined::new(scope, &map.core.digits, &read.axes).align(map.sources.get(read.source)?).ok()?;
-        let axes = refined.groups.iter().map(|group| merged(scope, group).at).collect();
-        Some(Aligned { digits: refined.digits, axes, ranges: SmallVec::new() })
-    }
-
-    /// Returns `true` if an axis of the source is these digits from `next` on as they are.
-    pub fn is_whole(&self, scope: &Scope, (index, size): (&Index, &Dim), next: usize) -> bool {
-        let mut weight = one();
-        for digit in (next..next.saturating_add(index.terms.len())).rev() {
-            let term = index.terms.iter().find(|term| term.atom == crate::index_map::form::Atom::Digit(digit));
-            let (Some(term), Some(own)) = (term, self.digits.get(digit)) else { return false };
-            if !is_equal(scope, &term.coefficient, &weight) {
-                return false;
-            }
-            weight = scope.mul(&weight, own);
-        }
-        index.offset.is_const(0) && is_equal(scope, &weight, size)
-    }
-
-    /// The axis of the result that has all digits of an index; `None` if there is none.
-    pub fn axis_of(&self, index: &Index) -> Option<usize> {
-        let digits = index.digits();
-        let first = digits.first()?;
-        let axis = self.ranges.iter().position(|range| range.contains(first))?;
-        digits.iter().all(|digit| self.ranges.get(axis).is_some_and(|range| range.contains(digit))).then_some(axis)
-    }
-
-    /// `start + step · position` on an axis of the result, if the index is that.
-    pub fn range_along(&self, scope: &Scope, index: &Index, axis: usize, len: &Dim) -> Option<AxisRange> {
-        let mut step = None;
-        let mut weight = one();
-        for digit in self.ranges.get(axis)?.clone().rev() {
-            let size = self.digits.get(digit)?;
-            if size.is_const(1) || size.as_const().is_none() && is_at_most(scope, size, &one()) {
-                continue;
-            }
-            let term = index.terms.iter().find(|term| term.atom == crate::index_map::form::Atom::Digit(digit))?;
-            let own = over(scope, &term.coefficient, &weight)?.as_const()?;
-            if step.is_some_and(|step| step != own) {
-                return None;
-            }
-            step = Some(own);
-            weight = scope.mul(&weight, size);
-        }
-        Some(AxisRange { start: index.offset.clone(), step: step.unwrap_or(1), len: len.clone() })
-    }
-}
+use crate::index_map::form::{Form, IndexMap, Shape, is_equal, one, over};
 
 impl Writer<'_> {
     /// One node for the map.
@@ -102,10 +25,13 @@ impl Writer<'_> {
         if let Some(found) = cheap.chain(self.blocks(map)).find(&is_right) {
             return Some(found);
         }
-        let aligned = Aligned::of(scope, map)?;
+        let is_open = self.allowed.gather || self.tables && has_table(map);
+        if source.len() != map.result.len() && (!is_open || source.len() > map.result.len().saturating_add(1)) {
+            return None;
+        }
+        let aligned = self.aligned(map)?;
         let shapes = [transpose(scope, map, &aligned), self.slice(scope, map, &aligned)];
         shapes.into_iter().flatten().find(&is_right).or_else(|| {
-            let is_open = self.allowed.gather || self.tables && has_table(map);
             let axes = if is_open { source.len() } else { 0 };
             (0..axes).filter_map(|axis| gather(scope, map, &aligned, axis)).find(&is_right)
         })
@@ -237,8 +163,7 @@ fn gather(scope: &Scope, map: &IndexMap, aligned: &Aligned, axis: usize) -> Opti
 }
 
 /// Where the runs of an arithmetic progression with a positive step begin, if a table of at most a few of them is all that is not affine.
-pub(super) fn runs_along(scope: &Scope, map: &IndexMap, axis: usize) -> Option<Vec<i64>> {
-    let aligned = Aligned::of(scope, map)?;
+pub(super) fn runs_along(aligned: &Aligned, axis: usize) -> Option<Vec<i64>> {
     let digits: SmallVec<[usize; 8]> = aligned.ranges.get(axis)?.clone().collect();
     let mut own = aligned
         .axes

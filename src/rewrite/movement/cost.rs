@@ -1,7 +1,6 @@
 //! Comparison of programs with the nodes that they replace, at an equal number of nodes.
 
 use super::Programs;
-use super::spell::shapes_of;
 use super::tree::Tree;
 use crate::dim::Dim;
 use crate::index_map::{Movement, Program, Step};
@@ -42,15 +41,15 @@ pub(super) fn has_equal_operators(place: &Place<'_>, removed: &[NodeId], edit: &
 }
 
 /// Returns `true` if the programs copy fewer elements than the removed nodes for some sizes, and never more.
-pub(super) fn copies_fewer_elements(place: &Place<'_>, tree: &Tree, removed: &[NodeId], programs: &Programs) -> bool {
+pub(super) fn copies_fewer_elements(place: &Place<'_>, removed: &[NodeId], programs: &Programs) -> bool {
     let scope = place.scope();
     let copied = removed.iter().filter(|&&id| !super::is_layout_node(place, id));
     let results = copied.flat_map(|&id| place.model.node(id).map(Node::outputs).unwrap_or_default().iter().flatten());
     let before = results.map(|&value| Some(scope.product(place.shape(value)?))).collect::<Option<Vec<Dim>>>();
-    let steps = programs.iter().flat_map(|program| program.steps.iter().zip(shapes_of(place, tree, program)));
+    let steps = programs.iter().flat_map(|program| program.steps.iter().zip(&program.shapes));
     let copies = steps.filter(|(step, _)| !matches!(step, Step::Movement(Movement::Reshape(_), _)));
-    let after = copies.map(|(_, shape)| Some(scope.product(&*shape?))).collect::<Option<Vec<Dim>>>();
-    let (Some(before), Some(after)) = (before, after) else { return false };
+    let after: Vec<Dim> = copies.map(|(_, shape)| scope.product(shape)).collect();
+    let Some(before) = before else { return false };
     let (before, after) = (scope.sum(&before), scope.sum(&after));
     scope.le(&after, &before).is_yes() && !scope.le(&before, &after).is_yes()
 }

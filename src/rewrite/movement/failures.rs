@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 
-use super::spell::shapes_of;
 use super::tree::Tree;
 use super::{MOST_INDICES, Programs};
 use crate::dim::Dim;
@@ -76,10 +75,9 @@ fn is_inside(place: &Place<'_>, id: NodeId, node: &Node) -> Option<bool> {
 /// The number of different positions that the programs look up on axes of symbolic size.
 pub(super) fn positions_written(place: &Place<'_>, tree: &Tree, programs: &Programs) -> usize {
     let of_program = |program: &crate::index_map::Program| {
-        let shapes = shapes_of(place, tree, program);
         let size = |operand: &Operand, axis: usize| match operand {
             Operand::Source(source) => place.shape(*tree.leaves.get(*source)?)?.get(axis).cloned(),
-            Operand::Step(at) => shapes.get(*at)?.as_ref()?.get(axis).cloned(),
+            Operand::Step(at) => program.shapes.get(*at)?.get(axis).cloned(),
             Operand::Part(..) => None,
         };
         let looked_up = program.steps.iter().filter_map(|step| match step {

@@ -14,11 +14,13 @@ mod tests;
 mod tree;
 pub(super) mod weights;
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
 use self::failures::{look_up, positions_looked_up, positions_written};
-use self::spell::{Spelling, shapes_of, transpose_ones};
+use self::spell::{Spelling, transpose_ones};
 use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
 use super::index::uniform;
 use super::introduced::steps_backwards;
@@ -155,7 +157,7 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
         || is_passed && is_same_kind(place, tree, &edit)
         || named.is_some_and(|named| selects_fewer_axes(&programs, named))
         || copying_nodes(&programs) < copies
-        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, tree, &removed, &programs);
+        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, &removed, &programs);
     ensure(is_better, miss)?;
     Ok(edit)
 }
@@ -176,7 +178,7 @@ fn written(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Programs>
     let mut left = allowed.nodes;
     let mut programs = Programs::new();
     for (_, map) in &tree.results {
-        let program = place.taken.programs.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
+        let program = place.taken.maps.program(place.scope(), map, &Allowed { nodes: left, ..allowed })?;
         left = left.checked_sub(program.nodes())?;
         programs.push(program);
     }
@@ -287,16 +289,13 @@ impl Forms {
 
     /// Checks that no written node has a form that is worse than those of the nodes it replaces.
     fn permit(&self, place: &Place<'_>, tree: &Tree, programs: &Programs) -> Result<(), Miss> {
-        for (step, result) in
-            programs.iter().flat_map(|program| program.steps.iter().zip(shapes_of(place, tree, program)))
-        {
-            let is_readable = |result: &Shape| self.most_rank.is_none_or(|most| result.len() <= most);
-            ensure(result.as_ref().is_none_or(is_readable), miss!("of-its-kind"))?;
+        for (step, result) in programs.iter().flat_map(|program| program.steps.iter().zip(&program.shapes)) {
+            ensure(self.most_rank.is_none_or(|most| result.len() <= most), miss!("of-its-kind"))?;
             let Step::Movement(movement, _) = step else { continue };
             match movement {
                 Movement::Transpose(perm) => {
                     let moves_rows = || {
-                        let last = result.as_ref().and_then(|result| result.last());
+                        let last = result.last();
                         let is_row = last.is_some_and(|size| size.as_const().is_none_or(|size| size >= FEWEST_IN_ROW));
                         is_row && perm.last().copied() == perm.len().checked_sub(1)
                     };
@@ -309,8 +308,7 @@ impl Forms {
                     if indices.len() <= self.indices {
                         continue;
                     }
-                    let is_fast =
-                        indices.len() <= MOST_INDICES || result.is_some_and(|result| moves_rows(&result, *axis, shape));
+                    let is_fast = indices.len() <= MOST_INDICES || moves_rows(result, *axis, shape);
                     let may_grow =
                         self.avoided || self.cuts || self.gathers && (self.transposes == 0 || self.indices == 0);
                     ensure(may_grow && (is_fast || self.avoided), miss!("of-its-kind"))?;
@@ -386,8 +384,9 @@ fn apart_from_sum(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Pr
     let (last, before) = map.result().split_last()?;
     let apart: Shape = before.iter().chain([&Dim::constant(1), last]).cloned().collect();
     let allowed = Allowed { nodes: allowed.nodes.checked_sub(1)?, ..allowed };
-    let mut program = place.taken.programs.program(place.scope(), &map.reshaped(&apart), &allowed)?;
+    let mut program = place.taken.maps.program(place.scope(), &Rc::new(map.reshaped(&apart)), &allowed)?;
     program.steps.push(Step::Movement(Movement::Reshape(map.result().into()), vec![program.result]));
+    program.shapes.push(map.result().into());
     program.result = Operand::Step(program.steps.len().checked_sub(1)?);
     Some(std::iter::once(program).collect())
 }

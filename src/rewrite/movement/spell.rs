@@ -294,36 +294,15 @@ impl<'p, 'a> Spelling<'p, 'a> {
     }
 }
 
-/// The shapes that the operands of each step have, and the shape of its result. Steps whose shapes are not decided have none.
-pub(super) fn shapes_of(place: &Place<'_>, tree: &Tree, program: &Program) -> Vec<Option<Shape>> {
-    let mut shapes: Vec<Option<Shape>> = Vec::with_capacity(program.steps.len());
-    for step in &program.steps {
-        let shape = match step {
-            Step::Movement(movement, operands) => {
-                let operand = |operand: &Operand| match operand {
-                    Operand::Source(source) => Some(place.shape(*tree.leaves.get(*source)?)?.into()),
-                    Operand::Step(at) => shapes.get(*at)?.clone(),
-                    Operand::Part(..) => None,
-                };
-                let operands = operands.iter().map(operand).collect::<Option<Vec<Shape>>>();
-                operands.and_then(|operands| Some(movement.map(place.scope(), &operands).ok()?.result().into()))
-            }
-            Step::Split { .. } => None,
-        };
-        shapes.push(shape);
-    }
-    shapes
-}
-
 /// Replaces each Reshape that only moves axes of size 1 by a Transpose, if constants cannot state its sizes.
 pub(super) fn transpose_ones(place: &Place<'_>, tree: &Tree, program: &mut Program) {
-    let shapes = shapes_of(place, tree, program);
     let scope = place.scope();
-    for step in &mut program.steps {
+    let Program { steps, shapes, .. } = program;
+    for step in steps {
         let Step::Movement(movement @ Movement::Reshape(_), operands) = step else { continue };
         let from: Option<&[Dim]> = match operands.first() {
             Some(Operand::Source(source)) => tree.leaves.get(*source).and_then(|&leaf| place.shape(leaf)),
-            Some(Operand::Step(at)) => shapes.get(*at).and_then(Option::as_deref),
+            Some(Operand::Step(at)) => shapes.get(*at).map(Shape::as_slice),
             _ => None,
         };
         let Movement::Reshape(to) = &*movement else { continue };

@@ -1,11 +1,14 @@
 //! The tree of movement nodes above a node, composed to maps.
 
+use std::rc::Rc;
+
 use smallvec::SmallVec;
 
 use crate::dim::Dim;
-use crate::index_map::{IndexMap, Shape, Undecided};
+use crate::index_map::{Composition, IndexMap, Shape, Undecided};
 use crate::ir::{Node, NodeId, ValueId};
 use crate::ops::traits::{Failure, Moved, Movement, index_map_of, traits_of};
+use crate::rewrite::cache::CachedMap;
 use crate::rewrite::limits::NODES;
 use crate::rewrite::place::Place;
 
@@ -33,7 +36,7 @@ pub(super) struct Tree {
     /// The sources of all maps.
     pub leaves: Vec<ValueId>,
     /// A map for each result of the root that is read.
-    pub results: SmallVec<[(ValueId, IndexMap); 1]>,
+    pub results: SmallVec<[(ValueId, Rc<IndexMap>); 1]>,
 }
 
 impl Tree {
@@ -50,19 +53,18 @@ impl Tree {
             .enumerate()
             .filter_map(|(slot, output)| Some((slot, (*output).filter(is_read)?)))
             .collect();
-        let mut found: SmallVec<[(ValueId, Moved, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
+        let mut found: SmallVec<[(ValueId, Rc<IndexMap>, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
         for (slot, value) in read {
-            let moved = movement_of(place, place.id, slot)?;
-            let operands = operands_of(node, &moved)?;
+            let (map, operands) = movement_of(place, place.id, slot)?;
             for &operand in &operands {
                 if !tree.leaves.contains(&operand) {
                     tree.leaves.push(operand);
                 }
             }
-            found.push((value, moved, operands));
+            found.push((value, map, operands));
         }
-        for (value, moved, operands) in found {
-            let map = over_leaves(place, moved.map, &operands, &tree.leaves)?;
+        for (value, map, operands) in found {
+            let map = over_leaves(place, map, &operands, &tree.leaves)?;
             tree.results.push((value, map));
         }
         Ok(tree)
@@ -75,8 +77,7 @@ impl Tree {
     fn with_producer_of(&self, place: &Place<'_>, leaf: ValueId, id: NodeId) -> Result<Tree, Undecided> {
         let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
         let slot = node.outputs().iter().position(|output| *output == Some(leaf)).ok_or(Undecided::NoMovement)?;
-        let moved = movement_of(place, id, slot)?;
-        let operands = operands_of(node, &moved)?;
+        let (inner, operands) = movement_of(place, id, slot)?;
         let mut leaves: Vec<ValueId> = self.leaves.iter().copied().filter(|&other| other != leaf).collect();
         for &operand in &operands {
             if !leaves.contains(&operand) {
@@ -84,23 +85,15 @@ impl Tree {
             }
         }
         // The sources of a composition are those of its parts, one after the other.
-        let scope = place.scope();
-        let mut parts: SmallVec<[IndexMap; 2]> = SmallVec::new();
-        let mut sources: SmallVec<[ValueId; 4]> = SmallVec::new();
-        for &other in &self.leaves {
-            if other == leaf {
-                parts.push(moved.map.clone());
-                sources.extend(operands.iter().copied());
-            } else {
-                parts.push(IndexMap::identity(scope, place.shape(other).ok_or(Undecided::Operands)?));
-                sources.push(other);
-            }
-        }
-        let parts: SmallVec<[&IndexMap; 2]> = parts.iter().collect();
+        let at = self.leaves.iter().position(|&other| other == leaf).ok_or(Undecided::Rank)?;
+        let (before, after) = (self.leaves.iter().take(at), self.leaves.iter().skip(at.saturating_add(1)));
+        let to = numbers_of(before.chain(&operands).chain(after), &leaves)?;
+        let sources = shapes_of(place, &leaves)?;
         let mut results = SmallVec::new();
         for (value, map) in &self.results {
-            let composed = map.applied_to(scope, &parts)?;
-            results.push((*value, over_leaves(place, composed, &sources, &leaves)?));
+            let (outer, inner) = (Rc::clone(map), Rc::clone(&inner));
+            let composition = Composition { outer, at, inner, sources: sources.clone(), to: to.clone() };
+            results.push((*value, place.taken.maps.composed(place.scope(), composition)?));
         }
         let mut tree = Tree { nodes: self.nodes.clone(), inner: self.inner.clone(), leaves, results };
         if !tree.nodes.contains(&id) {
@@ -229,7 +222,31 @@ const MOST_TERMS: usize = 8;
 const MOST_TERMS_IN_ONE_SYMBOL: usize = 32;
 const MOST_SYMBOLS: usize = 3;
 
-fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
+/// Returns the index map of a result over operands of the node.
+fn movement_of(
+    place: &Place<'_>,
+    id: NodeId,
+    slot: usize,
+) -> Result<(Rc<IndexMap>, SmallVec<[ValueId; 2]>), Undecided> {
+    let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
+    let operands_of = |slots: &[usize]| -> Result<SmallVec<[ValueId; 2]>, Undecided> {
+        slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands)).collect()
+    };
+    if let Some(known) = place.taken.moved.borrow().get(&(id, slot)).filter(|known| known.inputs == node.inputs()) {
+        // The caller depends on the facts that the map was computed from.
+        node.inputs().iter().chain(node.outputs()).flatten().for_each(|&value| {
+            let _ = place.fact(value);
+        });
+        return Ok((Rc::clone(&known.map), operands_of(&known.slots)?));
+    }
+    let Moved { slots, map } = computed_movement(place, id, slot)?;
+    let (map, operands) = (Rc::new(map), operands_of(&slots)?);
+    let known = CachedMap { inputs: node.inputs().to_vec(), slots: slots.into(), map: Rc::clone(&map) };
+    place.taken.moved.borrow_mut().insert((id, slot), known);
+    Ok((map, operands))
+}
+
+fn computed_movement(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Undecided> {
     let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
     let output = node.output(slot).ok_or(Undecided::NoMovement)?;
     let dims = place.shape(output).ok_or(Undecided::Operands)?;
@@ -266,23 +283,27 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     }
 }
 
-fn operands_of(node: &Node, moved: &Moved) -> Result<SmallVec<[ValueId; 2]>, Undecided> {
-    moved.slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands)).collect()
-}
-
 /// A map whose source `i` is the value `sources[i]`, over these leaves.
 fn over_leaves(
     place: &Place<'_>,
-    map: IndexMap,
+    map: Rc<IndexMap>,
     sources: &[ValueId],
     leaves: &[ValueId],
-) -> Result<IndexMap, Undecided> {
+) -> Result<Rc<IndexMap>, Undecided> {
     if sources == leaves {
         return Ok(map);
     }
-    let shape = |&leaf: &ValueId| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands);
-    let shapes = leaves.iter().map(shape).collect::<Result<Vec<Shape>, _>>()?;
-    let at = |source: &ValueId| leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank);
-    let to = sources.iter().map(at).collect::<Result<Vec<usize>, _>>()?;
-    map.with_sources(place.scope(), &shapes, &to)
+    map.with_sources(place.scope(), &shapes_of(place, leaves)?, &numbers_of(sources.iter(), leaves)?).map(Rc::new)
+}
+
+fn shapes_of(place: &Place<'_>, leaves: &[ValueId]) -> Result<SmallVec<[Shape; 2]>, Undecided> {
+    leaves.iter().map(|&leaf| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands)).collect()
+}
+
+/// Returns the numbers of sources among the leaves.
+fn numbers_of<'v>(
+    sources: impl Iterator<Item = &'v ValueId>,
+    leaves: &[ValueId],
+) -> Result<SmallVec<[usize; 4]>, Undecided> {
+    sources.map(|source| leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank)).collect()
 }

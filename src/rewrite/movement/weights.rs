@@ -16,6 +16,7 @@ use crate::index_map::{Binding, Element, IndexMap, Selected};
 use crate::ir::{Attribute, Edit, Fact, Facts, NamedAttribute, NewNode, Node, NodeId, ValueId};
 use crate::ops::gather_along;
 use crate::rewrite::build::rebuilt;
+use crate::rewrite::cache::Taken;
 use crate::rewrite::limits::NODES;
 use crate::rewrite::miss::{Miss, ensure};
 use crate::rewrite::place::Place;
@@ -112,7 +113,8 @@ fn into_weights(place: &Place<'_>) -> Result<Edit, Miss> {
     let moved = moved_into(place, product, data, (id, producer));
     let Some(scope) = moved.as_ref().err().and_then(|_| scope_of_equal_sizes(place, producer)) else { return moved };
     let facts = facts_over(place, scope, data);
-    moved_into(&Place { facts: &facts, ..*place }, product, data, (id, producer))
+    let taken = Taken::default();
+    moved_into(&Place { facts: &facts, taken: &taken, ..*place }, product, data, (id, producer))
 }
 
 /// The scope in which the operands of a Concat are known to have equal dims along the other axes: `⌈s/k⌉ = ⌊s/k⌋` only if `k` divides `s`. The result of

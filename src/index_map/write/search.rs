@@ -1,0 +1,94 @@
+//! The parameters and the state of searches.
+
+use super::movement::Movement;
+use crate::index_map::form::IndexMap;
+
+/// The movements that a written program may contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Allowed {
+    /// Gather, where Slice, or Concat of a few slices, would do.
+    pub gather: bool,
+    /// Slices with a negative step.
+    pub negative_step: bool,
+    /// SpaceToDepth and DepthToSpace.
+    pub blocks: bool,
+    /// The operators that no program may contain.
+    pub without: Operators,
+    /// The most nodes.
+    pub nodes: usize,
+}
+
+impl Allowed {
+    /// All movements, and this many nodes.
+    pub fn all(nodes: usize) -> Allowed {
+        Allowed { gather: true, negative_step: true, blocks: true, without: Operators::NONE, nodes }
+    }
+}
+
+/// A set of operators of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operators(u16);
+
+/// The operators of programs, by their bit in [`Operators`].
+const OPERATORS: [&str; 12] = [
+    "Slice",
+    "Transpose",
+    "Reshape",
+    "Expand",
+    "Tile",
+    "Gather",
+    "Pad",
+    "Concat",
+    "ConstantOfShape",
+    "SpaceToDepth",
+    "DepthToSpace",
+    "Split",
+];
+
+impl Operators {
+    /// The empty set.
+    pub const NONE: Operators = Operators(0);
+
+    /// Returns the set of the operators with a name that fits. No program contains other operators.
+    pub fn that(is_in: impl Fn(&str) -> bool) -> Operators {
+        let bits = OPERATORS.iter().enumerate().filter(|(_, operator)| is_in(operator)).map(|(at, _)| 1 << at);
+        Operators(bits.sum())
+    }
+
+    /// Returns `true` if the set has an operator.
+    pub fn has(self, operator: &str) -> bool {
+        OPERATORS.iter().position(|other| *other == operator).is_some_and(|at| self.0 >> at & 1 == 1)
+    }
+
+    /// Returns `true` if the set has the operator of a movement.
+    pub(super) fn has_movement(self, movement: &Movement) -> bool {
+        self != Operators::NONE && self.has(movement.operator())
+    }
+}
+
+/// The map of a chain, and the movements that the chain may contain.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(in crate::index_map) struct Chain {
+    pub map: IndexMap,
+    pub allowed: Allowed,
+    pub tables: bool,
+}
+
+/// A search for a chain.
+pub(in crate::index_map) struct Search {
+    /// The length up to which chains were searched for, or the length at which one was found.
+    pub length: usize,
+    pub found: Option<Vec<Movement>>,
+    /// The remaining units of work.
+    pub work: usize,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Search { length: 0, found: None, work: MOST_WORK }
+    }
+}
+
+/// The work of one search. A unit is a map that is examined as one node; a table costs one more for each 1024 entries. Chains of
+/// four movements that have a shorter program take 3 units, 99 of 100 at most 42; a search in vain takes all.
+const MOST_WORK: usize = 48;
