@@ -175,8 +175,10 @@ impl Writer<'_> {
             });
             let read = Read { source: 0, axes: axes.collect() };
             let Ok(core) = canonical::of_read(self.scope, aligned.digits.clone(), read) else { continue };
+            let gather = Movement::Gather { axis, shape: vec![len], indices };
+            let is_permitted = self.allowed.permits(&gather, &shape);
             let rest = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
-            found.push((Movement::Gather { axis, shape: vec![len], indices }, rest));
+            found.extend(is_permitted.then_some((gather, rest)));
         }
     }
 

@@ -118,7 +118,8 @@ impl Writer<'_> {
     /// Returns `true` if a node is valid on the source and has the map.
     fn is_written(&self, map: &IndexMap, movement: &Movement) -> bool {
         let operands = map.sources.get(..1).unwrap_or_default();
-        movement.check(self.scope, operands).is_ok()
+        self.allowed.permits(movement, &map.result)
+            && movement.check(self.scope, operands).is_ok()
             && movement.map(self.scope, operands).is_ok_and(|found| found.equals(self.scope, map))
     }
 
@@ -224,14 +225,13 @@ fn gather(scope: &Scope, map: &IndexMap, aligned: &Aligned, axis: usize) -> Opti
     if !index.digits().iter().all(|digit| digits.contains(digit)) {
         return None;
     }
-    let is_from_end = shape.is_empty() && index.terms.is_empty() && index.offset.as_const().is_none();
-    let indices = if is_from_end {
-        let back = scope.sub(&index.offset, source.get(axis)?).as_const().filter(|&back| back < 0)?;
-        vec![back]
-    } else {
-        index.values_over(&digits, &aligned.digits)?
-    };
-    Some(Movement::Gather { axis, shape, indices })
+    let mut index = index.clone();
+    let is_from_end = index.offset.as_const().is_none();
+    if is_from_end {
+        index.offset = scope.sub(&index.offset, source.get(axis)?);
+    }
+    let indices = index.values_over(&digits, &aligned.digits)?;
+    (!is_from_end || indices.iter().all(|&index| index < 0)).then_some(Movement::Gather { axis, shape, indices })
 }
 
 /// Where the runs of an arithmetic progression with a positive step begin, if a table of at most a few of them is all that is not affine.

@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 
-use crate::dim::Scope;
+use super::movement::Movement;
+use crate::dim::{Dim, Scope};
 use crate::index_map::form::{Atom, Axis, Form, IndexMap, Term};
 
 /// The movements that a written program may contain.
@@ -14,14 +15,30 @@ pub struct Allowed {
     pub negative_step: bool,
     /// SpaceToDepth and DepthToSpace.
     pub blocks: bool,
+    /// The most indices of a Gather that moves fewer than [`FEWEST_IN_ROW`](Allowed::FEWEST_IN_ROW) elements together.
+    pub elements: usize,
+    /// The most indices of a Gather that moves more.
+    pub rows: usize,
     /// The most nodes.
     pub nodes: usize,
 }
 
 impl Allowed {
+    /// The fewest elements that a Gather copies together at least as fast as a Slice or a Tile does.
+    pub const FEWEST_IN_ROW: i64 = 8;
+
     /// All movements, and this many nodes.
     pub fn all(nodes: usize) -> Allowed {
-        Allowed { gather: true, negative_step: true, blocks: true, nodes }
+        Allowed { gather: true, negative_step: true, blocks: true, elements: usize::MAX, rows: usize::MAX, nodes }
+    }
+
+    /// Returns `true` if a node with a result of this shape is no Gather of more indices than allowed. A dim that is not a number is large.
+    pub(super) fn permits(&self, movement: &Movement, result: &[Dim]) -> bool {
+        let Movement::Gather { axis, shape, indices } = movement else { return true };
+        let mut row = result.get(axis.saturating_add(shape.len())..).unwrap_or_default().iter().map(Dim::as_const);
+        let is_row =
+            row.try_fold(1i64, |row, size| row.checked_mul(size?)).is_none_or(|row| row >= Allowed::FEWEST_IN_ROW);
+        indices.len() <= if is_row { self.rows } else { self.elements }
     }
 }
 

@@ -9,7 +9,7 @@ use super::spell::shapes_of;
 use super::tree::Tree;
 use super::{MOST_INDICES, Programs};
 use crate::dim::Dim;
-use crate::index_map::{Movement, Operand, Step};
+use crate::index_map::{Movement, Operand, Program, Shape, Step};
 use crate::ir::{Node, NodeId};
 use crate::ops::columns_of;
 use crate::ops::traits::{Counting, Failure, traits_of};
@@ -73,19 +73,29 @@ fn is_inside(place: &Place<'_>, id: NodeId, node: &Node) -> Option<bool> {
     )
 }
 
+/// The size of an axis of an operand of a step, if it is no number.
+fn open_size(
+    place: &Place<'_>,
+    tree: &Tree,
+    shapes: &[Option<Shape>],
+    operand: Option<&Operand>,
+    axis: usize,
+) -> Option<Dim> {
+    let size = match operand? {
+        Operand::Source(source) => place.shape(*tree.leaves.get(*source)?)?.get(axis).cloned(),
+        Operand::Step(at) => shapes.get(*at)?.as_ref()?.get(axis).cloned(),
+        Operand::Part(..) => None,
+    };
+    size.filter(|size| size.as_const().is_none())
+}
+
 /// The number of different positions that the programs look up on axes of symbolic size.
 pub(super) fn positions_written(place: &Place<'_>, tree: &Tree, programs: &Programs) -> usize {
-    let of_program = |program: &crate::index_map::Program| {
+    let of_program = |program: &Program| {
         let shapes = shapes_of(place, tree, program);
-        let size = |operand: &Operand, axis: usize| match operand {
-            Operand::Source(source) => place.shape(*tree.leaves.get(*source)?)?.get(axis).cloned(),
-            Operand::Step(at) => shapes.get(*at)?.as_ref()?.get(axis).cloned(),
-            Operand::Part(..) => None,
-        };
         let looked_up = program.steps.iter().filter_map(|step| match step {
             Step::Movement(Movement::Gather { axis, indices, .. }, operands) => {
-                let size = size(operands.first()?, *axis)?;
-                size.as_const().is_none().then(|| number_of_different(indices))
+                open_size(place, tree, &shapes, operands.first(), *axis).map(|_| number_of_different(indices))
             }
             _ => None,
         });
@@ -94,16 +104,28 @@ pub(super) fn positions_written(place: &Place<'_>, tree: &Tree, programs: &Progr
     programs.iter().map(of_program).fold(0, usize::saturating_add)
 }
 
-/// Replaces a Slice of constant positions of one axis by a Gather, which fails if the axis does not have these positions.
-pub(super) fn look_up(step: &mut Step) {
-    let Step::Movement(Movement::Slice(ranges), _) = step else { return };
-    let mut named = ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
-    let (Some((axis, range)), None) = (named.next(), named.next()) else { return };
-    let (Some(start), Some(len)) = (range.start.as_const(), range.len.as_const()) else { return };
-    let at = |k: i64| start.checked_add(range.step.checked_mul(k)?);
-    let is_short = usize::try_from(len).is_ok_and(|len| len <= MOST_INDICES);
-    let Some(indices) = is_short.then(|| (0..len).map(at).collect::<Option<Vec<i64>>>()).flatten() else { return };
-    if let Step::Movement(movement, _) = step {
-        *movement = Movement::Gather { axis, shape: vec![len], indices };
+/// Replaces each Slice of constant positions of one axis, counted from its start or from its end, by a Gather, which fails if the axis does not have
+/// these positions.
+pub(super) fn look_up(place: &Place<'_>, tree: &Tree, program: &mut Program) {
+    let shapes = shapes_of(place, tree, program);
+    for step in &mut program.steps {
+        let Step::Movement(Movement::Slice(ranges), operands) = step else { continue };
+        let mut named = ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
+        let (Some((axis, range)), None) = (named.next(), named.next()) else { continue };
+        let from_end = || {
+            let size = open_size(place, tree, &shapes, operands.first(), axis)?;
+            place.scope().sub(&range.start, &size).as_const()
+        };
+        let (Some(start), Some(len)) = (range.start.as_const().or_else(from_end), range.len.as_const()) else {
+            continue;
+        };
+        let at = |k: i64| start.checked_add(range.step.checked_mul(k)?);
+        let is_short = usize::try_from(len).is_ok_and(|len| len <= MOST_INDICES);
+        let Some(indices) = is_short.then(|| (0..len).map(at).collect::<Option<Vec<i64>>>()).flatten() else {
+            continue;
+        };
+        if let Step::Movement(movement, _) = step {
+            *movement = Movement::Gather { axis, shape: vec![len], indices };
+        }
     }
 }
