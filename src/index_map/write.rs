@@ -20,6 +20,7 @@ use std::cell::Cell;
 
 use flatten::Tree;
 use movement::is_same;
+use single::Aligned;
 use writer::{MOST_WORK, Writer};
 
 use super::form::{Form, IndexMap, Piece, Shape, is_equal, number, over, times, zero};
@@ -30,7 +31,8 @@ impl IndexMap {
     /// Returns the shortest program found for this map, if it has at most the allowed number of nodes.
     pub fn write(&self, scope: &Scope, allowed: &Allowed) -> Option<Program> {
         let work = Cell::new(MOST_WORK);
-        let tree = Writer { scope, allowed, tables: allowed.gather, work: &work }.tree(self, allowed.nodes)?;
+        let writer = Writer { scope, allowed, sources: &self.sources, tables: allowed.gather, work: &work };
+        let tree = writer.tree(self, allowed.nodes)?;
         let program = Program::of(scope, &tree, &self.sources);
         let is_right = program.nodes() <= allowed.nodes
             && program.map(scope, &self.sources).is_ok_and(|map| map.equals(scope, self));
@@ -45,9 +47,9 @@ impl Writer<'_> {
             Form::Read(read) => {
                 // The search is about the one source that is read.
                 let shape = map.sources.get(read.source)?.clone();
-                let core = map.core.with_sources(&|_| 0);
-                let own = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
                 let source = read.source;
+                let core = map.core.with_sources(&|other| if other == source { 0 } else { other + 1 });
+                let own = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
                 let chain = |writer: &Writer| writer.chain(&own, nodes).map(|chain| Tree::Source(source).after(chain));
                 chain(self).or_else(|| {
                     if self.tables {
@@ -85,6 +87,10 @@ impl Writer<'_> {
         if length == 1 {
             let is_open = self.fewest(map) <= 1;
             let found = if is_open { self.single(map) } else { self.block(map) };
+            let found = found.or_else(|| {
+                let lookups = Aligned::with_source(self.scope, map).map(|aligned| self.lookups(map, &aligned))?;
+                lookups.into_iter().find(|(_, rest)| self.is_nothing(rest)).map(|(lookup, _)| lookup)
+            });
             return found.map(|movement| vec![movement]);
         }
         if length < self.fewest(map) {

@@ -29,6 +29,13 @@ pub enum Movement {
         /// The indices, counted from the start, or all negative and counted from the end.
         indices: Vec<i64>,
     },
+    /// Positions that are computed at run time, on one axis. The positions are the second operand: a source of the map.
+    Lookup {
+        /// The axis.
+        axis: usize,
+        /// The source of the map that holds the positions.
+        positions: usize,
+    },
     /// A constant around the operand: the numbers of positions before and after each axis.
     Pad {
         /// Before each axis.
@@ -81,6 +88,9 @@ impl Movement {
             Movement::Expand(result) => IndexMap::expand(scope, source()?, result),
             Movement::Tile(repeats) => IndexMap::tile(scope, source()?, repeats),
             Movement::Gather { axis, shape, indices } => IndexMap::gather(scope, source()?, *axis, shape, indices),
+            Movement::Lookup { axis, .. } => {
+                IndexMap::gather_at_run_time(scope, source()?, *axis, operands.get(1).ok_or(Undecided::Rank)?)
+            }
             Movement::Pad { before, after, fill } => {
                 let mut map = IndexMap::identity(scope, source()?);
                 for (axis, pads) in before.iter().zip(after).enumerate() {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::movement::Movement;
 use crate::dim::{Dim, Scope};
-use crate::index_map::form::{Atom, Axis, Form, IndexMap, Term};
+use crate::index_map::form::{Atom, Axis, Form, IndexMap, Shape, Term};
 
 /// The movements that a written program may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ impl Allowed {
 pub(super) struct Writer<'s> {
     pub scope: &'s Scope,
     pub allowed: &'s Allowed,
+    /// The shapes of the sources. The map of a chain numbers its data 0, and source `i` with run-time positions `i + 1`.
+    pub sources: &'s [Shape],
     /// Whether tables may be written as Gather.
     pub tables: bool,
     /// The remaining units of work.

@@ -16,8 +16,42 @@ use crate::ops::traits::{Counting, Failure, traits_of};
 use crate::rewrite::place::Place;
 
 /// The number of positions that the removed nodes look up on axes that may not have these positions. `usize::MAX` if the positions are not constants.
-pub(super) fn positions_looked_up(place: &Place<'_>, removed: &[NodeId]) -> usize {
-    removed.iter().map(|&id| open_positions(place, id)).fold(0, usize::saturating_add)
+pub(super) fn positions_looked_up(place: &Place<'_>, tree: &Tree, removed: &[NodeId]) -> usize {
+    let constant = removed.iter().filter(|&&id| !looks_up_leaf(place, tree, id));
+    constant.map(|&id| open_positions(place, id)).fold(0, usize::saturating_add)
+}
+
+/// Returns `true` if a node is a Gather by a leaf of the tree.
+fn looks_up_leaf(place: &Place<'_>, tree: &Tree, id: NodeId) -> bool {
+    let indices = place.model.node(id).filter(|node| node.is("Gather")).and_then(|node| node.input(1));
+    indices.is_some_and(|indices| tree.leaves.contains(&indices))
+}
+
+/// Returns `true` if for each removed Gather by a leaf of the tree that may fail, the programs have a Gather by this leaf on an axis of the same size.
+pub(super) fn keeps_lookups(place: &Place<'_>, tree: &Tree, removed: &[NodeId], programs: &Programs) -> bool {
+    let mut open = removed.iter().filter(|&&id| looks_up_leaf(place, tree, id)).filter_map(|&id| {
+        let node = place.model.node(id)?;
+        let Failure::Unless(has_all) = traits_of(place.model, node).fails else { return None };
+        let never_fails = has_all(&place.view(id)?) && is_inside(place, id, node) == Some(true);
+        (!never_fails).then_some(node)
+    });
+    let is_written = |node: &Node| -> Option<bool> {
+        let (data, indices) = (place.shape(node.input(0)?)?, node.input(1)?);
+        let size = data.get(place.read(node).axis(data.len())?)?;
+        let mut programs = programs.iter();
+        Some(programs.any(|program| {
+            let shapes = shapes_of(place, tree, program);
+            program.steps.iter().any(|step| match step {
+                Step::Movement(Movement::Lookup { axis, positions }, operands) => {
+                    let own = size_of(place, tree, &shapes, operands.first(), *axis);
+                    tree.leaves.get(*positions) == Some(&indices)
+                        && own.is_some_and(|own| place.scope().eq(&own, size).is_yes())
+                }
+                _ => false,
+            })
+        }))
+    };
+    open.all(|node| is_written(node) == Some(true))
 }
 
 fn open_positions(place: &Place<'_>, id: NodeId) -> usize {
@@ -73,8 +107,8 @@ fn is_inside(place: &Place<'_>, id: NodeId, node: &Node) -> Option<bool> {
     )
 }
 
-/// The size of an axis of an operand of a step, if it is no number.
-fn open_size(
+/// The size of an axis of an operand of a step.
+fn size_of(
     place: &Place<'_>,
     tree: &Tree,
     shapes: &[Option<Shape>],
@@ -82,11 +116,11 @@ fn open_size(
     axis: usize,
 ) -> Option<Dim> {
     let size = match operand? {
-        Operand::Source(source) => place.shape(*tree.leaves.get(*source)?)?.get(axis).cloned(),
+        Operand::Source(source) => tree.shape(place, *tree.leaves.get(*source)?)?.get(axis).cloned(),
         Operand::Step(at) => shapes.get(*at)?.as_ref()?.get(axis).cloned(),
         Operand::Part(..) => None,
     };
-    size.filter(|size| size.as_const().is_none())
+    size
 }
 
 /// The number of different positions that the programs look up on axes of symbolic size.
@@ -95,7 +129,8 @@ pub(super) fn positions_written(place: &Place<'_>, tree: &Tree, programs: &Progr
         let shapes = shapes_of(place, tree, program);
         let looked_up = program.steps.iter().filter_map(|step| match step {
             Step::Movement(Movement::Gather { axis, indices, .. }, operands) => {
-                open_size(place, tree, &shapes, operands.first(), *axis).map(|_| number_of_different(indices))
+                let size = size_of(place, tree, &shapes, operands.first(), *axis)?;
+                size.as_const().is_none().then(|| number_of_different(indices))
             }
             _ => None,
         });
@@ -113,7 +148,7 @@ pub(super) fn look_up(place: &Place<'_>, tree: &Tree, program: &mut Program) {
         let mut named = ranges.iter().enumerate().filter_map(|(axis, range)| Some((axis, range.as_ref()?)));
         let (Some((axis, range)), None) = (named.next(), named.next()) else { continue };
         let from_end = || {
-            let size = open_size(place, tree, &shapes, operands.first(), axis)?;
+            let size = size_of(place, tree, &shapes, operands.first(), axis)?;
             place.scope().sub(&range.start, &size).as_const()
         };
         let (Some(start), Some(len)) = (range.start.as_const().or_else(from_end), range.len.as_const()) else {

@@ -17,7 +17,7 @@ pub(super) mod weights;
 use smallvec::SmallVec;
 
 use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
-use self::failures::{look_up, positions_looked_up, positions_written};
+use self::failures::{keeps_lookups, look_up, positions_looked_up, positions_written};
 use self::spell::{Spelling, shapes_of, transpose_ones};
 use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
 use super::index::uniform;
@@ -143,7 +143,10 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
         || is_passed && is_same_kind(place, tree, &edit)
         || named.is_some_and(|named| selects_fewer_axes(&programs, named))
         || copying_nodes(&programs) < copies
-        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, tree, &removed, &programs);
+        // A Slice that changes its place has a new dim, which no later fact compares with the old one.
+        || tree.positions.is_empty()
+            && has_equal_operators(place, &removed, &edit)
+            && copies_fewer_elements(place, tree, &removed, &programs);
     ensure(is_better, miss)?;
     Ok(edit)
 }
@@ -259,7 +262,7 @@ impl Forms {
             rank: ranks.max().unwrap_or(0),
             most_rank: values.map(rank).max().unwrap_or(0),
             transposes,
-            open_positions: positions_looked_up(place, removed),
+            open_positions: positions_looked_up(place, tree, removed),
         }
     }
 
@@ -337,7 +340,7 @@ impl Forms {
         }
         programs.iter_mut().for_each(|program| transpose_ones(place, tree, program));
         let fails_alike = self.open_positions == 0 || positions_written(place, tree, &programs) >= self.open_positions;
-        ensure(fails_alike, miss!("fails-alike"))?;
+        ensure(fails_alike && keeps_lookups(place, tree, removed, &programs), miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();
         ensure(nodes <= 1 || !has_sibling(place, tree), miss!("no-sibling"))?;
         self.permit(place, tree, &programs)?;

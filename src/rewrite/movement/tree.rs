@@ -32,6 +32,8 @@ pub(super) struct Tree {
     pub inner: Vec<Inner>,
     /// The sources of all maps.
     pub leaves: Vec<ValueId>,
+    /// The leaves that stand for positions: the result of a Slice of this one axis, between bounds that are computed at run time.
+    pub positions: Vec<(ValueId, usize)>,
     /// A map for each result of the root that is read.
     pub results: SmallVec<[(ValueId, IndexMap); 1]>,
 }
@@ -42,7 +44,7 @@ impl Tree {
     /// # Errors
     /// The positions that the root reads are not known.
     pub fn of_root(place: &Place<'_>, node: &Node) -> Result<Tree, Undecided> {
-        let mut tree = Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], results: SmallVec::new() };
+        let mut tree = Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], positions: vec![], results: SmallVec::new() };
         let is_read = |value: &ValueId| !place.model.is_unused(*value);
         let read: SmallVec<[(usize, ValueId); 1]> = node
             .outputs()
@@ -50,19 +52,13 @@ impl Tree {
             .enumerate()
             .filter_map(|(slot, output)| Some((slot, (*output).filter(is_read)?)))
             .collect();
-        let mut found: SmallVec<[(ValueId, Moved, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
+        let mut found: SmallVec<[(ValueId, IndexMap, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
         for (slot, value) in read {
-            let moved = movement_of(place, place.id, slot)?;
-            let operands = operands_of(node, &moved)?;
-            for &operand in &operands {
-                if !tree.leaves.contains(&operand) {
-                    tree.leaves.push(operand);
-                }
-            }
-            found.push((value, moved, operands));
+            let (map, operands) = tree.add_leaves(place, place.id, slot)?;
+            found.push((value, map, operands));
         }
-        for (value, moved, operands) in found {
-            let map = over_leaves(place, moved.map, &operands, &tree.leaves)?;
+        for (value, map, operands) in found {
+            let map = tree.over_leaves(place, map, &operands)?;
             tree.results.push((value, map));
         }
         Ok(tree)
@@ -75,39 +71,87 @@ impl Tree {
     fn with_producer_of(&self, place: &Place<'_>, leaf: ValueId, id: NodeId) -> Result<Tree, Undecided> {
         let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
         let slot = node.outputs().iter().position(|output| *output == Some(leaf)).ok_or(Undecided::NoMovement)?;
-        let moved = movement_of(place, id, slot)?;
-        let operands = operands_of(node, &moved)?;
-        let mut leaves: Vec<ValueId> = self.leaves.iter().copied().filter(|&other| other != leaf).collect();
-        for &operand in &operands {
-            if !leaves.contains(&operand) {
-                leaves.push(operand);
-            }
-        }
+        let mut tree = self.clone();
+        tree.leaves.retain(|&other| other != leaf);
+        let (map, operands) = tree.add_leaves(place, id, slot)?;
         // The sources of a composition are those of its parts, one after the other.
         let scope = place.scope();
         let mut parts: SmallVec<[IndexMap; 2]> = SmallVec::new();
         let mut sources: SmallVec<[ValueId; 4]> = SmallVec::new();
         for &other in &self.leaves {
             if other == leaf {
-                parts.push(moved.map.clone());
+                parts.push(map.clone());
                 sources.extend(operands.iter().copied());
             } else {
-                parts.push(IndexMap::identity(scope, place.shape(other).ok_or(Undecided::Operands)?));
+                parts.push(IndexMap::identity(scope, &self.shape(place, other).ok_or(Undecided::Operands)?));
                 sources.push(other);
             }
         }
         let parts: SmallVec<[&IndexMap; 2]> = parts.iter().collect();
-        let mut results = SmallVec::new();
+        tree.results.clear();
         for (value, map) in &self.results {
             let composed = map.applied_to(scope, &parts)?;
-            results.push((*value, over_leaves(place, composed, &sources, &leaves)?));
+            let map = tree.over_leaves(place, composed, &sources)?;
+            tree.results.push((*value, map));
         }
-        let mut tree = Tree { nodes: self.nodes.clone(), inner: self.inner.clone(), leaves, results };
         if !tree.nodes.contains(&id) {
             tree.nodes.push(id);
         }
         tree.inner.push(Inner { value: leaf, node: id });
         Ok(tree)
+    }
+
+    /// Adds the operands of a node to the leaves; returns the map of a result, and the operands that are its sources.
+    fn add_leaves(
+        &mut self,
+        place: &Place<'_>,
+        id: NodeId,
+        slot: usize,
+    ) -> Result<(IndexMap, SmallVec<[ValueId; 2]>), Undecided> {
+        let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
+        let (map, operands) = match movement_of(place, id, slot) {
+            Ok(moved) => {
+                let operands: SmallVec<[ValueId; 2]> = operands_of(node, &moved)?;
+                (moved.map, operands)
+            }
+            Err(reason) => {
+                let (map, axis) = run_time_slice(place, node).ok_or(reason)?;
+                let (data, result) = node.input(0).zip(node.output(0)).ok_or(Undecided::Operands)?;
+                if !self.positions.contains(&(result, axis)) {
+                    self.positions.push((result, axis));
+                }
+                (map, [data, result].into_iter().collect())
+            }
+        };
+        for &operand in &operands {
+            if !self.leaves.contains(&operand) {
+                self.leaves.push(operand);
+            }
+        }
+        // A value is data or stands for positions.
+        let is_data = |&(value, _): &(ValueId, usize)| operands.first() == Some(&value);
+        if self.positions.iter().any(is_data) { Err(Undecided::RunTime) } else { Ok((map, operands)) }
+    }
+
+    /// The shape of a leaf.
+    pub fn shape(&self, place: &Place<'_>, leaf: ValueId) -> Option<Shape> {
+        let dims = place.shape(leaf)?;
+        match self.positions.iter().find(|(value, _)| *value == leaf) {
+            Some(&(_, axis)) => Some(std::iter::once(dims.get(axis)?.clone()).collect()),
+            None => Some(dims.into()),
+        }
+    }
+
+    /// A map whose source `i` is the value `sources[i]`, over the leaves.
+    fn over_leaves(&self, place: &Place<'_>, map: IndexMap, sources: &[ValueId]) -> Result<IndexMap, Undecided> {
+        if sources == self.leaves {
+            return Ok(map);
+        }
+        let shape = |&leaf: &ValueId| self.shape(place, leaf).ok_or(Undecided::Operands);
+        let shapes = self.leaves.iter().map(shape).collect::<Result<Vec<Shape>, _>>()?;
+        let at = |source: &ValueId| self.leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank);
+        let to = sources.iter().map(at).collect::<Result<Vec<usize>, _>>()?;
+        map.with_sources(place.scope(), &shapes, &to)
     }
 
     /// The number of nodes outside of the tree that disappear with these nodes: they compute positions for a removed lookup or assignment.
@@ -185,7 +229,10 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
     let mut closed: Vec<ValueId> = Vec::new();
     let mut question = Undecided::NoMovement;
     while tree.nodes.len() < MOST_NODES {
-        let open = tree.leaves.iter().filter(|leaf| !closed.contains(leaf));
+        let is_open = |leaf: &&ValueId| {
+            !closed.contains(leaf) && !tree.positions.iter().any(|(positions, _)| positions == *leaf)
+        };
+        let open = tree.leaves.iter().filter(is_open);
         // The last computed node first, so that paths meet where they can.
         let producers = open.filter_map(|&leaf| Some((leaf, producer(place, leaf)?)));
         let Some((leaf, id)) = producers.max_by_key(|&(_, id)| place.model.order_of(id)) else { break };
@@ -253,11 +300,12 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
         }
     }
     let moved = index_map_of(place.model, place.facts, id, slot, place.opset.version())?;
-    // Keeps a lookup at run-time positions that may be out of range: if only one position remains, the composed map does not read the indices,
-    // and would not fail.
+    // Positions that may be out of range: the rule keeps the failures of a Gather only.
     match traits.fails {
         Failure::Unless(is_inside)
-            if moved.slots.contains(&1) && !place.view(id).is_some_and(|view| is_inside(&view)) =>
+            if moved.slots.contains(&1)
+                && !node.is("Gather")
+                && !place.view(id).is_some_and(|view| is_inside(&view)) =>
         {
             Err(Undecided::RunTime)
         }
@@ -265,23 +313,21 @@ fn movement_of(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved, Unde
     }
 }
 
-fn operands_of(node: &Node, moved: &Moved) -> Result<SmallVec<[ValueId; 2]>, Undecided> {
-    moved.slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands)).collect()
+/// The map of a Slice of one axis by bounds that are not known, whose second source holds the positions, and the axis.
+fn run_time_slice(place: &Place<'_>, node: &Node) -> Option<(IndexMap, usize)> {
+    let (scope, [data, bounds @ ..]) = (place.scope(), node.inputs()) else { return None };
+    let is_computed = bounds.iter().flatten().any(|&bound| place.constant(bound).is_none());
+    let axes = place.read(node).slice_axes().filter(|_| node.is("Slice") && is_computed)?;
+    let (from, to) = ((*data).and_then(|data| place.shape(data))?, place.shape(node.output(0)?)?);
+    let &[axis] = axes.as_slice() else { return None };
+    let last = i64::try_from(from.len()).ok()?;
+    let axis = usize::try_from(if axis < 0 { axis.checked_add(last)? } else { axis }).ok()?;
+    let mut sizes = from.iter().zip(to).enumerate().filter(|(other, _)| *other != axis);
+    let is_kept = from.len() == to.len() && sizes.all(|(_, (from, to))| scope.eq(from, to).is_yes());
+    let len = to.get(axis).filter(|_| is_kept)?;
+    Some((IndexMap::gather_at_run_time(scope, from, axis, std::slice::from_ref(len)).ok()?, axis))
 }
 
-/// A map whose source `i` is the value `sources[i]`, over these leaves.
-fn over_leaves(
-    place: &Place<'_>,
-    map: IndexMap,
-    sources: &[ValueId],
-    leaves: &[ValueId],
-) -> Result<IndexMap, Undecided> {
-    if sources == leaves {
-        return Ok(map);
-    }
-    let shape = |&leaf: &ValueId| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands);
-    let shapes = leaves.iter().map(shape).collect::<Result<Vec<Shape>, _>>()?;
-    let at = |source: &ValueId| leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank);
-    let to = sources.iter().map(at).collect::<Result<Vec<usize>, _>>()?;
-    map.with_sources(place.scope(), &shapes, &to)
+fn operands_of(node: &Node, moved: &Moved) -> Result<SmallVec<[ValueId; 2]>, Undecided> {
+    moved.slots.iter().map(|&slot| node.input(slot).ok_or(Undecided::Operands)).collect()
 }
