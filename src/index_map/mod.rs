@@ -54,7 +54,7 @@ pub use construct::{BlockMode, PadMode, Selected};
 pub use evaluate::{Binding, Element};
 pub use form::{Fill, IndexMap, MOST_DIGITS, MOST_ENTRIES, MOST_PIECES, Shape};
 pub use places::{Origin, Run};
-pub(crate) use refine::holds_equal;
+pub(crate) use refine::{holds_equal, present};
 pub use regions::{Position, Region, RegionDigit, RegionOrigin, Variable};
 pub use undecided::Undecided;
 pub use write::{Allowed, AxisRange, Movement, Operand, Program, Step};

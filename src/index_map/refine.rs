@@ -314,7 +314,7 @@ pub(crate) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bo
 }
 
 /// A size where it is at least 1: there `max(0, e)` is `e`.
-pub(super) fn present(scope: &Scope, size: &Dim) -> Dim {
+pub(crate) fn present(scope: &Scope, size: &Dim) -> Dim {
     let clamped = scope.parts(size).into_iter().find_map(|(operation, left, right)| match operation {
         Operation::Max if left.is_const(0) => Some(right),
         Operation::Max if right.is_const(0) => Some(left),

@@ -277,7 +277,13 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
             sizes
         }
         Parts::Number(number, uneven) => equal_parts(scope, dim, number, uneven)?,
-        Parts::Unknown(_) => (0..outputs).map(|_| super::dim_up_to(cx, dim)).collect(),
+        Parts::Unknown(_) => {
+            let mut sizes: Vec<Dim> = (1..outputs).map(|_| super::dim_up_to(cx, dim)).collect();
+            let before = scope.sum(&sizes);
+            scope.assume_le(&before, dim);
+            sizes.push(scope.sub(dim, &before));
+            sizes
+        }
     };
     let part = |size: Dim| {
         let mut dims = shape.to_vec();
@@ -344,7 +350,10 @@ fn map_split(view: &NodeFacts<'_>, output: usize) -> MapResult {
     let sizes = match parts_inferred(&site, view.fact(1))? {
         Parts::Sizes(sizes) => sizes,
         Parts::Number(number, uneven) => equal_parts(scope, data.get(axis).ok_or(Undecided::Rank)?, number, uneven)?,
-        Parts::Unknown(_) => return Err(Undecided::Operands),
+        Parts::Unknown(_) => {
+            let size = |at| Ok(view.result_dims(at)?.get(axis).ok_or(Undecided::Rank)?.clone());
+            (0..view.node.outputs().len()).map(size).collect::<Result<Vec<Dim>, Undecided>>()?
+        }
     };
     let (before, size) = (sizes.get(..output), sizes.get(output));
     let (before, size) = before.zip(size).ok_or(Undecided::Operands)?;

@@ -9,7 +9,7 @@ use super::spell::shapes_of;
 use super::tree::Tree;
 use super::{MOST_INDICES, Programs};
 use crate::dim::Dim;
-use crate::index_map::{Movement, Operand, Program, Shape, Step};
+use crate::index_map::{Movement, Operand, Program, Shape, Step, present};
 use crate::ir::{Node, NodeId};
 use crate::ops::columns_of;
 use crate::ops::traits::{Counting, Failure, traits_of};
@@ -84,7 +84,9 @@ fn is_inside(place: &Place<'_>, id: NodeId, node: &Node) -> Option<bool> {
     let scope = place.scope();
     let sizes = place.shape(node.input(0)?)?;
     let is_below = |size: &Dim, count: &Counting| {
-        let (low, high) = count.bounds(scope)?;
+        // The bounds hold where there are positions.
+        let shape = count.shape.iter().map(|size| present(scope, size)).collect();
+        let (low, high) = Counting { shape, ..count.clone() }.bounds(scope)?;
         Some(low.as_const()? >= 0 && scope.sub(size, &high).as_const()? >= 1)
     };
     if let Some(axis) = place.read(node).axis(sizes.len()).filter(|_| !node.is("GatherND")) {

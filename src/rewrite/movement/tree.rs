@@ -238,10 +238,16 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
         let Some((leaf, id)) = producers.max_by_key(|&(_, id)| place.model.order_of(id)) else { break };
         match tree.with_producer_of(place, leaf, id) {
             Ok(larger) => {
+                let is_same = larger.nodes.len() == tree.nodes.len();
+                // The writer decides more about known positions.
+                let is_known = !is_listed && is_by_run_time(place, &tree, &larger);
+                trees.extend(is_known.then(|| tree.clone()));
                 tree = larger;
-                is_listed = trees.len() < MOST_SMALL_TREES;
-                if is_listed {
-                    trees.push(tree.clone());
+                if let Some(last) = trees.last_mut().filter(|_| is_same && is_listed) {
+                    *last = tree.clone();
+                } else {
+                    is_listed = trees.len() < MOST_SMALL_TREES;
+                    trees.extend(is_listed.then(|| tree.clone()));
                 }
             }
             Err(undecided) => {
@@ -256,6 +262,12 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
         trees.push(tree);
     }
     if trees.is_empty() { Err(question) } else { Ok(trees) }
+}
+
+/// Returns `true` if the last node of the larger tree selects by positions that are computed at run time.
+fn is_by_run_time(place: &Place<'_>, tree: &Tree, larger: &Tree) -> bool {
+    let last = larger.inner.last().and_then(|inner| place.model.node(inner.node));
+    larger.positions.len() > tree.positions.len() || last.is_some_and(|node| is_by_positions(place, node))
 }
 
 /// Returns `true` if a movement node computes an operand, so that there is something to compose.
