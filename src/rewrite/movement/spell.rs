@@ -207,7 +207,8 @@ impl<'p, 'a> Spelling<'p, 'a> {
         let mut inputs = slice.inputs().to_vec();
         *inputs.first_mut()? = Some(data);
         let has_axes = inputs.get(3).is_some_and(Option::is_some);
-        let is_counted = own == axis && (!has_axes || place.const_ints((*inputs.get(3)?)?)? == [i64::try_from(axis).ok()?]);
+        let is_counted =
+            own == axis && (!has_axes || place.const_ints((*inputs.get(3)?)?)? == [i64::try_from(axis).ok()?]);
         if !is_counted {
             let axis = i64::try_from(axis).ok()?;
             let axes = match place.dtype(slice.input(1)?)? {

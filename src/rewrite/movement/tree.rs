@@ -44,7 +44,8 @@ impl Tree {
     /// # Errors
     /// The positions that the root reads are not known.
     pub fn of_root(place: &Place<'_>, node: &Node) -> Result<Tree, Undecided> {
-        let mut tree = Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], positions: vec![], results: SmallVec::new() };
+        let mut tree =
+            Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], positions: vec![], results: SmallVec::new() };
         let is_read = |value: &ValueId| !place.model.is_unused(*value);
         let read: SmallVec<[(usize, ValueId); 1]> = node
             .outputs()
@@ -229,9 +230,8 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
     let mut closed: Vec<ValueId> = Vec::new();
     let mut question = Undecided::NoMovement;
     while tree.nodes.len() < MOST_NODES {
-        let is_open = |leaf: &&ValueId| {
-            !closed.contains(leaf) && !tree.positions.iter().any(|(positions, _)| positions == *leaf)
-        };
+        let is_open =
+            |leaf: &&ValueId| !closed.contains(leaf) && !tree.positions.iter().any(|(positions, _)| positions == *leaf);
         let open = tree.leaves.iter().filter(is_open);
         // The last computed node first, so that paths meet where they can.
         let producers = open.filter_map(|&leaf| Some((leaf, producer(place, leaf)?)));
