@@ -2,6 +2,8 @@
 //!
 //! Law: a lookup of `k` different constant positions of an axis fails for the sizes without the last of these positions. The result reads some of
 //! the positions. If the written Gathers look up `k` different positions, these are the same positions, and fail for the same sizes.
+//!
+//! A Gather by computed indices fails for the same indices if the axis has the same size and all indices are read.
 
 use std::collections::BTreeSet;
 

@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "fails-alike",
-            "if the edit removes a Gather of constant positions of an axis with symbolic size, or a Squeeze of the only position that a Slice selects from this axis, it writes a Gather of the same positions, which fails for the same sizes",
+            "if the edit removes a Gather of constant positions of an axis with symbolic size, or a Squeeze of the only position that a Slice selects from this axis, it writes a Gather of the same positions, which fails for the same sizes. A removed Gather by computed indices that may be out of range is written again with all of these indices",
         ),
         (
             "no-convolution",
