@@ -119,12 +119,11 @@ fn size_of(
     operand: Option<&Operand>,
     axis: usize,
 ) -> Option<Dim> {
-    let size = match operand? {
+    match operand? {
         Operand::Source(source) => tree.shape(place, *tree.leaves.get(*source)?)?.get(axis).cloned(),
         Operand::Step(at) => shapes.get(*at)?.as_ref()?.get(axis).cloned(),
         Operand::Part(..) => None,
-    };
-    size
+    }
 }
 
 /// The number of different positions that the programs look up on axes of symbolic size.
