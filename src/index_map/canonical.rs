@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 
 use super::form::{
-    Atom, Axes, Axis, Core, Fill, Form, Index, Lookup, MOST_DIGITS, Read, Table, is_equal, one, over, times, zero,
+    Atom, Axes, Axis, Core, Fill, Form, Index, Lookup, MOST_DIGITS, Read, Table, Term, is_equal, one, over, times, zero,
 };
 use super::refine::merged;
 use super::tables::{split_tables, with_one_table};
@@ -60,7 +60,19 @@ pub(super) fn of_read(scope: &Scope, mut digits: SmallVec<[Dim; 6]>, mut read: R
     }
     read.axes.retain(|axis| !axis.size.is_const(1));
     with_one_table(scope, &digits, &mut read.axes)?;
-    split_tables(scope, &mut digits, &mut read.axes)?;
+    // A table whose digits are merged is over one digit, which may split at another place.
+    for _ in 0..MOST_DIGITS {
+        split_tables(scope, &mut digits, &mut read.axes)?;
+        if !merge_digits(scope, &mut digits, &mut read.axes) {
+            break;
+        }
+    }
+    if digits.len() > MOST_DIGITS { Err(Undecided::DigitLimit) } else { Ok(Core { digits, form: Form::Read(read) }) }
+}
+
+/// Merges neighbouring digits; returns `true` if two digits of a table are one now.
+fn merge_digits(scope: &Scope, digits: &mut SmallVec<[Dim; 6]>, axes: &mut Axes) -> bool {
+    let mut has_table_merged = false;
     let mut at = digits.len().saturating_sub(1);
     while let Some(digit) = at.checked_sub(1) {
         at = digit;
@@ -70,14 +82,16 @@ pub(super) fn of_read(scope: &Scope, mut digits: SmallVec<[Dim; 6]>, mut read: R
         if both.as_const().is_none() && over(scope, &both, &low).as_ref() != Some(high) {
             continue;
         }
-        let Some(axes) = with_merged_digits(scope, &read.axes, digit, &low) else { continue };
-        read.axes = axes;
+        let Some(merged) = with_merged_digits(scope, axes, digit, &low) else { continue };
+        let is_table = |term: &Term| matches!(&term.atom, Atom::Table(table) if table.digits.contains(&digit));
+        has_table_merged |= axes.iter().flat_map(|axis| &axis.at.terms).any(is_table);
+        *axes = merged;
         digits.remove(digit.saturating_add(1));
         if let Some(high) = digits.get_mut(digit) {
             *high = both;
         }
     }
-    if digits.len() > MOST_DIGITS { Err(Undecided::DigitLimit) } else { Ok(Core { digits, form: Form::Read(read) }) }
+    has_table_merged
 }
 
 /// The axes where digits `digit` and `digit + 1` are one, of which the second has size `low`; `None` if some position does not depend on

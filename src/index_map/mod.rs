@@ -56,7 +56,7 @@ pub use evaluate::{Binding, Element};
 pub use form::{Fill, IndexMap, MOST_DIGITS, MOST_ENTRIES, MOST_PIECES, Shape};
 pub use memo::{Composition, Memo};
 pub use places::{Origin, Run};
-pub(crate) use refine::holds_equal;
+pub(crate) use refine::{holds_equal, present};
 pub use regions::{Position, Region, RegionDigit, RegionOrigin, Variable};
 pub use undecided::Undecided;
 pub use write::{Allowed, AxisRange, Movement, Operand, Operators, Program, Step};

@@ -197,8 +197,13 @@ impl<'s> Refined<'s> {
                 quotients.push(quotient);
             }
             quotients.push(zero());
-            if offset.as_const().is_none() && scope.ge(size, &one()).is_yes() {
-                quotients.push(scope.floor_div(&offset, size));
+            if offset.as_const().is_none() {
+                let mut quotient = || {
+                    let is_present = scope.ge(size, &one()).is_yes();
+                    quotients.extend(is_present.then(|| scope.floor_div(&offset, size)));
+                    is_present
+                };
+                let _ = quotient() || where_present(scope, &self.digits, quotient);
             }
         }
         for quotient in quotients {
@@ -308,6 +313,16 @@ pub(crate) fn holds_equal(scope: &Scope, digits: &[Dim], a: &Dim, b: &Dim) -> bo
             })
 }
 
+/// A size where it is at least 1: there `max(0, e)` is `e`.
+pub(crate) fn present(scope: &Scope, size: &Dim) -> Dim {
+    let clamped = scope.parts(size).into_iter().find_map(|(operation, left, right)| match operation {
+        Operation::Max if left.is_const(0) => Some(right),
+        Operation::Max if right.is_const(0) => Some(left),
+        _ => None,
+    });
+    clamped.unwrap_or_else(|| size.clone())
+}
+
 /// Runs `find` under the assumption that every digit is at least 1.
 fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> bool {
     let add = |positive: &mut Vec<Dim>, dim: Dim| {
@@ -323,8 +338,8 @@ fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> 
         if size.as_symbol().is_some() {
             continue;
         }
-        // max(0, e) is at least 1 only if e is; min(a, b) only if both are; c·a of a number c only if a is; ⌊a / c⌋ only if a is at least c;
-        // and clamped differences of one symbol from some value of it on.
+        // max(0, e) is at least 1 only if e is; min(a, b) only if both are; c·a of a number c only if a is; ⌊a / c⌋ + k only if a is at least
+        // c·(1 − k); and clamped differences of one symbol from some value of it on.
         for (operation, left, right) in scope.parts(&size) {
             let is_zero = |dim: &Dim| dim.as_const().is_some_and(|value| value <= 0);
             let is_positive = |dim: &Dim| dim.as_const().is_some_and(|value| value > 0);
@@ -335,6 +350,14 @@ fn where_present(scope: &Scope, digits: &[Dim], find: impl FnOnce() -> bool) -> 
                 Operation::Mul if is_positive(&right) => vec![left],
                 Operation::Min => vec![left, right],
                 Operation::Div if is_positive(&right) => vec![minus(scope, &left, &minus(scope, &right, &one()))],
+                Operation::Add if right.as_const().is_some() => {
+                    let least = minus(scope, &one(), &right);
+                    let quotients = scope.parts(&left).into_iter();
+                    quotients
+                        .filter(|(operation, _, divisor)| *operation == Operation::Div && is_positive(divisor))
+                        .map(|(_, a, divisor)| minus(scope, &a, &minus(scope, &times(scope, &divisor, &least), &one())))
+                        .collect()
+                }
                 _ => continue,
             };
             found.into_iter().for_each(|dim| add(&mut positive, dim));

@@ -25,6 +25,7 @@ use std::rc::Rc;
 use aligned::Aligned;
 use flatten::Tree;
 use movement::is_same;
+use single::has_lookup;
 use writer::Writer;
 
 use super::form::{Form, IndexMap, Piece, Shape, is_equal, number, over, times, zero};
@@ -41,7 +42,8 @@ impl IndexMap {
     /// The same, with the searches of a memo.
     pub(super) fn written(&self, scope: &Scope, allowed: &Allowed, memo: &Memo) -> Option<Program> {
         let (work, aligned) = (Cell::default(), RefCell::default());
-        let writer = Writer { scope, allowed, tables: allowed.gather, memo, work: &work, aligned: &aligned };
+        let (sources, tables) = (&self.sources, allowed.gather);
+        let writer = Writer { scope, allowed, sources, tables, memo, work: &work, aligned: &aligned };
         let tree = writer.tree(self, allowed.nodes)?;
         let mut program = Program::of(scope, &tree, &self.sources, !allowed.without.has("Split"));
         let is_right = program.nodes() <= allowed.nodes
@@ -60,9 +62,9 @@ impl Writer<'_> {
             Form::Read(read) => {
                 // The search is about the one source that is read.
                 let shape = map.sources.get(read.source)?.clone();
-                let core = map.core.with_sources(&|_| 0);
-                let own = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
                 let source = read.source;
+                let core = map.core.with_sources(&|other| if other == source { 0 } else { other + 1 });
+                let own = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
                 let chain = |writer: &Writer| writer.chain(&own, nodes).map(|chain| Tree::Source(source).after(chain));
                 chain(self).or_else(|| {
                     if self.tables {
@@ -85,7 +87,9 @@ impl Writer<'_> {
         if nodes == 0 {
             return None;
         }
-        let chain = Chain { map: map.clone(), allowed: Allowed { nodes: 0, ..*self.allowed }, tables: self.tables };
+        let allowed = Allowed { nodes: 0, ..*self.allowed };
+        let positions = if has_lookup(map) { self.sources.into() } else { Vec::new() };
+        let chain = Chain { map: map.clone(), positions, allowed, tables: self.tables };
         self.memo.chain(self.scope, chain, |search| {
             let (work, aligned) = (Cell::new(search.work), RefCell::default());
             let writer = Writer { work: &work, aligned: &aligned, ..*self };
@@ -111,6 +115,10 @@ impl Writer<'_> {
         if length == 1 {
             let is_open = self.fewest(map) <= 1;
             let found = if is_open { self.single(map) } else { self.block(map) };
+            let found = found.or_else(|| {
+                let lookups = Aligned::with_source(self.scope, map).map(|aligned| self.lookups(map, &aligned))?;
+                lookups.into_iter().find(|(_, rest)| self.is_nothing(rest)).map(|(lookup, _)| lookup)
+            });
             return found.map(|movement| vec![movement]);
         }
         if length < self.fewest(map) {

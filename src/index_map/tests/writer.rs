@@ -62,6 +62,7 @@ fn applied(movement: &Movement, operands: &[Array], sizes: &dyn Fn(&Dim) -> i64)
         Movement::Gather { axis, shape, indices } => Plain::Gather(*axis, shape.clone(), indices.clone()),
         Movement::SpaceToDepth(block) => Plain::SpaceToDepth(*block),
         Movement::DepthToSpace(block, mode) => Plain::DepthToSpace(*block, *mode),
+        Movement::Lookup { .. } => unreachable!("no chain has positions computed at run time"),
     };
     plain.act(&operands[0], sizes)
 }

@@ -13,7 +13,7 @@ use crate::index_map::canonical;
 use crate::index_map::form::{
     Atom, Axes, Axis, Form, Index, IndexMap, Read, Shape, Term, is_equal, minus, number, one, over, plus, times, zero,
 };
-use crate::index_map::refine::{Refined, sizes_by_digit};
+use crate::index_map::refine::{Refined, merged, sizes_by_digit};
 use crate::sort;
 
 /// The largest factor that a dim is split by.
@@ -26,6 +26,7 @@ impl Writer<'_> {
         let (Some(source), Form::Read(read)) = (map.sources.first(), &map.core.form) else { return found };
         let aligned = self.aligned(map).or_else(|| Aligned::with_source(self.scope, map).map(Rc::new));
         if let Some(aligned) = &aligned {
+            found.extend(self.lookups(map, aligned));
             self.slices(map, aligned, &mut found);
             if self.tables {
                 self.gathers(map, aligned, &mut found);
@@ -51,6 +52,32 @@ impl Writer<'_> {
                 found.push((Movement::Reshape(shape.clone()), rest));
                 seen.push(shape);
             }
+        }
+        found
+    }
+
+    /// Lookups of run-time positions on a whole axis. The positions of what follows are those in the operand that holds the positions.
+    pub(super) fn lookups(&self, map: &IndexMap, aligned: &Aligned) -> Vec<(Movement, IndexMap)> {
+        let (scope, mut found) = (self.scope, Vec::new());
+        let Some(source) = map.sources.first() else { return found };
+        for (axis, (index, size)) in aligned.axes.iter().zip(source).enumerate() {
+            let [Term { coefficient, atom: Atom::Lookup(lookup) }] = index.terms.as_slice() else { continue };
+            let is_whole = coefficient.is_const(1) && index.offset.is_const(0) && is_equal(scope, &lookup.size, size);
+            let Some(positions) = lookup.read.source.checked_sub(1).filter(|_| is_whole) else { continue };
+            let Some(held) = self.sources.get(positions) else { continue };
+            let mut shape: Vec<Dim> = source.to_vec();
+            shape.splice(axis..=axis, held.iter().cloned());
+            let axes = source.iter().zip(&aligned.axes).enumerate().map(|(other, (size, index))| {
+                if other == axis {
+                    merged(scope, &lookup.read.axes)
+                } else {
+                    Axis { size: size.clone(), at: index.clone() }
+                }
+            });
+            let read = Read { source: 0, axes: axes.collect() };
+            let Ok(core) = canonical::of_read(scope, aligned.digits.clone(), read) else { continue };
+            let sources = std::iter::once(shape.into_iter().collect()).collect();
+            found.push((Movement::Lookup { axis, positions }, IndexMap { sources, result: map.result.clone(), core }));
         }
         found
     }
@@ -178,8 +205,10 @@ impl Writer<'_> {
             });
             let read = Read { source: 0, axes: axes.collect() };
             let Ok(core) = canonical::of_read(self.scope, aligned.digits.clone(), read) else { continue };
+            let gather = Movement::Gather { axis, shape: vec![len], indices };
+            let is_permitted = self.allowed.permits(&gather, &shape);
             let rest = IndexMap { sources: std::iter::once(shape).collect(), result: map.result.clone(), core };
-            found.push((Movement::Gather { axis, shape: vec![len], indices }, rest));
+            found.extend(is_permitted.then_some((gather, rest)));
         }
     }
 

@@ -17,7 +17,10 @@ pub(super) enum Tree {
 
 impl Tree {
     pub fn after(self, chain: Vec<Movement>) -> Tree {
-        chain.into_iter().fold(self, |tree, movement| Tree::Node(movement, vec![tree]))
+        chain.into_iter().fold(self, |tree, movement| match movement {
+            Movement::Lookup { positions, .. } => Tree::Node(movement, vec![tree, Tree::Source(positions)]),
+            _ => Tree::Node(movement, vec![tree]),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::dim::{Dim, Scope};
 use crate::index_map::construct::{BlockMode, PadMode, Selected};
 use crate::index_map::form::{Fill, IndexMap, Shape, is_at_most, is_equal, number, one, zero};
-use crate::index_map::refine::holds;
+use crate::index_map::refine::{holds, present};
 use crate::index_map::undecided::Undecided;
 
 /// One node, independent of any operator set.
@@ -26,8 +26,15 @@ pub enum Movement {
         axis: usize,
         /// The shape of the indices.
         shape: Vec<i64>,
-        /// The indices, counted from the start. A negative one, alone and without a shape, is counted from the end.
+        /// The indices, counted from the start, or all negative and counted from the end.
         indices: Vec<i64>,
+    },
+    /// Positions that are computed at run time, on one axis. The positions are the second operand: a source of the map.
+    Lookup {
+        /// The axis.
+        axis: usize,
+        /// The source of the map that holds the positions.
+        positions: usize,
     },
     /// A constant around the operand: the numbers of positions before and after each axis.
     Pad {
@@ -80,15 +87,10 @@ impl Movement {
             Movement::Reshape(result) => Ok(IndexMap::reshape(scope, source()?, result)),
             Movement::Expand(result) => IndexMap::expand(scope, source()?, result),
             Movement::Tile(repeats) => IndexMap::tile(scope, source()?, repeats),
-            Movement::Gather { axis, shape, indices } => match indices.as_slice() {
-                [back] if *back < 0 && shape.is_empty() => {
-                    let mut entries = vec![Selected::All; source()?.len()];
-                    let size = source()?.get(*axis).ok_or(Undecided::Rank)?;
-                    *entries.get_mut(*axis).ok_or(Undecided::Rank)? = Selected::At(scope.add(size, &number(*back)));
-                    IndexMap::slice(scope, source()?, &entries)
-                }
-                _ => IndexMap::gather(scope, source()?, *axis, shape, indices),
-            },
+            Movement::Gather { axis, shape, indices } => IndexMap::gather(scope, source()?, *axis, shape, indices),
+            Movement::Lookup { axis, .. } => {
+                IndexMap::gather_at_run_time(scope, source()?, *axis, operands.get(1).ok_or(Undecided::Rank)?)
+            }
             Movement::Pad { before, after, fill } => {
                 let mut map = IndexMap::identity(scope, source()?);
                 for (axis, pads) in before.iter().zip(after).enumerate() {
@@ -118,7 +120,7 @@ impl Movement {
             Movement::Reshape(_) => "Reshape",
             Movement::Expand(_) => "Expand",
             Movement::Tile(_) => "Tile",
-            Movement::Gather { .. } => "Gather",
+            Movement::Gather { .. } | Movement::Lookup { .. } => "Gather",
             Movement::Pad { .. } => "Pad",
             Movement::Concat(_) => "Concat",
             Movement::Filled(..) => "ConstantOfShape",
@@ -138,7 +140,7 @@ impl Movement {
                 for (size, range) in source.iter().zip(ranges) {
                     let Some(AxisRange { start, step, len }) = range else { continue };
                     at_most(&zero(), len)?;
-                    let last = scope.add(start, &scope.mul(&number(*step), &scope.sub(len, &one())));
+                    let last = scope.add(start, &scope.mul(&number(*step), &scope.sub(&present(scope, len), &one())));
                     let end = scope.sub(size, &one());
                     let within = [(&zero(), start), (start, &end), (&zero(), &last), (&last, &end)];
                     if !holds(scope, std::slice::from_ref(len), &within) {

@@ -1,7 +1,8 @@
 //! The parameters and the state of searches.
 
 use super::movement::Movement;
-use crate::index_map::form::IndexMap;
+use crate::dim::Dim;
+use crate::index_map::form::{IndexMap, Shape};
 
 /// The movements that a written program may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +13,10 @@ pub struct Allowed {
     pub negative_step: bool,
     /// SpaceToDepth and DepthToSpace.
     pub blocks: bool,
+    /// The most indices of a Gather that moves fewer than [`FEWEST_IN_ROW`](Allowed::FEWEST_IN_ROW) elements together.
+    pub elements: usize,
+    /// The most indices of a Gather that moves more.
+    pub rows: usize,
     /// The operators that no program may contain.
     pub without: Operators,
     /// The most nodes.
@@ -19,9 +24,25 @@ pub struct Allowed {
 }
 
 impl Allowed {
+    /// The fewest elements that a Gather copies together at least as fast as a Slice or a Tile does.
+    pub const FEWEST_IN_ROW: i64 = 8;
+
     /// All movements, and this many nodes.
     pub fn all(nodes: usize) -> Allowed {
-        Allowed { gather: true, negative_step: true, blocks: true, without: Operators::NONE, nodes }
+        let (elements, rows, without) = (usize::MAX, usize::MAX, Operators::NONE);
+        Allowed { gather: true, negative_step: true, blocks: true, elements, rows, without, nodes }
+    }
+
+    /// Returns `true` if a program may contain a node with a result of this shape. A dim that is not a number is large.
+    pub(super) fn permits(&self, movement: &Movement, result: &[Dim]) -> bool {
+        if self.without.has_movement(movement) {
+            return false;
+        }
+        let Movement::Gather { axis, shape, indices } = movement else { return true };
+        let mut row = result.get(axis.saturating_add(shape.len())..).unwrap_or_default().iter().map(Dim::as_const);
+        let is_row =
+            row.try_fold(1i64, |row, size| row.checked_mul(size?)).is_none_or(|row| row >= Allowed::FEWEST_IN_ROW);
+        indices.len() <= if is_row { self.rows } else { self.elements }
     }
 }
 
@@ -70,6 +91,8 @@ impl Operators {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::index_map) struct Chain {
     pub map: IndexMap,
+    /// The shapes of the sources that hold run-time positions; empty if the map reads none.
+    pub positions: Vec<Shape>,
     pub allowed: Allowed,
     pub tables: bool,
 }

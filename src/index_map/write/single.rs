@@ -45,7 +45,7 @@ impl Writer<'_> {
     /// Returns `true` if a node is valid on the source and has the map.
     fn is_written(&self, map: &IndexMap, movement: &Movement) -> bool {
         let operands = map.sources.get(..1).unwrap_or_default();
-        !self.allowed.without.has_movement(movement)
+        self.allowed.permits(movement, &map.result)
             && movement.check(self.scope, operands).is_ok()
             && movement.map(self.scope, operands).is_ok_and(|found| found.equals(self.scope, map))
     }
@@ -100,6 +100,13 @@ pub(super) fn has_table(map: &IndexMap) -> bool {
     read.axes.iter().any(|axis| axis.at.terms.iter().any(is_table))
 }
 
+/// Returns `true` if a map reads positions that are computed at run time.
+pub(super) fn has_lookup(map: &IndexMap) -> bool {
+    let Form::Read(read) = &map.core.form else { return false };
+    let is_lookup = |term: &crate::index_map::form::Term| matches!(term.atom, crate::index_map::form::Atom::Lookup(_));
+    read.axes.iter().any(|axis| axis.at.terms.iter().any(is_lookup))
+}
+
 fn expand(scope: &Scope, map: &IndexMap) -> Option<Movement> {
     let source = map.sources.first()?;
     let more = map.result.len().checked_sub(source.len())?;
@@ -152,14 +159,13 @@ fn gather(scope: &Scope, map: &IndexMap, aligned: &Aligned, axis: usize) -> Opti
     if !index.digits().iter().all(|digit| digits.contains(digit)) {
         return None;
     }
-    let is_from_end = shape.is_empty() && index.terms.is_empty() && index.offset.as_const().is_none();
-    let indices = if is_from_end {
-        let back = scope.sub(&index.offset, source.get(axis)?).as_const().filter(|&back| back < 0)?;
-        vec![back]
-    } else {
-        index.values_over(&digits, &aligned.digits)?
-    };
-    Some(Movement::Gather { axis, shape, indices })
+    let mut index = index.clone();
+    let is_from_end = index.offset.as_const().is_none();
+    if is_from_end {
+        index.offset = scope.sub(&index.offset, source.get(axis)?);
+    }
+    let indices = index.values_over(&digits, &aligned.digits)?;
+    (!is_from_end || indices.iter().all(|&index| index < 0)).then_some(Movement::Gather { axis, shape, indices })
 }
 
 /// Where the runs of an arithmetic progression with a positive step begin, if a table of at most a few of them is all that is not affine.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::aligned::Aligned;
 use super::search::Allowed;
 use crate::dim::Scope;
-use crate::index_map::form::{Atom, Axis, Form, IndexMap, Term};
+use crate::index_map::form::{Atom, Axis, Form, IndexMap, Shape, Term};
 use crate::index_map::memo::Memo;
 
 /// A search for one map.
@@ -16,6 +16,8 @@ use crate::index_map::memo::Memo;
 pub(super) struct Writer<'s> {
     pub scope: &'s Scope,
     pub allowed: &'s Allowed,
+    /// The shapes of the sources. The map of a chain numbers its data 0, and source `i` with run-time positions `i + 1`.
+    pub sources: &'s [Shape],
     /// Whether tables may be written as Gather.
     pub tables: bool,
     /// Earlier searches.

@@ -274,10 +274,16 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
                     scope.format(dim)
                 )));
             }
-            sizes
+            with_rest(scope, dim, sizes)
         }
         Parts::Number(number, uneven) => equal_parts(scope, dim, number, uneven)?,
-        Parts::Unknown(_) => (0..outputs).map(|_| super::dim_up_to(cx, dim)).collect(),
+        Parts::Unknown(_) => {
+            let mut sizes: Vec<Dim> = (1..outputs).map(|_| super::dim_up_to(cx, dim)).collect();
+            let before = scope.sum(&sizes);
+            scope.assume_le(&before, dim);
+            sizes.push(scope.sub(dim, &before));
+            sizes
+        }
     };
     let part = |size: Dim| {
         let mut dims = shape.to_vec();
@@ -285,6 +291,16 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
         Fact::tensor(dtype, Some(dims))
     };
     Ok(sizes.into_iter().map(part).collect())
+}
+
+/// The sizes of the parts of a dim, where the last one is the rest if nothing else is known of it.
+fn with_rest(scope: &Scope, dim: &Dim, mut sizes: Vec<Dim>) -> Vec<Dim> {
+    if let Some((last, before)) = sizes.split_last_mut()
+        && last.as_symbol().is_some_and(|symbol| scope.is_fresh(symbol) && !dim.symbols().contains(&symbol))
+    {
+        *last = scope.sub(dim, &scope.sum(&*before));
+    }
+    sizes
 }
 
 /// The parts of a Split; the sizes are an attribute or an operand.
@@ -342,9 +358,12 @@ fn map_split(view: &NodeFacts<'_>, output: usize) -> MapResult {
     let (scope, site, data) = (view.scope(), view.known_site()?, view.dims(0)?);
     let axis = axis_in(site.attr_int("axis")?.unwrap_or(0), data.len())?;
     let sizes = match parts_inferred(&site, view.fact(1))? {
-        Parts::Sizes(sizes) => sizes,
+        Parts::Sizes(sizes) if sizes.iter().all(|size| size.as_const().is_some()) => sizes,
         Parts::Number(number, uneven) => equal_parts(scope, data.get(axis).ok_or(Undecided::Rank)?, number, uneven)?,
-        Parts::Unknown(_) => return Err(Undecided::Operands),
+        Parts::Sizes(_) | Parts::Unknown(_) => {
+            let size = |at| Ok(view.result_dims(at)?.get(axis).ok_or(Undecided::Rank)?.clone());
+            (0..view.node.outputs().len()).map(size).collect::<Result<Vec<Dim>, Undecided>>()?
+        }
     };
     let (before, size) = (sizes.get(..output), sizes.get(output));
     let (before, size) = before.zip(size).ok_or(Undecided::Operands)?;

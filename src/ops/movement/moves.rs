@@ -84,15 +84,20 @@ pub(in crate::ops) fn sliced_counts(
     }
     let scope = view.scope();
     let cuts = slice_cuts(view.model, view.facts, view.id)?;
-    for (step, cut) in from.steps.iter_mut().zip(&cuts.axes) {
+    for ((step, size), cut) in from.steps.iter_mut().zip(&from.shape).zip(&cuts.axes) {
         let Some(cut) = cut else { continue };
+        let stride = cut.range.step.filter(|stride| *stride != 0)?;
         let begin = match &cut.range.begin {
-            Bound::At(begin) => begin.as_const().filter(|begin| *begin >= 0)?,
-            Bound::Open => 0,
-            Bound::Unknown => return None,
+            Bound::At(begin) => begin.as_const(),
+            Bound::Open => Some(if stride > 0 { 0 } else { -1 }),
+            Bound::Unknown => None,
         };
-        let stride = cut.range.step.filter(|stride| *stride > 0)?;
-        from.offset = scope.add(&from.offset, &scope.mul(step, &Dim::constant(begin)));
+        let begin = match begin? {
+            -1 if stride < 0 => scope.sub(size, &Dim::constant(1)),
+            begin if stride > 0 && begin >= 0 => Dim::constant(begin),
+            _ => return None,
+        };
+        from.offset = scope.add(&from.offset, &scope.mul(step, &begin));
         *step = scope.mul(step, &Dim::constant(stride));
     }
     Some(Counting { shape: shape.to_vec(), ..from })

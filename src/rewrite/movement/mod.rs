@@ -19,7 +19,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use self::cost::{copies_fewer_elements, copying_nodes, has_equal_operators, named_axes, selects_fewer_axes};
-use self::failures::{look_up, positions_looked_up, positions_written};
+use self::failures::{keeps_lookups, look_up, positions_looked_up, positions_written};
 use self::spell::{Spelling, transpose_ones};
 use self::tree::{Tree, is_assignment, is_by_positions, trees_above};
 use super::index::uniform;
@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "of-its-kind",
-            "no new Transpose has a higher rank than a removed one, unless it has at most 6 axes, and replaces two Transposes, or none and moves contiguous rows of at least 8 elements. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
+            "no new Transpose has a higher rank than a removed one, unless it has at most 6 axes, and replaces two Transposes, or none and moves contiguous rows of at least 8 elements, or moves one axis and has no higher rank than a value. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
         ),
         (
             "no-sibling",
@@ -65,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "fails-alike",
-            "if the edit removes a Gather of constant positions of an axis with symbolic size, or a Squeeze of the only position that a Slice selects from this axis, it writes a Gather of the same positions, which fails for the same sizes",
+            "if the edit removes a Gather of constant positions of an axis with symbolic size, or a Squeeze of the only position that a Slice selects from this axis, it writes a Gather of the same positions, which fails for the same sizes. A removed Gather by computed indices that may be out of range is written again with all of these indices",
         ),
         (
             "no-convolution",
@@ -80,9 +80,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 /// The smallest rank of a Transpose for which fewer axes are better at an equal number of nodes.
 const LOWERED_RANK: usize = 5;
 
-/// Where a Gather takes at most as long as the copies that it replaces: the fewest elements that it moves together, or else the most indices, for
-/// each of which a Slice or a Tile has about as much work in a row.
-const FEWEST_IN_ROW: i64 = 8;
+/// The most indices of a Gather of short rows: a Slice or a Tile has about as much work for each row.
 const MOST_INDICES: usize = 128;
 
 /// The highest rank of a Transpose that replaces others of a lower rank. Unfolding images has this rank.
@@ -126,7 +124,7 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
     let before = Forms::of(place, tree, &removed);
     let mut miss = miss!("shorter");
     let worth = |id: &NodeId| match () {
-        () if place.is_replaceable(*id, before.most_rank.is_some()) => AVOIDED_NODES,
+        () if place.is_replaceable(*id, before.readable_rank.is_some()) => AVOIDED_NODES,
         () if writes_elements(place, *id) => ASSIGNMENT_NODES,
         () => 0,
     };
@@ -157,7 +155,10 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
         || is_passed && is_same_kind(place, tree, &edit)
         || named.is_some_and(|named| selects_fewer_axes(&programs, named))
         || copying_nodes(&programs) < copies
-        || has_equal_operators(place, &removed, &edit) && copies_fewer_elements(place, &removed, &programs);
+        // A Slice that changes its place has a new dim, which no later fact compares with the old one.
+        || tree.positions.is_empty()
+            && has_equal_operators(place, &removed, &edit)
+            && copies_fewer_elements(place, &removed, &programs);
     ensure(is_better, miss)?;
     Ok(edit)
 }
@@ -243,11 +244,13 @@ struct Forms {
     blocks: bool,
     /// The highest rank of a Transpose, or of its values if there is none.
     rank: usize,
+    /// The highest rank of a value that the tree reads or computes.
+    most_rank: usize,
     transposes: usize,
     /// `true` if the edit removes a node that the consumer of the result lacks. Any form is better.
     avoided: bool,
     /// The most axes of a tensor that the consumer reads, if no result of the tree has more.
-    most_rank: Option<usize>,
+    readable_rank: Option<usize>,
     /// The number of positions that removed nodes look up on axes that may be too short.
     open_positions: usize,
 }
@@ -260,8 +263,11 @@ impl Forms {
         let rank = |value: ValueId| place.shape(value).map_or(0, <[_]>::len);
         let transposes = nodes().filter(|(_, node)| node.is("Transpose")).count();
         let ranked = nodes().filter(|(_, node)| transposes == 0 || node.is("Transpose"));
+        let inner = tree.inner.iter().map(|inner| inner.value);
+        let values = inner.chain(tree.leaves.iter().copied()).chain(tree.results.iter().map(|&(value, _)| value));
         let ranks = ranked.flat_map(|(_, node)| node.outputs().iter().flatten().copied()).map(rank);
-        let most_rank = place.most_rank().filter(|&most| tree.results.iter().all(|&(value, _)| rank(value) <= most));
+        let readable_rank =
+            place.most_rank().filter(|&most| tree.results.iter().all(|&(value, _)| rank(value) <= most));
         Forms {
             gathers: is_any(&["Gather", "GatherElements", "GatherND"]),
             indices: nodes().filter(|(_, node)| node.is("Gather")).fold(0, |sum: usize, (_, node)| {
@@ -272,46 +278,60 @@ impl Forms {
             steps_backwards: nodes().any(|(id, node)| node.is("Slice") && steps_backwards(place, id)),
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
             rank: ranks.max().unwrap_or(0),
+            most_rank: values.map(rank).max().unwrap_or(0),
             transposes,
-            avoided: removed.iter().any(|&id| place.is_replaceable(id, most_rank.is_some())),
-            most_rank,
-            open_positions: positions_looked_up(place, removed),
+            avoided: removed.iter().any(|&id| place.is_replaceable(id, readable_rank.is_some())),
+            readable_rank,
+            open_positions: positions_looked_up(place, tree, removed),
         }
     }
 
     fn allowed(&self, place: &Place<'_>, nodes: usize, gather: bool) -> Allowed {
         let dtype = place.output(0).and_then(|output| place.dtype(output));
         let is_common = matches!(dtype, Some(DType::Float | DType::Double));
+        let (elements, rows) = match () {
+            () if self.avoided => (usize::MAX, usize::MAX),
+            () if self.cuts || self.gathers => (self.indices.max(MOST_INDICES), usize::MAX),
+            () => (self.indices, self.indices),
+        };
         let without = place.lacked_movements();
         let negative_step = self.steps_backwards && !place.avoided.contains(&Construct::NegativeSteps);
-        Allowed { gather, negative_step, blocks: self.blocks || is_common, without, nodes }
+        Allowed { gather, negative_step, blocks: self.blocks || is_common, elements, rows, without, nodes }
     }
 
     /// Checks that no written node has a form that is worse than those of the nodes it replaces.
     fn permit(&self, place: &Place<'_>, tree: &Tree, programs: &Programs) -> Result<(), Miss> {
+        let is_transpose = |step: &&Step| matches!(step, Step::Movement(Movement::Transpose(_), _));
+        let transposes = programs.iter().flat_map(|program| &program.steps).filter(is_transpose).count();
         for (step, result) in programs.iter().flat_map(|program| program.steps.iter().zip(&program.shapes)) {
-            ensure(self.most_rank.is_none_or(|most| result.len() <= most), miss!("of-its-kind"))?;
+            ensure(self.readable_rank.is_none_or(|most| result.len() <= most), miss!("of-its-kind"))?;
             let Step::Movement(movement, _) = step else { continue };
             match movement {
                 Movement::Transpose(perm) => {
                     let moves_rows = || {
                         let last = result.last();
-                        let is_row = last.is_some_and(|size| size.as_const().is_none_or(|size| size >= FEWEST_IN_ROW));
+                        let is_row =
+                            last.is_some_and(|size| size.as_const().is_none_or(|size| size >= Allowed::FEWEST_IN_ROW));
                         is_row && perm.last().copied() == perm.len().checked_sub(1)
                     };
-                    let may_be_higher = || self.transposes > 1 || self.transposes == 0 && moves_rows();
+                    let may_be_higher = || {
+                        self.transposes > 1
+                            || self.transposes == 0 && moves_rows()
+                            || perm.len() <= self.most_rank && moves_one_axis(perm)
+                    };
                     let is_low = perm.len() <= self.rank.max(2) || perm.len() <= MOST_RANK && may_be_higher();
                     ensure(is_low || self.avoided, miss!("of-its-kind"))?;
                 }
-                Movement::Gather { axis, shape, indices } => {
+                Movement::Gather { indices, .. } => {
                     ensure(place.output(0).is_some_and(|result| place.may_be_looked_up(result)), miss!("no-strings"))?;
                     if indices.len() <= self.indices {
                         continue;
                     }
-                    let is_fast = indices.len() <= MOST_INDICES || moves_rows(result, *axis, shape);
-                    let may_grow =
-                        self.avoided || self.cuts || self.gathers && (self.transposes == 0 || self.indices == 0);
-                    ensure(may_grow && (is_fast || self.avoided), miss!("of-its-kind"))?;
+                    // A Gather of single rows is no better than the Transpose that it replaces.
+                    let may_grow = self.avoided
+                        || self.cuts
+                        || self.gathers && (transposes >= self.transposes || self.indices == 0);
+                    ensure(may_grow, miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
                     let mut turned = results.filter(|&value| turns_weights(place, value));
                     ensure(turned.next().is_none(), miss!("no-convolution"))?;
@@ -333,8 +353,8 @@ impl Forms {
         let allowed = self.allowed(place, nodes, gather);
         let mut programs = written(place, tree, allowed).ok_or(miss!("shorter"))?;
         let keep_failures = |programs: &mut Programs| {
-            let steps = programs.iter_mut().flat_map(|program| &mut program.steps);
-            steps.filter(|_| self.open_positions > 0).for_each(look_up);
+            let programs = programs.iter_mut().filter(|_| self.open_positions > 0);
+            programs.for_each(|program| look_up(place, tree, program));
         };
         keep_failures(&mut programs);
         if is_embedding(place, &programs) {
@@ -343,7 +363,7 @@ impl Forms {
         }
         programs.iter_mut().for_each(|program| transpose_ones(place, tree, program));
         let fails_alike = self.open_positions == 0 || positions_written(place, tree, &programs) >= self.open_positions;
-        ensure(fails_alike, miss!("fails-alike"))?;
+        ensure(fails_alike && keeps_lookups(place, tree, removed, &programs), miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();
         ensure(nodes <= 1 || !has_sibling(place, tree), miss!("no-sibling"))?;
         self.permit(place, tree, &programs)?;
@@ -391,10 +411,12 @@ fn apart_from_sum(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Pr
     Some(std::iter::once(program).collect())
 }
 
-/// Returns `true` if a Gather moves long rows of elements. A size that is not a number is large.
-fn moves_rows(shape: &[Dim], axis: usize, indices: &[i64]) -> bool {
-    let mut behind = shape.get(axis.saturating_add(indices.len())..).unwrap_or_default().iter().map(Dim::as_const);
-    behind.try_fold(1i64, |row, size| row.checked_mul(size?)).is_none_or(|row| row >= FEWEST_IN_ROW)
+/// Returns `true` if a permutation moves one axis past others, which runtimes do as fast for any number of axes.
+fn moves_one_axis(perm: &[usize]) -> bool {
+    (0..perm.len()).any(|moved| {
+        let mut others = perm.iter().filter(|&&axis| axis != moved);
+        others.try_fold(0, |least, &axis| (axis >= least).then_some(axis)).is_some()
+    })
 }
 
 /// The most values that are followed to a convolution.

@@ -113,7 +113,7 @@ impl<'p, 'a> Spelling<'p, 'a> {
         match operand {
             Operand::Source(source) => {
                 let &leaf = self.tree.leaves.get(source)?;
-                Some((leaf, self.place.shape(leaf)?.into()))
+                Some((leaf, self.tree.shape(self.place, leaf)?))
             }
             Operand::Step(at) => done.get(at)?.first().cloned(),
             Operand::Part(at, output) => done.get(at)?.get(output).cloned(),
@@ -157,6 +157,7 @@ impl<'p, 'a> Spelling<'p, 'a> {
                 let indices = Tensor::vector(indices.clone()).reshape(&sizes).ok()?;
                 Some(place.build(edit, like).gather_at(data, indices, *axis))
             }
+            Movement::Lookup { axis, .. } => self.lookup(edit, data, operands.get(1)?.0, *axis),
             Movement::Pad { before, after, fill } => self.pad(edit, data, (before, after), *fill, like),
             Movement::SpaceToDepth(block) => Some(NewNode::new("SpaceToDepth", [Some(data)]).with("blocksize", *block)),
             Movement::DepthToSpace(block, mode) => {
@@ -194,6 +195,33 @@ impl<'p, 'a> Spelling<'p, 'a> {
         let starts = self.vector(edit, "starts", &starts, data)?;
         let ends = self.vector(edit, "ends", &ends, data)?;
         place.build(edit, data).slice_between(data, starts, ends, along, steps)
+    }
+
+    /// A Gather by an operand, or a Slice by the bounds of a Slice of the tree.
+    fn lookup(&self, edit: &mut Edit, data: ValueId, positions: ValueId, axis: usize) -> Option<NewNode> {
+        let place = self.place;
+        let Some(&(_, own)) = self.tree.positions.iter().find(|(value, _)| *value == positions) else {
+            return Some(Build::gather(data, positions, axis));
+        };
+        let (_, slice) = place.producer(positions, "Slice")?;
+        let mut inputs = slice.inputs().to_vec();
+        *inputs.first_mut()? = Some(data);
+        let has_axes = inputs.get(3).is_some_and(Option::is_some);
+        let is_counted =
+            own == axis && (!has_axes || place.const_ints((*inputs.get(3)?)?)? == [i64::try_from(axis).ok()?]);
+        if !is_counted {
+            let axis = i64::try_from(axis).ok()?;
+            let axes = match place.dtype(slice.input(1)?)? {
+                DType::Int32 => Tensor::vector(vec![i32::try_from(axis).ok()?]),
+                _ => Tensor::vector(vec![axis]),
+            };
+            let axes = Some(place.build(edit, data).constant("axes", axes));
+            match inputs.get_mut(3) {
+                Some(slot) => *slot = axes,
+                None => inputs.push(axes),
+            }
+        }
+        Some(NewNode::new("Slice", inputs))
     }
 
     fn reshape(&self, edit: &mut Edit, data: ValueId, from: &[Dim], to: &[Dim], like: ValueId) -> Option<NewNode> {

@@ -35,6 +35,8 @@ pub(super) struct Tree {
     pub inner: Vec<Inner>,
     /// The sources of all maps.
     pub leaves: Vec<ValueId>,
+    /// The leaves that stand for positions: the result of a Slice of this one axis, between bounds that are computed at run time.
+    pub positions: Vec<(ValueId, usize)>,
     /// A map for each result of the root that is read.
     pub results: SmallVec<[(ValueId, Rc<IndexMap>); 1]>,
 }
@@ -45,7 +47,8 @@ impl Tree {
     /// # Errors
     /// The positions that the root reads are not known.
     pub fn of_root(place: &Place<'_>, node: &Node) -> Result<Tree, Undecided> {
-        let mut tree = Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], results: SmallVec::new() };
+        let mut tree =
+            Tree { nodes: vec![place.id], inner: vec![], leaves: vec![], positions: vec![], results: SmallVec::new() };
         let is_read = |value: &ValueId| !place.model.is_unused(*value);
         let read: SmallVec<[(usize, ValueId); 1]> = node
             .outputs()
@@ -55,16 +58,11 @@ impl Tree {
             .collect();
         let mut found: SmallVec<[(ValueId, Rc<IndexMap>, SmallVec<[ValueId; 2]>); 1]> = SmallVec::new();
         for (slot, value) in read {
-            let (map, operands) = movement_of(place, place.id, slot)?;
-            for &operand in &operands {
-                if !tree.leaves.contains(&operand) {
-                    tree.leaves.push(operand);
-                }
-            }
+            let (map, operands) = tree.add_leaves(place, place.id, slot)?;
             found.push((value, map, operands));
         }
         for (value, map, operands) in found {
-            let map = over_leaves(place, map, &operands, &tree.leaves)?;
+            let map = tree.over_leaves(place, map, &operands)?;
             tree.results.push((value, map));
         }
         Ok(tree)
@@ -77,30 +75,95 @@ impl Tree {
     fn with_producer_of(&self, place: &Place<'_>, leaf: ValueId, id: NodeId) -> Result<Tree, Undecided> {
         let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
         let slot = node.outputs().iter().position(|output| *output == Some(leaf)).ok_or(Undecided::NoMovement)?;
-        let (inner, operands) = movement_of(place, id, slot)?;
-        let mut leaves: Vec<ValueId> = self.leaves.iter().copied().filter(|&other| other != leaf).collect();
-        for &operand in &operands {
-            if !leaves.contains(&operand) {
-                leaves.push(operand);
-            }
-        }
+        let mut tree = self.clone();
+        tree.leaves.retain(|&other| other != leaf);
+        let (inner, operands) = tree.add_leaves(place, id, slot)?;
         // The sources of a composition are those of its parts, one after the other.
         let at = self.leaves.iter().position(|&other| other == leaf).ok_or(Undecided::Rank)?;
         let (before, after) = (self.leaves.iter().take(at), self.leaves.iter().skip(at.saturating_add(1)));
-        let to = numbers_of(before.chain(&operands).chain(after), &leaves)?;
-        let sources = shapes_of(place, &leaves)?;
-        let mut results = SmallVec::new();
+        let to = tree.numbers_of(before.chain(&operands).chain(after))?;
+        let sources = tree.shapes(place)?;
+        tree.results.clear();
         for (value, map) in &self.results {
             let (outer, inner) = (Rc::clone(map), Rc::clone(&inner));
             let composition = Composition { outer, at, inner, sources: sources.clone(), to: to.clone() };
-            results.push((*value, place.taken.maps.composed(place.scope(), composition)?));
+            tree.results.push((*value, place.taken.maps.composed(place.scope(), composition)?));
         }
-        let mut tree = Tree { nodes: self.nodes.clone(), inner: self.inner.clone(), leaves, results };
         if !tree.nodes.contains(&id) {
             tree.nodes.push(id);
         }
         tree.inner.push(Inner { value: leaf, node: id });
         Ok(tree)
+    }
+
+    /// Adds the operands of a node to the leaves; returns the map of a result, and the operands that are its sources.
+    fn add_leaves(
+        &mut self,
+        place: &Place<'_>,
+        id: NodeId,
+        slot: usize,
+    ) -> Result<(Rc<IndexMap>, SmallVec<[ValueId; 2]>), Undecided> {
+        let holds_positions = |tree: &Tree, value: &ValueId| tree.positions.iter().any(|(other, _)| other == value);
+        let (map, operands) = match movement_of(place, id, slot) {
+            Ok((map, operands)) => {
+                // A leaf is data or stands for positions.
+                if operands.iter().any(|operand| holds_positions(self, operand)) {
+                    return Err(Undecided::RunTime);
+                }
+                (map, operands)
+            }
+            Err(reason) => {
+                let node = place.model.node(id).ok_or(Undecided::NoMovement)?;
+                let (map, axis) = run_time_slice(place, node).ok_or(reason)?;
+                let (data, result) = node.input(0).zip(node.output(0)).ok_or(Undecided::Operands)?;
+                if holds_positions(self, &data) {
+                    return Err(Undecided::RunTime);
+                }
+                if !self.positions.contains(&(result, axis)) {
+                    self.positions.push((result, axis));
+                }
+                (Rc::new(map), [data, result].into_iter().collect())
+            }
+        };
+        for &operand in &operands {
+            if !self.leaves.contains(&operand) {
+                self.leaves.push(operand);
+            }
+        }
+        Ok((map, operands))
+    }
+
+    /// The shape of a leaf.
+    pub fn shape(&self, place: &Place<'_>, leaf: ValueId) -> Option<Shape> {
+        let dims = place.shape(leaf)?;
+        match self.positions.iter().find(|(value, _)| *value == leaf) {
+            Some(&(_, axis)) => Some(std::iter::once(dims.get(axis)?.clone()).collect()),
+            None => Some(dims.into()),
+        }
+    }
+
+    /// The shapes of the leaves.
+    fn shapes(&self, place: &Place<'_>) -> Result<SmallVec<[Shape; 2]>, Undecided> {
+        self.leaves.iter().map(|&leaf| self.shape(place, leaf).ok_or(Undecided::Operands)).collect()
+    }
+
+    /// The numbers of sources among the leaves.
+    fn numbers_of<'v>(&self, sources: impl Iterator<Item = &'v ValueId>) -> Result<SmallVec<[usize; 4]>, Undecided> {
+        let at = |source: &ValueId| self.leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank);
+        sources.map(at).collect()
+    }
+
+    /// A map whose source `i` is the value `sources[i]`, over the leaves.
+    fn over_leaves(
+        &self,
+        place: &Place<'_>,
+        map: Rc<IndexMap>,
+        sources: &[ValueId],
+    ) -> Result<Rc<IndexMap>, Undecided> {
+        if sources == self.leaves {
+            return Ok(map);
+        }
+        map.with_sources(place.scope(), &self.shapes(place)?, &self.numbers_of(sources.iter())?).map(Rc::new)
     }
 
     /// The number of nodes outside of the tree that disappear with these nodes: they compute positions for a removed lookup or assignment.
@@ -156,9 +219,9 @@ pub(super) fn is_assignment(place: &Place<'_>, node: &Node) -> bool {
         && ["ScatterND", "ScatterElements", "Scatter"].iter().any(|operator| node.is(operator))
 }
 
-/// The smallest trees with a root, and the largest one at the end. The root alone is one only if it may be a copy, selects elements, has a construct that
-/// the consumer lacks, or if other nodes compute the positions that it reads or writes. A node whose positions are not known, or that does not compose, is not part of any. The error is the first
-/// question that was not decided.
+/// The smallest trees with a root, and the largest one at the end. The root alone is one only if it may be a copy, selects elements, has a construct
+/// that the consumer lacks, or if other nodes compute the positions that it reads or writes. A node whose positions are not known, or that does not
+/// compose, is not part of any. The error is the first question that was not decided.
 ///
 /// # Errors
 /// No tree has two nodes, and the root alone is none.
@@ -179,16 +242,24 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
     let mut closed: Vec<ValueId> = Vec::new();
     let mut question = Undecided::NoMovement;
     while tree.nodes.len() < MOST_NODES {
-        let open = tree.leaves.iter().filter(|leaf| !closed.contains(leaf));
+        let is_open =
+            |leaf: &&ValueId| !closed.contains(leaf) && !tree.positions.iter().any(|(positions, _)| positions == *leaf);
+        let open = tree.leaves.iter().filter(is_open);
         // The last computed node first, so that paths meet where they can.
         let producers = open.filter_map(|&leaf| Some((leaf, producer(place, leaf)?)));
         let Some((leaf, id)) = producers.max_by_key(|&(_, id)| place.model.order_of(id)) else { break };
         match tree.with_producer_of(place, leaf, id) {
             Ok(larger) => {
+                let is_same = larger.nodes.len() == tree.nodes.len();
+                // The writer decides more about known positions.
+                let is_known = !is_listed && is_by_run_time(place, &tree, &larger);
+                trees.extend(is_known.then(|| tree.clone()));
                 tree = larger;
-                is_listed = trees.len() < MOST_SMALL_TREES;
-                if is_listed {
-                    trees.push(tree.clone());
+                if let Some(last) = trees.last_mut().filter(|_| is_same && is_listed) {
+                    *last = tree.clone();
+                } else {
+                    is_listed = trees.len() < MOST_SMALL_TREES;
+                    trees.extend(is_listed.then(|| tree.clone()));
                 }
             }
             Err(undecided) => {
@@ -203,6 +274,12 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
         trees.push(tree);
     }
     if trees.is_empty() { Err(question) } else { Ok(trees) }
+}
+
+/// Returns `true` if the last node of the larger tree selects by positions that are computed at run time.
+fn is_by_run_time(place: &Place<'_>, tree: &Tree, larger: &Tree) -> bool {
+    let last = larger.inner.last().and_then(|inner| place.model.node(inner.node));
+    larger.positions.len() > tree.positions.len() || last.is_some_and(|node| is_by_positions(place, node))
 }
 
 /// Returns `true` if a movement node computes an operand, so that there is something to compose.
@@ -271,11 +348,12 @@ fn computed_movement(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved
         }
     }
     let moved = index_map_of(place.model, place.facts, id, slot, place.opset.version())?;
-    // Keeps a lookup at run-time positions that may be out of range: if only one position remains, the composed map does not read the indices,
-    // and would not fail.
+    // Positions that may be out of range: the rule keeps the failures of a Gather only.
     match traits.fails {
         Failure::Unless(is_inside)
-            if moved.slots.contains(&1) && !place.view(id).is_some_and(|view| is_inside(&view)) =>
+            if moved.slots.contains(&1)
+                && !node.is("Gather")
+                && !place.view(id).is_some_and(|view| is_inside(&view)) =>
         {
             Err(Undecided::RunTime)
         }
@@ -283,27 +361,17 @@ fn computed_movement(place: &Place<'_>, id: NodeId, slot: usize) -> Result<Moved
     }
 }
 
-/// A map whose source `i` is the value `sources[i]`, over these leaves.
-fn over_leaves(
-    place: &Place<'_>,
-    map: Rc<IndexMap>,
-    sources: &[ValueId],
-    leaves: &[ValueId],
-) -> Result<Rc<IndexMap>, Undecided> {
-    if sources == leaves {
-        return Ok(map);
-    }
-    map.with_sources(place.scope(), &shapes_of(place, leaves)?, &numbers_of(sources.iter(), leaves)?).map(Rc::new)
-}
-
-fn shapes_of(place: &Place<'_>, leaves: &[ValueId]) -> Result<SmallVec<[Shape; 2]>, Undecided> {
-    leaves.iter().map(|&leaf| place.shape(leaf).map(Shape::from).ok_or(Undecided::Operands)).collect()
-}
-
-/// Returns the numbers of sources among the leaves.
-fn numbers_of<'v>(
-    sources: impl Iterator<Item = &'v ValueId>,
-    leaves: &[ValueId],
-) -> Result<SmallVec<[usize; 4]>, Undecided> {
-    sources.map(|source| leaves.iter().position(|leaf| leaf == source).ok_or(Undecided::Rank)).collect()
+/// The map of a Slice of one axis by bounds that are not known, whose second source holds the positions, and the axis.
+fn run_time_slice(place: &Place<'_>, node: &Node) -> Option<(IndexMap, usize)> {
+    let (scope, [data, bounds @ ..]) = (place.scope(), node.inputs()) else { return None };
+    let is_computed = bounds.iter().flatten().any(|&bound| place.constant(bound).is_none());
+    let axes = place.read(node).slice_axes().filter(|_| node.is("Slice") && is_computed)?;
+    let (from, to) = ((*data).and_then(|data| place.shape(data))?, place.shape(node.output(0)?)?);
+    let &[axis] = axes.as_slice() else { return None };
+    let last = i64::try_from(from.len()).ok()?;
+    let axis = usize::try_from(if axis < 0 { axis.checked_add(last)? } else { axis }).ok()?;
+    let mut sizes = from.iter().zip(to).enumerate().filter(|(other, _)| *other != axis);
+    let is_kept = from.len() == to.len() && sizes.all(|(_, (from, to))| scope.eq(from, to).is_yes());
+    let len = to.get(axis).filter(|_| is_kept)?;
+    Some((IndexMap::gather_at_run_time(scope, from, axis, std::slice::from_ref(len)).ok()?, axis))
 }

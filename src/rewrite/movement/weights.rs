@@ -144,6 +144,15 @@ fn scope_of_equal_sizes(place: &Place<'_>, node: &Node) -> Option<Scope> {
             }
         }
     }
+    // Inference has no name for a dim of the result if the operands have different expressions for it.
+    let own = found.as_ref().and_then(|_| place.shape(node.output(0)?)).unwrap_or_default();
+    for (axis, (own, operand)) in own.iter().zip(*shapes.first()?).enumerate() {
+        let symbol = own.as_symbol().filter(|&symbol| axis != joined && scope.is_fresh(symbol));
+        let named = symbol.filter(|symbol| !operand.symbols().contains(symbol));
+        if let (Some(symbol), Some(known)) = (named, &found) {
+            known.define(symbol, &known.current(operand));
+        }
+    }
     found
 }
 
