@@ -79,31 +79,6 @@ def _(s, x, y):
     s.claim(imin(x, 0) == 0, imax(x, 1) == 1, Implies(x == y, And(imin(x, y) == x, imax(x, y) == x)), 1 - x == If(x == 0, 1, 0))
 
 
-@law("lookup-in-order", "Gather(x, [0, 1, …, d − 1]) = x: place k of the result is place k of x", at="src/rewrite/index/lookup.rs: gather")
-def _(s, d, m, n, i, j, offset, step, inner):
-    # The indices are laid out in two axes.
-    s.give(0 <= i, i < m, 0 <= j, j < n)
-    s.need(starts_at_the_first=offset == 0, inner_step_is_one=inner == 1, outer_goes_on=step == n, as_many_as_there_are=m * n == d)
-    index = offset + step * i + inner * j
-    s.claim(index == i * n + j, 0 <= index, index < d)
-
-
-@law(
-    "lookup-of-part",
-    "GatherND(x, o + position) = x[o : o + n] where that part is there, or something is looked up at every position",
-    at="src/rewrite/index/lookup.rs: gather_nd",
-)
-def _(s, d, o, n, others):
-    from slicing import taken
-
-    s.give(d >= 0, n >= 0, others >= 0)
-    # A run that gives a result has looked up no index beyond the data; where another axis of the indices is empty it looks up none.
-    s.give(Implies(And(n >= 1, others >= 1), o + n <= d))
-    s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
-    start, size = taken(s, d, o, o + n, 1, 1)
-    s.claim(size == n, Implies(n > 0, start == o))
-
-
 @law(
     "lookup-in-rows",
     "places p·i + k of rows one behind the other are the places k < n of each row, where there is a row or n is at most its length",
