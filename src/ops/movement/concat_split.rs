@@ -17,16 +17,16 @@
 //! number, or neither, and so many parts that the last would be less than empty.
 
 use super::cells::{Builder, moved};
-use super::maps::MapResult;
+use super::maps::{self, MapResult};
 use super::moves;
-use super::{List, agree, around, claim, count, sizes, whole};
+use super::{List, agree, around, claim, count, whole};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{IndexMap, Shape, Undecided};
 use crate::ir::{Data, Fact};
 use crate::ops::size_operand::at_least;
 use crate::ops::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
+use crate::tensor::{Tensor, join_later};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
@@ -37,7 +37,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .passing_slices()
             .variadic(),
     ),
-    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(
+    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, maps::eval).with(
         Traits::movement(Movement::Selection)
             .index_map(map_split)
             .inferred_by_contents(1)
@@ -349,51 +349,6 @@ fn map_split(view: &NodeFacts<'_>, output: usize) -> MapResult {
     let (before, size) = (sizes.get(..output), sizes.get(output));
     let (before, size) = before.zip(size).ok_or(Undecided::Operands)?;
     Ok(Moved::of_first(IndexMap::range(scope, data, axis, scope.sum(before), 1, size.clone())?))
-}
-
-fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(0), data.rank())?;
-    let dim = data.shape().get(axis).copied().unwrap_or(0);
-    let outputs = cx.output_count();
-    let given = match cx.attr_ints("split")? {
-        Some(given) if cx.version < 13 => Some(given.to_vec()),
-        _ if cx.has_input(1) && !(2..13).contains(&cx.version) => {
-            check_exclusive(cx)?;
-            Some(whole(cx.tensor(1)?).ok_or_else(|| Decline::invalid("the operand 'split' has no integer type"))?)
-        }
-        _ => None,
-    };
-    let sizes = match given {
-        Some(given) => sizes(&given)?,
-        None => {
-            let (number, uneven) = number_of_parts(cx)?;
-            let fails = || Decline::invalid(format!("the dim {dim} of the axis cannot be split into {number} parts"));
-            let size = if uneven { dim.div_ceil(number.max(1)) } else { dim / number.max(1) };
-            let mut sizes = vec![size; number];
-            if let Some(last) = sizes.last_mut() {
-                let before = size.checked_mul(number.saturating_sub(1)).ok_or_else(fails)?;
-                *last = dim.checked_sub(before).filter(|&last| uneven || last == size).ok_or_else(fails)?;
-            }
-            sizes
-        }
-    };
-    let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
-    if sizes.len() != outputs || sum != Some(dim) {
-        return Err(Decline::invalid(format!(
-            "'split' is {sizes:?}, which does not fit a dim of {dim} and {outputs} outputs"
-        )));
-    }
-    let mut results = Vec::with_capacity(outputs);
-    let mut start = 0;
-    let later = cx.claim_later(data.dtype(), data.shape())?;
-    for size in sizes {
-        let view = StridedView::of(data).slice_axis(axis, start, 1, size)?;
-        let part = if later { gather_later(data, &view)? } else { gather(data, &view)? };
-        results.push(Data::Tensor(part));
-        start += size;
-    }
-    Ok(results)
 }
 
 #[cfg(test)]
