@@ -5,7 +5,7 @@ its size, which is any integer of at least 1. Left out: 64-bit saturation (a bou
 position, and no axis is that long), and what an INT_MAX end means (`Reading::end_of`), which is decided before either of the two.
 """
 
-from z3 import And, If, Implies, Or
+from z3 import And, BoolVal, If, Implies, Or
 
 from law import clamp, imax, imin, law
 

@@ -18,7 +18,7 @@ use crate::dim::Dim;
 use crate::index_map::{IndexMap, Undecided};
 use crate::ir::{Fact, Scalar};
 use crate::ops::broadcast::broadcast_dims;
-use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
+use crate::ops::traits::{Moved, Movement, NodeFacts, Traits, moved};
 use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in};
 use crate::tensor::Tensor;
 
@@ -26,7 +26,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Expand", &[8, 13], infer_expand, maps::eval).with(
         Traits::movement(Movement::Spread)
             .index_map(map_expand)
-            .counts(moves::spread_counts)
+            .counts(moved)
             .repeats(moves::expanded_narrow)
             .broadcast_with(1)
             .inferred_by_contents(1)

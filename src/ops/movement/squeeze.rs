@@ -16,14 +16,14 @@ use super::{List, axes_in, distinct_axes, of_rank};
 use super::{maps, moves};
 use crate::dim::{Dim, Scope};
 use crate::ir::Fact;
-use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
+use crate::ops::traits::{Movement, NodeFacts, Traits, moved};
 use crate::ops::{InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, maps::eval).with(
         Traits::movement(Movement::Layout)
             .index_map(maps::layout)
-            .counts(laid_out)
+            .counts(moved)
             .repeats(moves::layout)
             .needs(needs)
             .inferred_by_contents(1)
@@ -32,13 +32,13 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, maps::eval).with(
         Traits::movement(Movement::Layout)
             .index_map(maps::layout)
-            .counts(laid_out)
+            .counts(moved)
             .repeats(moves::layout)
             .inferred_by_contents(1)
             .carrying_quantization(),
     ),
     Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, maps::eval)
-        .with(Traits::movement(Movement::Layout).index_map(maps::layout).counts(laid_out).repeats(moves::layout)),
+        .with(Traits::movement(Movement::Layout).index_map(maps::layout).counts(moved).repeats(moves::layout)),
 ];
 
 /// Squeeze removes axes of dim 1 only.

@@ -17,14 +17,14 @@ use super::moves::{self, permutation};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{BlockMode, IndexMap};
 use crate::ir::Fact;
-use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
+use crate::ops::traits::{Moved, Movement, NodeFacts, Traits, moved};
 use crate::ops::{InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, maps::eval).with(
         Traits::movement(Movement::Selection)
             .index_map(map_transpose)
-            .counts(moves::permuted_counts)
+            .counts(moved)
             .carrying_quantization()
             .repeats(moves::permuted_narrow)
             .passing_slices(),
