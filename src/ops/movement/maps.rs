@@ -3,12 +3,14 @@
 use std::rc::Rc;
 
 use super::lookup::{Reduction, batch_dims, element_starts, gather_axis, reduction, scatter_axis, tuple_places};
+use super::pieces::concat_within;
 use super::{positions, sizes};
 use crate::dim::{Dim, Scope};
-use crate::index_map::{IndexMap, MOST_ENTRIES, Undecided};
+use crate::index_map::{Copies, IndexMap, MOST_ENTRIES, Undecided};
 use crate::ir::{Data, Fact};
 use crate::ops::traits::{Moved, Movement, NodeFacts, Place};
 use crate::ops::{Budget, Decline, EvalCx, EvalResult, InferCx, Walk, axis_in, operator_of};
+use crate::tensor::{self, StridedView, Tensor};
 
 /// A map, or why it is not known.
 pub(in crate::ops) type MapResult = Result<Moved, Undecided>;
@@ -33,14 +35,44 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
             return Ok(Data::Tensor(data.reshape(&result.static_shape().ok_or_else(outside)?)?));
         }
         let hook = operator.traits.index_map.ok_or(Undecided::NoMovement)?;
-        let map = hook(&NodeFacts::at(&place, &walk.facts), output)?.map;
-        let (shape, view) = result.static_shape().zip(map.view()).ok_or_else(outside)?;
-        if view.is_empty() {
+        let moved = hook(&NodeFacts::at(&place, &walk.facts), output)?;
+        let (shape, copies) = result.static_shape().zip(moved.map.copies()).ok_or_else(outside)?;
+        if shape.contains(&0) {
             cx.claim(data.dtype(), &shape)?;
+            return Ok(Data::Tensor(Tensor::zeros(data.dtype(), &shape)?));
         }
-        Ok(Data::Tensor(cx.gathered(data, &view)?.reshape(&shape)?))
+        let copied = match &copies {
+            Copies::View(0, view) => cx.gathered(data, view)?,
+            _ => copied(cx, &moved.slots, &copies)?,
+        };
+        Ok(Data::Tensor(copied.reshape(&shape)?))
     });
     moved.collect()
+}
+
+/// Copies elements of these operands, which have the type of the first operand.
+fn copied(cx: &EvalCx<'_>, slots: &[usize], copies: &Copies) -> Result<Tensor, Decline> {
+    match copies {
+        Copies::View(source, view) => {
+            let data = cx.tensor(slots.get(*source).copied().ok_or(Undecided::Operands)?)?;
+            cx.claim(data.dtype(), view.shape())?;
+            Ok(tensor::gather(data, view)?)
+        }
+        Copies::Fill(fill, len) => {
+            let dtype = cx.tensor(0)?.dtype();
+            let element = fill.to_element(dtype).ok_or(Undecided::Operands)?;
+            cx.claim(dtype, &[*len])?;
+            Ok(tensor::gather(&element, &StridedView::of(&element).broadcast_to(&[*len])?)?)
+        }
+        Copies::Rows(rows, parts) => {
+            let row = |part: &Copies| {
+                let part = copied(cx, slots, part)?;
+                Ok(part.reshape(&[*rows, part.len().checked_div(*rows).unwrap_or(0)])?)
+            };
+            let parts = parts.iter().map(row).collect::<Result<Vec<_>, Decline>>()?;
+            concat_within(cx, &parts.iter().collect::<Vec<_>>(), 1)
+        }
+    }
 }
 
 /// The integers of a constant operand.

@@ -80,14 +80,6 @@ impl List {
     }
 }
 
-/// The list that is attribute `name` before version `since` and operand `i` from then on; `None` when it is left out.
-fn given_list(cx: &EvalCx<'_>, since: i64, name: &str, i: usize) -> Result<Option<Vec<i64>>, Decline> {
-    if cx.version < since {
-        return Ok(cx.attr_ints(name)?.map(<[i64]>::to_vec));
-    }
-    if cx.has_input(i) { cx.ints(i).map(Some) } else { Ok(None) }
-}
-
 /// Axes, each checked against the rank and counted from the front.
 fn axes_in(axes: &[i64], rank: usize) -> Result<Vec<usize>, Refusal> {
     axes.iter().map(|&axis| axis_in(axis, rank)).collect()
