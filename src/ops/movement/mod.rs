@@ -22,8 +22,9 @@
 //! | [`reverse_sequence`] | ReverseSequence |
 //! | [`col2im`] | Col2Im |
 //!
-//! Each operator that only moves elements has one kernel, written for elements of whole bytes; [`cells`] runs it on every element type. The
-//! elements of small tensors that are known in part follow the operators' index maps ([`maps`], `contents`).
+//! Operators at constant strides, and Pad, are evaluated from their index maps ([`maps`]). Other operators that only move elements have one kernel,
+//! written for elements of whole bytes; [`cells`] runs it on every element type. The elements of small tensors that are known in part follow the
+//! operators' index maps (`contents`).
 
 mod cells;
 pub(in crate::ops) mod col2im;
