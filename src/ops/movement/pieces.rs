@@ -39,7 +39,7 @@ pub fn concat_later(tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline>
 /// Tensors of one type one behind the other along an axis, whatever their type.
 ///
 /// # Errors
-/// The types differ, or the shapes do beside the axis.
+/// The types differ, or the shapes differ on another axis.
 pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
     moved(tensors, &|tensors| concatenated(tensors, axis))
 }
