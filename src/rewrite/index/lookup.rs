@@ -60,6 +60,11 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
     let part = part.ok_or(miss!(LATE_RULES, "one-part"))?;
     let mut edit = place.begin()?;
     let slice = cut(place, &mut edit, data, &part).ok_or(Miss::EXPRESSIBLE)?;
+    let mut shape = from.to_vec();
+    *shape.get_mut(part.axis).ok_or(Miss::ROOT)? = part.size.clone();
+    if place.same_dims(&shape, &layout.shape) {
+        return Ok(edit.removing(place.id).inserting(slice.output(output)));
+    }
     let value = edit.new_value(data, "part");
     edit.insert.push(slice.output(value));
     let mut sizes = Vec::new();
