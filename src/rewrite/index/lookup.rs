@@ -62,7 +62,10 @@ pub(super) fn by_sizes(place: &Place<'_>) -> Result<Edit, Miss> {
     let slice = cut(place, &mut edit, data, &part).ok_or(Miss::EXPRESSIBLE)?;
     let mut shape = from.to_vec();
     *shape.get_mut(part.axis).ok_or(Miss::ROOT)? = part.size.clone();
-    if place.same_dims(&shape, &layout.shape) {
+    // Without an empty axis every position is looked up, so the part is in the data.
+    let mut others = layout.shape.iter().enumerate().filter(|(axis, _)| Some(axis) != counted.get(part.axis));
+    let is_looked_up = others.all(|(_, dim)| place.scope().ge(dim, &Dim::constant(1)).is_yes());
+    if is_looked_up && place.same_dims(&shape, &layout.shape) {
         return Ok(edit.removing(place.id).inserting(slice.output(output)));
     }
     let value = edit.new_value(data, "part");
