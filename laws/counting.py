@@ -17,7 +17,7 @@ from layout import A, ONE, SIX, THREE, TWO, TWO_A, ZERO, count, numbered, produc
 @law(
     "counting-row-major",
     "with step i of an axis that goes on where the next one ends, the elements are consecutive: (i·n + j)·s = i·(n·s) + j·s",
-    at="src/ops/traits/counting.rs: reshaped",
+    at="src/index_map/write/single.rs: step_along",
 )
 def _(s, offset, i, j, n, step, outer):
     # An axis of size m·n that counts along [m, n], and the inverse.
@@ -34,15 +34,16 @@ def _(s, a, b, p, q, i, j, u, v, c):
     s.claim(c * one == c * a + (c * p) * i + (c * u) * j)
 
 
-@law("counting-slice", "t[b :: s] = (offset + step·b) + (step·s)·k for b ≥ 0 and s > 0", at="src/ops/movement/moves.rs: sliced_counts")
-def _(s, d, b, stride, offset, step, k):
-    from slicing import taken
-
-    s.give(d >= 0, stride >= 1)
-    start, size = taken(s, d, b, None, 1, stride)
-    s.need(begin_is_counted_from_the_front=b >= 0)
-    s.give(0 <= k, k < size)
-    s.claim(offset + step * (start + k * stride) == (offset + step * b) + (step * stride) * k)
+@law(
+    "counting-moved",
+    "an affine form of positions that are affine in other positions is affine in these",
+    at="src/index_map/write/single.rs: affine_result",
+)
+def _(s, offset, step, other, o, c, e, p, f, i, j):
+    # The positions on two axes of the source, from those on two axes of the result.
+    first, second = o + c * i + e * j, p + f * i
+    composed = (offset + step * o + other * p) + (step * c + other * f) * i + (step * e) * j
+    s.claim(offset + step * first + other * second == composed)
 
 
 @law(
@@ -77,31 +78,6 @@ def _(s, a, b, low, high):
 def _(s, x, y):
     s.give(Or(x == 0, x == 1), Or(y == 0, y == 1))
     s.claim(imin(x, 0) == 0, imax(x, 1) == 1, Implies(x == y, And(imin(x, y) == x, imax(x, y) == x)), 1 - x == If(x == 0, 1, 0))
-
-
-@law("lookup-in-order", "Gather(x, [0, 1, …, d − 1]) = x: place k of the result is place k of x", at="src/rewrite/index/lookup.rs: gather")
-def _(s, d, m, n, i, j, offset, step, inner):
-    # The indices have two axes.
-    s.give(0 <= i, i < m, 0 <= j, j < n)
-    s.need(starts_at_the_first=offset == 0, inner_step_is_one=inner == 1, outer_goes_on=step == n, as_many_as_there_are=m * n == d)
-    index = offset + step * i + inner * j
-    s.claim(index == i * n + j, 0 <= index, index < d)
-
-
-@law(
-    "lookup-of-part",
-    "GatherND(x, o + position) = x[o : o + n] where that part is there, or something is looked up at every position",
-    at="src/rewrite/index/lookup.rs: gather_nd",
-)
-def _(s, d, o, n, others):
-    from slicing import taken
-
-    s.give(d >= 0, n >= 0, others >= 0)
-    # A successful run looks up no index outside of the data. If another axis of the indices is empty, it looks up none.
-    s.give(Implies(And(n >= 1, others >= 1), o + n <= d))
-    s.need(begin_is_counted_from_the_front=o >= 0, part_is_there_or_looked_up=Or(o + n <= d, others >= 1))
-    start, size = taken(s, d, o, o + n, 1, 1)
-    s.claim(size == n, Implies(n > 0, start == o))
 
 
 @law(
@@ -241,95 +217,6 @@ def _(s, d, repeats, p):
     s.give(d >= 1, repeats >= 1, 0 <= p, p < d * repeats)
     s.need(repeats_only_ones=Or(d == 1, repeats == 1))
     s.claim(p - d * s.floor(p, d) == If(d == 1, 0, p))
-
-
-def counted_out(dims, steps, target, mutant=None):
-    """`Counting::reshaped`: the steps along the new axes."""
-    result = [ZERO] * len(target)
-    source = [(dim, step) for dim, step in zip(dims, steps) if dim != ONE]
-    goals = [(axis, dim) for axis, dim in enumerate(target) if dim != ONE]
-    while source:
-        dim, step = source.pop(0)
-        if not goals:
-            return None
-        axis, goal = goals.pop(0)
-        if dim == goal:
-            result[axis] = step
-            continue
-        group, whole = [(axis, goal)], goal
-        rest = list(goals)
-        while rest:
-            axis, goal = rest.pop(0)
-            whole = product([whole, goal])
-            group.append((axis, goal))
-            if whole == dim:
-                break
-        if whole == dim:
-            goals = rest
-            for axis, goal in reversed(group):
-                result[axis] = step
-                step = product([step, goal])
-            continue
-        # The program has visited all remaining axes by now.
-        goals = rest
-        if len(group) != 1:
-            return None
-        axis, goal = group[0]
-        whole, inner = dim, step
-        reached = False
-        while source:
-            dim, step = source.pop(0)
-            if inner != product([step, dim]) and mutant != "steps need not go on":
-                return None
-            whole = product([whole, dim])
-            inner = step
-            if whole == goal:
-                reached = True
-                break
-        if not reached and whole != goal:
-            return None
-        result[axis] = inner
-    return None if goals else result
-
-
-def counting_tensor(offset, steps, dims):
-    result = numpy.full(dims, offset, dtype=numpy.int64)
-    for axis, step in enumerate(steps):
-        at = [1] * len(dims)
-        at[axis] = dims[axis]
-        result = result + step * numpy.arange(dims[axis], dtype=numpy.int64).reshape(at)
-    return result
-
-
-@exhaustive(
-    "counting-reshaped",
-    "one axis counted out along several has steps of its own times the dims behind; several that go on where the next ends are one",
-    at="src/ops/traits/counting.rs: reshaped",
-    bound="ranks up to 3 to ranks up to 3, steps of row-major order and others, sizes 0 to 3",
-)
-def _(mutant):
-    dims = [ONE, TWO, THREE, A, SIX, TWO_A]
-    for source in shapes(range(1, 4), dims):
-        row_major = [product(source[axis + 1 :]) for axis in range(len(source))]
-        choices = [row_major, [ONE] * len(source), [product([TWO, step]) for step in row_major]]
-        if len(source) > 1:
-            choices.append([ZERO, *row_major[1:]])
-        for steps in choices:
-            steps = [ZERO if dim == ONE else step for dim, step in zip(source, steps)]
-            for target in shapes(range(1, 4), dims):
-                found = counted_out(source, steps, target, mutant)
-                if found is None:
-                    continue
-                for sizes in [(0, 0, 1), (1, 0, 1), (3, 0, 1)]:
-                    own, goal = shape(source, sizes), shape(target, sizes)
-                    if count(own) != count(goal):
-                        continue
-                    tensor = counting_tensor(5, [value(step, sizes) for step in steps], own)
-                    again = counting_tensor(5, [value(step, sizes) for step in found], goal)
-                    yield f"{shown(source)} by {shown(steps)} to {shown(target)} at a = {sizes[0]}", same(tensor.reshape(goal), again)
-
-
-_.mutants = ("steps need not go on",)
 
 
 def laid_out(wide, narrow, target, mutant=None):

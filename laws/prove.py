@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 import law  # noqa: E402
 import ties  # noqa: E402
 
-AREAS = ["slicing", "compose", "bounds", "quotient", "maximum", "prover", "scope", "slices", "layout", "index_map", "counting", "rewrite", "chains"]
+AREAS = ["slicing", "bounds", "quotient", "maximum", "prover", "scope", "slices", "layout", "index_map", "counting", "rewrite", "chains"]
 
 
 def load():

@@ -52,7 +52,7 @@ def _(s, start, n, m, t, k, following, sign):
     s.claim(If(k < n, start + sign * k * t, following + sign * (k - n) * t) == start + sign * k * t)
 
 
-@law("split-is-slices", "part i of a Split is x[sum of the sizes before it : that + its size]", at="src/rewrite/slices/cuts.rs: part")
+@law("split-is-slices", "part i of a Split is x[sum of the sizes before it : that + its size]", at="src/rewrite/axes.rs: part")
 def _(s, d, before, size, rest):
     s.give(before >= 0, size >= 0, rest >= 0)
     s.need(sizes_add_up=d == before + size + rest)

@@ -5,7 +5,7 @@ size, any integer of at least 1. Not modelled: 64-bit saturation (a bound of INT
 no axis is that long), and the meaning of an INT_MAX end (`Reading::end_of`), which is decided before both.
 """
 
-from z3 import And, If, Implies, Or
+from z3 import And, BoolVal, If, Implies, Or
 
 from law import clamp, imax, imin, law
 
@@ -241,3 +241,72 @@ def _(s, d, i):
     found = position(s, d, i)
     s.claim(0 <= counted(i, d), counted(i, d) < d, found == counted(i, d))
     s.wrong(position_without_dim=i == counted(i, d))
+
+
+@law(
+    "composition-by-numbers",
+    "elements s + k·t for k < n of an axis are [s : s + (n − 1)·t + 1 : t] forward, and [s : s + (n − 1)·t − 1 : t] backward, open below 0",
+    at="src/rewrite/movement/spell.rs: range_by_numbers",
+    forms=dict(sign=SIGNS),
+)
+def _(s, d, start, n, t, sign):
+    s.give(t >= 1)
+    last = start + sign * t * (n - 1)
+    s.need(takes_some=n >= 1, first_is_inside=And(0 <= start, start < d), last_is_inside=And(0 <= last, last < d))
+    end = last + sign
+    opened = taken(s, d, start, None, sign, t)
+    given = taken(s, d, start, end, sign, t)
+    result = given if sign > 0 else tuple(If(end < 0, o, g) for o, g in zip(opened, given))
+    s.claim(agree(result, (start, n)))
+    if sign < 0:
+        s.wrong(end_of_minus_one=agree(given, (start, n)))
+
+
+@law(
+    "slice-that-takes-all",
+    "as many elements as there are, one after the other, can only be all of them",
+    at="src/slicing/bounds.rs: takes_all",
+    forms=dict(sign=SIGNS, floor=FLOORS),
+)
+def _(s, d, begin, end, t, k, sign, floor):
+    s.give(d >= 0, t >= 1, 0 <= k, k < d)
+    start, size = taken(s, d, begin, end, sign, t, floor)
+    s.need(length_is_the_dim=size == d, in_order=Or(And(sign > 0, t == 1) if sign > 0 else BoolVal(False), d <= 1))
+    s.claim(start + sign * t * k == k)
+
+
+@law(
+    "slice-bound-from-the-end",
+    "a bound d − k is −k where d ≥ k > 0",
+    at="src/slicing/bounds.rs: with_numbers",
+    forms=dict(sign=SIGNS, last=BOUNDS, floor=FLOORS),
+)
+def _(s, d, k, other, t, sign, last, floor):
+    s.give(t >= 1, d >= 0)
+    other = optional(last, other)
+    s.need(is_so_long=d >= k, is_before_the_end=k > 0)
+    s.claim(agree(taken(s, d, -k, other, sign, t, floor), taken(s, d, d - k, other, sign, t, floor)))
+    s.claim(agree(taken(s, d, other, -k, sign, t, floor), taken(s, d, other, d - k, sign, t, floor)))
+
+
+@law(
+    "slice-bound-beyond-the-axis",
+    "a bound that lies beyond the axis is open, or INT64_MAX where a range begins behind it",
+    at="src/slicing/bounds.rs: with_numbers",
+    forms=dict(sign=SIGNS, last=BOUNDS, floor=FLOORS),
+)
+def _(s, d, bound, other, huge, t, sign, last, floor):
+    s.give(t >= 1, d >= 0, huge >= d)
+    other = optional(last, other)
+    before = lambda first: And(bound < 0, bound + d <= first)
+
+    def same(begin, end, new_begin, new_end):
+        return agree(taken(s, d, new_begin, new_end, sign, t, floor), taken(s, d, begin, end, sign, t, floor))
+
+    if sign > 0:
+        s.claim(Implies(before(0), same(bound, other, None, other)), Implies(bound >= d, same(bound, other, huge, other)))
+        s.claim(Implies(bound >= d, same(other, bound, other, None)))
+        s.wrong(open_begin_behind_the_axis=Implies(bound >= d, same(bound, other, None, other)))
+    else:
+        s.claim(Implies(bound >= d - 1, same(bound, other, None, other)), Implies(before(-1), same(other, bound, other, None)))
+        s.wrong(end_at_the_first_is_open=Implies(before(0), same(other, bound, other, None)))

@@ -1,8 +1,8 @@
 //! Evaluation at given sizes, element by element. Slow and plain: it is what the laws are tested against.
 
-use super::form::{Atom, Axis, Core, Fill, Form, Index, IndexMap, Read};
+use super::form::{Atom, Axis, Core, Fill, Form, Index, IndexMap, MOST_PIECES, Read, Term, number};
 use crate::dim::{Dim, Symbol};
-use crate::tensor::StridedView;
+use crate::tensor::{StridedView, product};
 
 /// Where an element of a result comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,19 +43,76 @@ impl IndexMap {
     }
 }
 
+/// The elements of a result in row-major order, as copies of elements of sources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// A constant, this many times.
+    Fill(Fill, usize),
+    /// A view of a flat source.
+    View(usize, StridedView),
+    /// This many rows, each of which is a row of each part.
+    Rows(usize, Vec<Copies>),
+}
+
 impl IndexMap {
-    /// The elements of the result as a view of the only source, in row-major order; the dims of the view are the digits of the map. `None` if a
-    /// size is no number, or if the elements are not at constant strides.
-    pub fn view(&self) -> Option<StridedView> {
-        if self.core.is_empty() {
-            return StridedView::new(&[0], &[1], 0).ok();
+    /// Returns the copies that compute the result. `None` if a size is not constant, or if positions are not at constant strides.
+    pub fn copies(&self) -> Option<Copies> {
+        self.core.copies()
+    }
+}
+
+impl Core {
+    fn copies(&self) -> Option<Copies> {
+        match &self.form {
+            Form::Fill(fill) => Some(Copies::Fill(*fill, product(&numbers(&self.digits)?)?)),
+            Form::Read(read) => read.copies(&self.digits),
+            Form::Pieces(pieces) => {
+                let parts = pieces.parts.iter().map(|piece| piece.core.copies());
+                let [before] = numbers(std::slice::from_ref(&pieces.before))?[..] else { return None };
+                Some(Copies::Rows(before, parts.collect::<Option<_>>()?))
+            }
         }
-        let Form::Read(read) = &self.core.form else { return None };
-        let size = |dim: &Dim| usize::try_from(dim.as_const()?).ok();
-        let dims = self.core.digits.iter().map(size).collect::<Option<Vec<_>>>()?;
+    }
+}
+
+/// Returns constant sizes.
+fn numbers(dims: &[Dim]) -> Option<Vec<usize>> {
+    dims.iter().map(|dim| usize::try_from(dim.as_const()?).ok()).collect()
+}
+
+impl Read {
+    /// Views whose dims are the digits. A table of one digit becomes a view for each arithmetic progression in it.
+    fn copies(&self, digits: &[Dim]) -> Option<Copies> {
+        let is_affine = |axis: &Axis| axis.at.terms.iter().all(|term| matches!(term.atom, Atom::Digit(_)));
+        let Some(tabled) = self.axes.iter().position(|axis| !is_affine(axis)) else {
+            return Some(Copies::View(self.source, self.view(&numbers(digits)?)?));
+        };
+        let (used, values) = self.axes.get(tabled)?.at.as_table(digits).ok()?;
+        let &[digit] = used.as_slice() else { return None };
+        if self.axes.iter().filter(|axis| axis.at.digits().contains(&digit)).count() > 1 {
+            return None;
+        }
+        let (mut parts, mut rest) = (Vec::new(), values.as_slice());
+        while let Some((&first, others)) = rest.split_first().filter(|_| parts.len() < MOST_PIECES) {
+            let step = others.first().map_or(Some(0), |next| next.checked_sub(first))?;
+            let is_next = |pair: &&[i64]| matches!(pair, [a, b] if b.checked_sub(*a) == Some(step));
+            let len = rest.windows(2).take_while(is_next).count().checked_add(1)?;
+            rest = rest.get(len..)?;
+            let (mut read, mut digits) = (self.clone(), digits.to_vec());
+            let at = &mut read.axes.get_mut(tabled)?.at;
+            *at = Index::constant(number(first));
+            at.terms.extend((step != 0).then(|| Term { coefficient: number(step), atom: Atom::Digit(digit) }));
+            *digits.get_mut(digit)? = number(i64::try_from(len).ok()?);
+            parts.push(read.copies(&digits)?);
+        }
+        rest.is_empty().then_some(Copies::Rows(product(&numbers(digits.get(..digit)?)?)?, parts))
+    }
+
+    /// The elements as a view whose dims are the digits.
+    fn view(&self, dims: &[usize]) -> Option<StridedView> {
         let mut strides = vec![0i64; dims.len()];
         let (mut offset, mut inner) = (0i64, 1i64);
-        for Axis { size, at } in read.axes.iter().rev() {
+        for Axis { size, at } in self.axes.iter().rev() {
             offset = offset.checked_add(at.offset.as_const()?.checked_mul(inner)?)?;
             for term in &at.terms {
                 let Atom::Digit(digit) = term.atom else { return None };
@@ -65,7 +122,7 @@ impl IndexMap {
             inner = inner.checked_mul(size.as_const()?)?;
         }
         let strides = strides.into_iter().map(|stride| isize::try_from(stride).ok()).collect::<Option<Vec<_>>>()?;
-        StridedView::new(&dims, &strides, isize::try_from(offset).ok()?).ok()
+        StridedView::new(dims, &strides, isize::try_from(offset).ok()?).ok()
     }
 }
 

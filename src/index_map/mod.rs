@@ -52,7 +52,7 @@ mod write;
 
 pub use block::Affine;
 pub use construct::{BlockMode, PadMode, Selected};
-pub use evaluate::{Binding, Element};
+pub use evaluate::{Binding, Copies, Element};
 pub use form::{Fill, IndexMap, MOST_DIGITS, MOST_ENTRIES, MOST_PIECES, Shape};
 pub use memo::{Composition, Memo};
 pub use places::{Origin, Run};

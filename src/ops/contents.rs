@@ -33,7 +33,7 @@ pub(super) fn state_contents(
     }
     let stated = |output: usize, results: &[Fact]| {
         let result = results.get(output).filter(|result| result.content.is_none())?;
-        contents(&Place { site, results }, traits, facts, inputs, (output, result))
+        contents(&Place { site, inputs, results }, traits, facts, (output, result))
     };
     for output in 0..results.len() {
         let elements = stated(output, results);
@@ -47,9 +47,9 @@ fn contents(
     place: &Place<'_>,
     traits: &'static Traits,
     facts: &Facts,
-    inputs: &[Option<Fact>],
     (output, result): (usize, &Fact),
 ) -> Option<Vec<Scalar>> {
+    let inputs = place.inputs;
     if traits.moves == Some(Movement::Layout) {
         return inputs.first()?.as_ref()?.elements();
     }

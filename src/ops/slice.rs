@@ -13,9 +13,9 @@
 
 use super::misread::may_be_misread;
 use super::movement::maps::MapResult;
-use super::movement::moves::{sliced_counts, sliced_narrow};
+use super::movement::moves::sliced_narrow;
 use super::slice_dialect::{OPENVINO, TENSORFLOW};
-use super::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits};
+use super::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits, moved};
 use super::{
     Decline, EvalCx, EvalResult, Event, EventKind, InferCx, InferResult, Operator, Refusal, Site, Status, registry,
 };
@@ -32,7 +32,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::new("Slice", &[1, 10, 11, 13], infer, eval).with(
         Traits::movement(Movement::Selection)
             .index_map(map)
-            .counts(sliced_counts)
+            .counts(moved)
             .repeats(sliced_narrow)
             .inferred_by_contents(1)
             .inferred_by_numbers(NumbersOf::SameAxisOfFirst)

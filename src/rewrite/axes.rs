@@ -25,8 +25,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
     apply: split_squeeze,
 }];
 
-/// Returns the offset and the length of `value`, a result of the Split, along the axis.
-fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<(i64, i64)> {
+/// Returns the first position and the size of a result of a Split along the axis, if they are numbers.
+pub(super) fn part(place: &Place<'_>, split: &Node, value: ValueId, axis: usize) -> Option<(i64, i64)> {
     let mut begin = 0i64;
     for output in split.outputs() {
         let size = place.shape((*output)?)?.get(axis)?.as_const()?;

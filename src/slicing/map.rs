@@ -1,6 +1,6 @@
 //! Builds the index map of a slice.
 
-use super::compose::with_numbers;
+use super::bounds::with_numbers;
 use super::resolve::{resolve_exactly, resolve_index};
 use super::spec::{AxisOp, SliceSpec};
 use crate::dim::{Dim, Scope};

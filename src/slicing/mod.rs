@@ -25,7 +25,7 @@
 //! # Ok::<(), slicing::SliceError>(())
 //! ```
 
-mod compose;
+mod bounds;
 mod copy;
 mod error;
 mod infer;
@@ -37,7 +37,7 @@ mod resolve;
 mod spec;
 pub mod tensorflow;
 
-pub use compose::{compose, from_end, is_identity, takes_all, with_numbers};
+pub use bounds::{from_end, is_identity, takes_all, with_numbers};
 pub use copy::{slice, view};
 pub use error::SliceError;
 pub use infer::{Inferred, InferredAxis, infer};

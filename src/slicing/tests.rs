@@ -344,49 +344,6 @@ fn a_bound_of_unknown_sign_is_right_on_both_sides() {
 }
 
 #[test]
-fn composed_ranges_take_what_both_take() {
-    let bounds = || [None, Some(-4), Some(-1), Some(0), Some(3)].into_iter();
-    let pairs = || bounds().flat_map(|begin| bounds().map(move |end| (begin, end)));
-    let mut composed = [0usize; 2];
-    for (short, least) in [(0, 0), (1, 5)] {
-        let symbols = Symbols::new();
-        symbols.scope.restrict(symbols.symbols[0], Some(least), None);
-        let ranges: Vec<Range> = pairs()
-            .flat_map(|(begin, end)| [1, 2, -1].map(|step| Range::constant(begin, end, step).unwrap()))
-            .collect();
-        for reading in [NUMPY, ONNX] {
-            for (first, second) in ranges.iter().flat_map(|first| ranges.iter().map(move |second| (first, second))) {
-                let Some(both) = compose(&symbols.scope, &symbols.dim(), first, second, reading) else { continue };
-                composed[short] += 1;
-                for size in least..11 {
-                    let take = |size: i64, range: &Range| {
-                        let number = |bound: &Bound| match bound {
-                            Bound::At(at) => at.as_const(),
-                            _ => None,
-                        };
-                        elements(
-                            resolve_integers(
-                                size,
-                                number(&range.begin),
-                                number(&range.end),
-                                range.step.unwrap(),
-                                reading,
-                            )
-                            .unwrap(),
-                        )
-                    };
-                    let outer = take(size, first);
-                    let inner: Vec<i64> =
-                        take(outer.len() as i64, second).into_iter().map(|k| outer[k as usize]).collect();
-                    assert_eq!(take(size, &both), inner, "{size} {first:?} {second:?} {both:?} {reading:?}");
-                }
-            }
-        }
-    }
-    assert!(composed[0] > 3_000 && composed[1] > composed[0], "{composed:?}");
-}
-
-#[test]
 fn only_whole_axes_are_identities() {
     let symbols = Symbols::new();
     let (scope, dim) = (&symbols.scope, symbols.dim());

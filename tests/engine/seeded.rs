@@ -35,7 +35,6 @@ const SAME: &[(&str, FaultKind, usize, &str)] = &[
     ("concat-of-nothing__not_agrees", FaultKind::Credulous, 0, "the columns are as many wherever the original runs"),
     ("concat-of-nothing__what_a_rotation_leaves", FaultKind::Dropped, 0, "a Concat of one operand is the operand"),
     ("filled-by-size__a_mask_that_is_stretched_and_true", FaultKind::Distorted, 0, "e is as true as 1"),
-    ("lookup-in-order__gather_of_range", FaultKind::Dropped, 0, "a Reshape to the operand's shape"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 2, "a row of scores plus a number in all places"),
     ("mask-as-product__by_integers", FaultKind::Lowered, 3, "e to the −1001 is 0 as well"),
     ("mask-as-product__by_integers", FaultKind::Raised, 3, "e to the −999 is 0 as well"),

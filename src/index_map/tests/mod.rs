@@ -28,6 +28,44 @@ fn coordinate(shape: &[i64], axis: usize, position: i64) -> i64 {
 }
 
 #[test]
+fn affine_results_have_the_moved_numbers() {
+    let mut found = 0;
+    for seed in 0..400 {
+        let mut random = Random(seed);
+        random.below(9);
+        let scope = Scope::new();
+        let source = draw_shape(&mut random, &scope, false);
+        let shape: Vec<i64> = source.iter().map(|dim| dim.as_const().unwrap()).collect();
+        let Some(movement) = draw(&mut random, &scope, &source) else { continue };
+        let Ok(map) = movement.map(&scope, &source) else { continue };
+        if map.sources().len() != 1 {
+            continue;
+        }
+        // Row-major numbers, and a step for each axis that is independent of the other axes.
+        for is_row_major in [true, false] {
+            let step = |axis: usize| match is_row_major {
+                true => shape.iter().skip(axis + 1).product(),
+                false => 7 * axis as i64 - 3,
+            };
+            let terms = (0..shape.len()).map(|axis| (axis, Dim::constant(step(axis)))).collect();
+            let Some(affine) = map.affine_result(&scope, &Affine { offset: Dim::constant(5), terms }) else { continue };
+            found += 1;
+            let result: Vec<i64> = map.result().iter().map(|dim| dim.as_const().unwrap()).collect();
+            for (at, element) in (0..).zip(evaluated(&scope, &map, &[], &movement)) {
+                let Element::Source { position, .. } = element else { panic!("seed {seed}: a fill in {movement:?}") };
+                let number =
+                    5 + (0..shape.len()).map(|axis| step(axis) * coordinate(&shape, axis, position)).sum::<i64>();
+                let terms =
+                    affine.terms.iter().map(|(axis, step)| step.as_const().unwrap() * coordinate(&result, *axis, at));
+                let expected = affine.offset.as_const().unwrap() + terms.sum::<i64>();
+                assert_eq!(number, expected, "seed {seed}: {source:?} by {movement:?}");
+            }
+        }
+    }
+    assert!(found > 200, "{found}");
+}
+
+#[test]
 fn axes_that_a_map_carries_have_equal_coordinates() {
     let (mut carried, mut missed) = (0, 0);
     for seed in 0..400 {

@@ -4,7 +4,8 @@ use smallvec::SmallVec;
 
 use super::movement::AxisRange;
 use crate::dim::{Dim, Scope};
-use crate::index_map::form::{Atom, Form, Index, IndexMap, is_at_most, is_equal, one, over};
+use crate::index_map::block::Affine;
+use crate::index_map::form::{Atom, Form, Index, IndexMap, is_at_most, is_equal, one, over, zero};
 use crate::index_map::refine::{Refined, merged};
 
 /// A read whose axes are those of the source, and whose digits are split at the axes of the result.
@@ -63,23 +64,48 @@ impl Aligned {
         digits.iter().all(|digit| self.ranges.get(axis).is_some_and(|range| range.contains(digit))).then_some(axis)
     }
 
-    /// `start + step · position` on an axis of the result, if the index is that.
-    pub fn range_along(&self, scope: &Scope, index: &Index, axis: usize, len: &Dim) -> Option<AxisRange> {
-        let mut step = None;
+    /// The step of an index along an axis of the result, if it is constant; `Some(None)` if the axis has one position.
+    fn step_along(&self, scope: &Scope, index: &Index, axis: usize) -> Option<Option<Dim>> {
+        let mut step: Option<Dim> = None;
         let mut weight = one();
         for digit in self.ranges.get(axis)?.clone().rev() {
             let size = self.digits.get(digit)?;
             if size.is_const(1) || size.as_const().is_none() && is_at_most(scope, size, &one()) {
                 continue;
             }
-            let term = index.terms.iter().find(|term| term.atom == Atom::Digit(digit))?;
-            let own = over(scope, &term.coefficient, &weight)?.as_const()?;
-            if step.is_some_and(|step| step != own) {
+            let term = index.terms.iter().find(|term| term.atom == Atom::Digit(digit));
+            let own = over(scope, term.map_or(&zero(), |term| &term.coefficient), &weight)?;
+            if step.as_ref().is_some_and(|step| !is_equal(scope, step, &own)) {
                 return None;
             }
             step = Some(own);
             weight = scope.mul(&weight, size);
         }
-        Some(AxisRange { start: index.offset.clone(), step: step.unwrap_or(1), len: len.clone() })
+        Some(step)
+    }
+
+    /// `start + step · position` on an axis of the result, if the index is that.
+    pub fn range_along(&self, scope: &Scope, index: &Index, axis: usize, len: &Dim) -> Option<AxisRange> {
+        let step = self.step_along(scope, index, axis)?.map_or(Some(1), |step| step.as_const())?;
+        Some(AxisRange { start: index.offset.clone(), step, len: len.clone() })
+    }
+}
+
+impl IndexMap {
+    /// Returns the elements of the result as an affine form of their positions, if those of the only source are `numbers`. `None` if the source and the
+    /// result have no common digits, or if a step is not constant.
+    pub fn affine_result(&self, scope: &Scope, numbers: &Affine) -> Option<Affine> {
+        let aligned = Aligned::of(scope, self)?;
+        let mut sum = Index::constant(numbers.offset.clone());
+        for (axis, step) in &numbers.terms {
+            sum.add(scope, aligned.axes.get(*axis)?, step);
+        }
+        let mut terms = Vec::new();
+        for axis in 0..self.result.len() {
+            let step = aligned.step_along(scope, &sum, axis)?;
+            terms.extend(step.filter(|step| !step.is_const(0)).map(|step| (axis, step)));
+        }
+        let is_affine = sum.terms.iter().all(|term| matches!(term.atom, Atom::Digit(_)));
+        is_affine.then_some(Affine { offset: sum.offset, terms })
     }
 }

@@ -16,17 +16,16 @@
 //! dim, or are fewer or more than the results; before version 18 a dim that does not divide; from then on sizes *and* a
 //! number, or neither, and so many parts that the last would be less than empty.
 
-use super::cells::{Builder, moved};
-use super::maps::MapResult;
+use super::maps::{self, MapResult};
 use super::moves;
-use super::{List, agree, around, claim, count, sizes, whole};
+use super::pieces::concat_within;
+use super::{List, agree, whole};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{IndexMap, Shape, Undecided};
 use crate::ir::{Data, Fact};
 use crate::ops::size_operand::at_least;
 use crate::ops::traits::{Moved, Movement, NodeFacts, NumbersOf, Traits};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site, axis_in};
-use crate::tensor::{StridedView, Tensor, gather, gather_later, join_later};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
     Operator::new("Concat", &[1, 4, 11, 13], infer_concat, eval_concat).with(
@@ -37,7 +36,7 @@ pub(in crate::ops) const OPERATORS: &[Operator] = &[
             .passing_slices()
             .variadic(),
     ),
-    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, eval_split).with(
+    Operator::new("Split", &[1, 2, 11, 13, 18], infer_split, maps::eval).with(
         Traits::movement(Movement::Selection)
             .index_map(map_split)
             .inferred_by_contents(1)
@@ -127,87 +126,6 @@ fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
     let first = operands.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
     let axis = concat_axis(cx, first.rank())?;
     Ok(vec![Data::Tensor(concat_within(cx, &operands, axis)?)])
-}
-
-/// [`concat`], if there is room for it.
-///
-/// # Errors
-/// As those of [`concat`]; or there is no tensor, or the result is over budget.
-pub(in crate::ops) fn concat_within(cx: &EvalCx<'_>, tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
-    let first = tensors.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
-    let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| tensor.shape()).collect();
-    let shape = concatenated_shape(&shapes, axis)?;
-    let is_one_type = tensors.iter().all(|tensor| tensor.dtype() == first.dtype());
-    if is_one_type && !first.dtype().is_packed() && cx.claim_later(first.dtype(), &shape)? {
-        return concat_later(tensors, axis);
-    }
-    claim(cx, first.dtype(), &shape)?;
-    concat(tensors, axis)
-}
-
-/// [`concat`] of tensors of one type, of elements of whole bytes, that is put together when it is read where it is large.
-///
-/// # Errors
-/// As those of [`concat`].
-pub fn concat_later(tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
-    let first = tensors.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
-    let shapes: Vec<&[usize]> = tensors.iter().map(|tensor| tensor.shape()).collect();
-    let shape = concatenated_shape(&shapes, axis)?;
-    if !Tensor::may_be_deferred(first.dtype(), &shape) {
-        return concat(tensors, axis);
-    }
-    let (rows, _, _) = around(&shape, axis)?;
-    Ok(join_later(tensors, rows, &shape)?)
-}
-
-/// Tensors of one type one behind the other along an axis, whatever their type.
-///
-/// # Errors
-/// The types differ, or the shapes do beside the axis.
-pub fn concat(tensors: &[&Tensor], axis: usize) -> Result<Tensor, Decline> {
-    moved(tensors, &|tensors| concatenated(tensors, axis))
-}
-
-fn concatenated_shape(shapes: &[&[usize]], axis: usize) -> Result<Vec<usize>, Decline> {
-    let mut result = shapes.first().map(|shape| shape.to_vec()).unwrap_or_default();
-    let mut sum = 0usize;
-    for shape in shapes {
-        let differ = shape.iter().zip(&result).enumerate().any(|(at, (a, b))| at != axis && a != b);
-        if differ || shape.len() != result.len() {
-            return Err(Decline::invalid(format!(
-                "the shapes {shape:?} and {result:?} differ on another axis than axis {axis}"
-            )));
-        }
-        let dim = shape.get(axis).copied().unwrap_or(0);
-        sum = sum.checked_add(dim).ok_or_else(|| Decline::OverBudget("the result exceeds the address space".into()))?;
-    }
-    if let Some(dim) = result.get_mut(axis) {
-        *dim = sum;
-    }
-    Ok(result)
-}
-
-fn concatenated(operands: &[Tensor], axis: usize) -> Result<Tensor, Decline> {
-    let shapes: Vec<&[usize]> = operands.iter().map(Tensor::shape).collect();
-    let shape = concatenated_shape(&shapes, axis)?;
-    let first = operands.first().ok_or_else(|| Decline::invalid("the node has no operands"))?;
-    let len = count(&shape)?;
-    let mut builder = Builder::new(first, len)?;
-    if len > 0 {
-        let (rows, _, inner) = around(&shape, axis)?;
-        let runs = operands.iter().map(|operand| {
-            let dim = operand.shape().get(axis).copied().unwrap_or(0);
-            // A run is a part of a row of the result, whose size is known to be addressable.
-            (operand, dim.saturating_mul(inner))
-        });
-        let runs: Vec<(&Tensor, usize)> = runs.collect();
-        for row in 0..rows {
-            for &(operand, run) in &runs {
-                builder.append(operand, row.saturating_mul(run), run)?;
-            }
-        }
-    }
-    builder.finish(&shape)
 }
 
 /// What tells Split the sizes of its parts.
@@ -370,51 +288,6 @@ fn map_split(view: &NodeFacts<'_>, output: usize) -> MapResult {
     Ok(Moved::of_first(IndexMap::range(scope, data, axis, scope.sum(before), 1, size.clone())?))
 }
 
-fn eval_split(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let axis = axis_in(cx.attr_int("axis")?.unwrap_or(0), data.rank())?;
-    let dim = data.shape().get(axis).copied().unwrap_or(0);
-    let outputs = cx.output_count();
-    let given = match cx.attr_ints("split")? {
-        Some(given) if cx.version < 13 => Some(given.to_vec()),
-        _ if cx.has_input(1) && !(2..13).contains(&cx.version) => {
-            check_exclusive(cx)?;
-            Some(whole(cx.tensor(1)?).ok_or_else(|| Decline::invalid("the operand 'split' has no integer type"))?)
-        }
-        _ => None,
-    };
-    let sizes = match given {
-        Some(given) => sizes(&given)?,
-        None => {
-            let (number, uneven) = number_of_parts(cx)?;
-            let fails = || Decline::invalid(format!("the dim {dim} of the axis cannot be split into {number} parts"));
-            let size = if uneven { dim.div_ceil(number.max(1)) } else { dim / number.max(1) };
-            let mut sizes = vec![size; number];
-            if let Some(last) = sizes.last_mut() {
-                let before = size.checked_mul(number.saturating_sub(1)).ok_or_else(fails)?;
-                *last = dim.checked_sub(before).filter(|&last| uneven || last == size).ok_or_else(fails)?;
-            }
-            sizes
-        }
-    };
-    let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
-    if sizes.len() != outputs || sum != Some(dim) {
-        return Err(Decline::invalid(format!(
-            "'split' is {sizes:?}, which does not fit a dim of {dim} and {outputs} outputs"
-        )));
-    }
-    let mut results = Vec::with_capacity(outputs);
-    let mut start = 0;
-    let later = cx.claim_later(data.dtype(), data.shape())?;
-    for size in sizes {
-        let view = StridedView::of(data).slice_axis(axis, start, 1, size)?;
-        let part = if later { gather_later(data, &view)? } else { gather(data, &view)? };
-        results.push(Data::Tensor(part));
-        start += size;
-    }
-    Ok(results)
-}
-
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;
@@ -422,7 +295,7 @@ mod tests {
     use super::super::testing::*;
     use super::*;
     use crate::ops::single::Single;
-    use crate::tensor::DType;
+    use crate::tensor::{DType, Tensor};
 
     #[test]
     fn tensors_are_put_together() {

@@ -11,28 +11,28 @@
 //! Refused: dims that do not broadcast, negative sizes and repeats, another number of repeats than axes.
 
 use super::cells::elements_of;
-use super::maps::{MapResult, copied};
+use super::maps::{self, MapResult};
 use super::moves;
-use super::{of_rank, sizes, whole};
+use super::{of_rank, whole};
 use crate::dim::Dim;
 use crate::index_map::{IndexMap, Undecided};
-use crate::ir::{Data, Fact, Scalar};
-use crate::ops::broadcast::{broadcast_dims, broadcast_static};
-use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
-use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, axis_in};
-use crate::tensor::{StridedView, Tensor};
+use crate::ir::{Fact, Scalar};
+use crate::ops::broadcast::broadcast_dims;
+use crate::ops::traits::{Moved, Movement, NodeFacts, Traits, moved};
+use crate::ops::{InferCx, InferResult, Operator, Refusal, axis_in};
+use crate::tensor::Tensor;
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Expand", &[8, 13], infer_expand, eval_expand).with(
+    Operator::new("Expand", &[8, 13], infer_expand, maps::eval).with(
         Traits::movement(Movement::Spread)
             .index_map(map_expand)
-            .counts(moves::spread_counts)
+            .counts(moved)
             .repeats(moves::expanded_narrow)
             .broadcast_with(1)
             .inferred_by_contents(1)
             .passing_slices(),
     ),
-    Operator::new("Tile", &[1, 6, 13], infer_tile, eval_tile)
+    Operator::new("Tile", &[1, 6, 13], infer_tile, maps::eval)
         .with(Traits::movement(Movement::Spread).index_map(map_tile).inferred_by_contents(1)),
 ];
 
@@ -71,16 +71,6 @@ fn infer_expand(cx: &mut InferCx<'_>) -> InferResult {
 
 fn map_expand(view: &NodeFacts<'_>, output: usize) -> MapResult {
     Ok(Moved::of_first(IndexMap::expand(view.scope(), view.dims(0)?, view.result_dims(output)?)?))
-}
-
-fn eval_expand(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let target = sizes(&cx.ints(1)?)?;
-    let shape = broadcast_static(&[data.shape(), &target]);
-    let misfit =
-        || Decline::invalid(format!("the input of shape {:?} does not broadcast to shape {target:?}", data.shape()));
-    let shape = shape.ok_or_else(misfit)?;
-    Ok(vec![Data::Tensor(cx.gathered(data, &StridedView::of(data).broadcast_to(&shape)?)?)])
 }
 
 /// Repeats for every axis from one axis and its repeats.
@@ -152,25 +142,6 @@ fn map_tile(view: &NodeFacts<'_>, _: usize) -> MapResult {
     Ok(Moved::of_first(IndexMap::tile(view.scope(), data, &repeats)?))
 }
 
-fn eval_tile(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let repeats = if cx.version < 6 {
-        one_axis(data.rank(), single(cx.tensor(2)?)?, single(cx.tensor(1)?)?, 1)?
-    } else {
-        cx.ints(1)?
-    };
-    if repeats.len() != data.rank() {
-        return Err(Decline::invalid(format!(
-            "'repeats' has {} elements, but the input has rank {}",
-            repeats.len(),
-            data.rank()
-        )));
-    }
-    sizes(&repeats)?;
-    let repeats: Vec<Dim> = repeats.into_iter().map(Dim::constant).collect();
-    copied(cx, |scope, dims| IndexMap::tile(scope, dims, &repeats))
-}
-
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;
@@ -178,6 +149,7 @@ mod tests {
     use super::super::testing::*;
     use super::*;
     use crate::dim::Scope;
+    use crate::ops::Decline;
 
     #[test]
     fn expanding() {

@@ -1,12 +1,16 @@
 //! Index maps of layouts, and of operators that read or write positions which an operand holds.
 
+use std::rc::Rc;
+
 use super::lookup::{Reduction, batch_dims, element_starts, gather_axis, reduction, scatter_axis, tuple_places};
+use super::pieces::concat_within;
 use super::{positions, sizes};
 use crate::dim::{Dim, Scope};
-use crate::index_map::{IndexMap, MOST_ENTRIES, Undecided};
-use crate::ir::Data;
-use crate::ops::traits::{Moved, NodeFacts};
-use crate::ops::{Decline, EvalCx, EvalResult, axis_in};
+use crate::index_map::{Copies, IndexMap, MOST_ENTRIES, Undecided};
+use crate::ir::{Data, Fact};
+use crate::ops::traits::{Moved, Movement, NodeFacts, Place};
+use crate::ops::{Budget, Decline, EvalCx, EvalResult, InferCx, Walk, axis_in, operator_of};
+use crate::tensor::{self, StridedView, Tensor};
 
 /// A map, or why it is not known.
 pub(in crate::ops) type MapResult = Result<Moved, Undecided>;
@@ -16,27 +20,59 @@ pub(in crate::ops) fn layout(view: &NodeFacts<'_>, output: usize) -> MapResult {
     Ok(Moved::of_first(IndexMap::reshape(view.scope(), view.dims(0)?, view.result_dims(output)?)))
 }
 
-/// Evaluates a movement of the first operand whose map has constant strides.
-pub(super) fn copied(
-    cx: &EvalCx<'_>,
-    map_of: impl FnOnce(&Scope, &[Dim]) -> Result<IndexMap, Undecided>,
-) -> EvalResult {
-    let (data, scope) = (cx.tensor(0)?, Scope::new());
+/// Evaluates an operator that moves elements of its first operand at constant strides. Inference checks the operands and determines the shapes of the
+/// results, and the index map determines the elements.
+pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let data = cx.tensor(0)?;
+    let operator = operator_of(cx.model, cx.node).ok_or(Undecided::NoMovement)?;
+    let mut walk = Walk::new(Rc::new(Scope::new()), cx.slice_rule, Budget::default());
+    let inputs: Vec<_> = cx.inputs().iter().map(|data| data.clone().map(Fact::constant)).collect();
+    let results = (operator.infer)(&mut InferCx { site: cx.site, inputs: inputs.clone(), walk: &mut walk })?;
+    let place = Place { site: cx.site, inputs: &inputs, results: &results };
     let outside = || Decline::OverBudget("the result exceeds the address space".into());
-    let dims = data.shape().iter().map(|&size| i64::try_from(size).map(Dim::constant));
-    let dims = dims.collect::<Result<Vec<Dim>, _>>().map_err(|_| outside())?;
-    let map = map_of(&scope, &dims).map_err(|reason| match reason {
-        Undecided::Divides(by, dim) => {
-            Decline::invalid(format!("the dim {} is not a multiple of {}", scope.format(&dim), scope.format(&by)))
+    let moved = results.iter().enumerate().map(|(output, result)| {
+        if operator.traits.moves == Some(Movement::Layout) {
+            return Ok(Data::Tensor(data.reshape(&result.static_shape().ok_or_else(outside)?)?));
         }
-        limit => Decline::unsupported(limit.to_string()),
-    })?;
-    let shape: Option<Vec<usize>> = map.result().iter().map(|dim| usize::try_from(dim.as_const()?).ok()).collect();
-    let (shape, view) = shape.zip(map.view()).ok_or_else(outside)?;
-    if view.is_empty() {
-        cx.claim(data.dtype(), &shape)?;
+        let hook = operator.traits.index_map.ok_or(Undecided::NoMovement)?;
+        let moved = hook(&NodeFacts::at(&place, &walk.facts), output)?;
+        let (shape, copies) = result.static_shape().zip(moved.map.copies()).ok_or_else(outside)?;
+        if shape.contains(&0) {
+            cx.claim(data.dtype(), &shape)?;
+            return Ok(Data::Tensor(Tensor::zeros(data.dtype(), &shape)?));
+        }
+        let copied = match &copies {
+            Copies::View(0, view) => cx.gathered(data, view)?,
+            _ => copied(cx, &moved.slots, &copies)?,
+        };
+        Ok(Data::Tensor(copied.reshape(&shape)?))
+    });
+    moved.collect()
+}
+
+/// Copies elements of these operands, which have the type of the first operand.
+fn copied(cx: &EvalCx<'_>, slots: &[usize], copies: &Copies) -> Result<Tensor, Decline> {
+    match copies {
+        Copies::View(source, view) => {
+            let data = cx.tensor(slots.get(*source).copied().ok_or(Undecided::Operands)?)?;
+            cx.claim(data.dtype(), view.shape())?;
+            Ok(tensor::gather(data, view)?)
+        }
+        Copies::Fill(fill, len) => {
+            let dtype = cx.tensor(0)?.dtype();
+            let element = fill.to_element(dtype).ok_or(Undecided::Operands)?;
+            cx.claim(dtype, &[*len])?;
+            Ok(tensor::gather(&element, &StridedView::of(&element).broadcast_to(&[*len])?)?)
+        }
+        Copies::Rows(rows, parts) => {
+            let row = |part: &Copies| {
+                let part = copied(cx, slots, part)?;
+                Ok(part.reshape(&[*rows, part.len().checked_div(*rows).unwrap_or(0)])?)
+            };
+            let parts = parts.iter().map(row).collect::<Result<Vec<_>, Decline>>()?;
+            concat_within(cx, &parts.iter().collect::<Vec<_>>(), 1)
+        }
     }
-    Ok(vec![Data::Tensor(cx.gathered(data, &view)?.reshape(&shape)?)])
 }
 
 /// The integers of a constant operand.

@@ -22,8 +22,9 @@
 //! | [`reverse_sequence`] | ReverseSequence |
 //! | [`col2im`] | Col2Im |
 //!
-//! Each operator that only moves elements has one kernel, written for elements of whole bytes; [`cells`] runs it on every element type. The
-//! elements of small tensors that are known in part follow the operators' index maps ([`maps`], `contents`).
+//! Operators at constant strides, and Pad, are evaluated from their index maps ([`maps`]). Other operators that only move elements have one kernel,
+//! written for elements of whole bytes; [`cells`] runs it on every element type. The elements of small tensors that are known in part follow the
+//! operators' index maps (`contents`).
 
 mod cells;
 pub(in crate::ops) mod col2im;
@@ -78,14 +79,6 @@ impl List {
             Some(fact) => fact.const_ints().map_or_else(|| List::Unknown(fact.static_len()), List::Known),
         }
     }
-}
-
-/// The list that is attribute `name` before version `since` and operand `i` from then on; `None` when it is left out.
-fn given_list(cx: &EvalCx<'_>, since: i64, name: &str, i: usize) -> Result<Option<Vec<i64>>, Decline> {
-    if cx.version < since {
-        return Ok(cx.attr_ints(name)?.map(<[i64]>::to_vec));
-    }
-    if cx.has_input(i) { cx.ints(i).map(Some) } else { Ok(None) }
 }
 
 /// Axes, each checked against the rank and counted from the front.

@@ -5,7 +5,6 @@ use crate::ir::{Attribute, Fact, ValueId};
 use crate::ops::slice_cuts::slice_cuts;
 use crate::ops::traits::{Counting, NodeFacts, Repetition, broadcast_narrow};
 use crate::ops::{Refusal, Site, axis_in};
-use crate::slicing::Bound;
 use crate::tensor::Tensor;
 
 // ---- layouts ----
@@ -15,14 +14,6 @@ pub(super) fn layout(node: &Repetition<'_>) -> Option<Vec<Dim>> {
 }
 
 // ---- spreading ----
-
-pub(super) fn spread_counts(
-    view: &NodeFacts<'_>,
-    shape: &[Dim],
-    operand: &dyn Fn(usize) -> Option<Counting>,
-) -> Option<Counting> {
-    operand(0)?.spread(view.scope(), shape)
-}
 
 /// Spreading what is spread: the sizes that are asked for remain.
 pub(super) fn expanded_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
@@ -50,58 +41,13 @@ pub(super) fn permutation(site: &Site<'_>, rank: usize) -> Result<Vec<usize>, Re
         .ok_or_else(|| Refusal::invalid(format!("attribute 'perm' is {perm:?}, which is not a permutation")))
 }
 
-/// The items of the axes of the operand, in the order of the result's axes.
-fn permuted<T: Clone>(view: &NodeFacts<'_>, items: &[T]) -> Option<Vec<T>> {
-    let axes = permutation(&view.site()?, view.shape(0)?.len()).ok()?;
-    axes.into_iter().map(|axis| items.get(axis).cloned()).collect()
-}
-
-pub(super) fn permuted_counts(
-    view: &NodeFacts<'_>,
-    shape: &[Dim],
-    operand: &dyn Fn(usize) -> Option<Counting>,
-) -> Option<Counting> {
-    let from = operand(0)?;
-    let steps = permuted(view, &from.steps)?;
-    (steps.len() == shape.len()).then_some(Counting { shape: shape.to_vec(), offset: from.offset, steps })
-}
-
 pub(super) fn permuted_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {
-    permuted(&node.view, node.only_first()?.0)
+    let (narrow, _) = node.only_first()?;
+    let axes = permutation(&node.view.site()?, narrow.len()).ok()?;
+    axes.into_iter().map(|axis| narrow.get(axis).cloned()).collect()
 }
 
 // ---- Slice ----
-
-/// From `begin` on, every so many: the offset moves, and the steps grow.
-pub(in crate::ops) fn sliced_counts(
-    view: &NodeFacts<'_>,
-    shape: &[Dim],
-    operand: &dyn Fn(usize) -> Option<Counting>,
-) -> Option<Counting> {
-    let mut from = operand(0)?;
-    if from.is_splat() {
-        return Some(Counting::splat(shape.to_vec(), from.offset));
-    }
-    let scope = view.scope();
-    let cuts = slice_cuts(view.model, view.facts, view.id)?;
-    for ((step, size), cut) in from.steps.iter_mut().zip(&from.shape).zip(&cuts.axes) {
-        let Some(cut) = cut else { continue };
-        let stride = cut.range.step.filter(|stride| *stride != 0)?;
-        let begin = match &cut.range.begin {
-            Bound::At(begin) => begin.as_const(),
-            Bound::Open => Some(if stride > 0 { 0 } else { -1 }),
-            Bound::Unknown => None,
-        };
-        let begin = match begin? {
-            -1 if stride < 0 => scope.sub(size, &Dim::constant(1)),
-            begin if stride > 0 && begin >= 0 => Dim::constant(begin),
-            _ => return None,
-        };
-        from.offset = scope.add(&from.offset, &scope.mul(step, &begin));
-        *step = scope.mul(step, &Dim::constant(stride));
-    }
-    Some(Counting { shape: shape.to_vec(), ..from })
-}
 
 /// An axis that is cut must be there in full.
 pub(in crate::ops) fn sliced_narrow(node: &Repetition<'_>) -> Option<Vec<Dim>> {

@@ -40,14 +40,14 @@ use super::moves;
 use super::{count, of_rank};
 use crate::dim::{Dim, Scope, Symbol};
 use crate::ir::{Data, Fact, Scalar};
-use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
+use crate::ops::traits::{Movement, NodeFacts, Traits, moved};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] =
     &[Operator::new("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], infer, eval).with(
         Traits::movement(Movement::Layout)
             .index_map(maps::layout)
-            .counts(laid_out)
+            .counts(moved)
             .repeats(moves::layout)
             .needs(needs)
             .inferred_by_contents(1)

@@ -12,33 +12,33 @@
 //! Refused: an axis out of range or, in Unsqueeze, named twice; squeezing a dim that is not 1. Disputed and left alone: Squeeze with
 //! `axes` given but empty, where ONNX Runtime squeezes everything and the text nothing.
 
-use super::{List, axes_in, count, distinct_axes, given_list, of_rank};
+use super::{List, axes_in, distinct_axes, of_rank};
 use super::{maps, moves};
 use crate::dim::{Dim, Scope};
-use crate::ir::{Data, Fact};
-use crate::ops::traits::{Movement, NodeFacts, Traits, laid_out};
-use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
+use crate::ir::Fact;
+use crate::ops::traits::{Movement, NodeFacts, Traits, moved};
+use crate::ops::{InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, eval_squeeze).with(
+    Operator::new("Squeeze", &[1, 11, 13, 21, 23, 24, 25], infer_squeeze, maps::eval).with(
         Traits::movement(Movement::Layout)
             .index_map(maps::layout)
-            .counts(laid_out)
+            .counts(moved)
             .repeats(moves::layout)
             .needs(needs)
             .inferred_by_contents(1)
             .carrying_quantization(),
     ),
-    Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, eval_unsqueeze).with(
+    Operator::new("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], infer_unsqueeze, maps::eval).with(
         Traits::movement(Movement::Layout)
             .index_map(maps::layout)
-            .counts(laid_out)
+            .counts(moved)
             .repeats(moves::layout)
             .inferred_by_contents(1)
             .carrying_quantization(),
     ),
-    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, eval_flatten)
-        .with(Traits::movement(Movement::Layout).index_map(maps::layout).counts(laid_out).repeats(moves::layout)),
+    Operator::new("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], infer_flatten, maps::eval)
+        .with(Traits::movement(Movement::Layout).index_map(maps::layout).counts(moved).repeats(moves::layout)),
 ];
 
 /// Squeeze removes axes of dim 1 only.
@@ -75,7 +75,9 @@ fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
             let axes: Vec<usize> =
                 shape.iter().enumerate().filter(|(_, dim)| is_one(dim).is_yes()).map(|(axis, _)| axis).collect();
             if matches!(absent, List::Known(_)) && !axes.is_empty() {
-                return Err(disputed());
+                return Err(Refusal::unsupported(
+                    "'axes' is empty: by the standard no axis is removed, but runtimes remove every axis of size 1",
+                ));
             }
             axes
         }
@@ -88,38 +90,15 @@ fn infer_squeeze(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(kept.collect()))])
 }
 
-fn disputed() -> Refusal {
-    Refusal::unsupported(
-        "'axes' is empty: by the standard no axis is removed, but runtimes remove every axis of size 1",
-    )
-}
-
-fn eval_squeeze(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let axes = match given_list(cx, 13, "axes", 1)? {
-        Some(axes) if axes.is_empty() && data.shape().contains(&1) => return Err(disputed().into()),
-        Some(axes) => axes_in(&axes, data.rank())?,
-        None => (0..data.rank()).filter(|&axis| data.shape().get(axis) == Some(&1)).collect(),
-    };
-    if let Some(axis) = axes.iter().find(|&&axis| data.shape().get(axis) != Some(&1)) {
-        return Err(Decline::invalid(format!("'axes' contains axis {axis}, whose dim is not 1")));
-    }
-    let kept = data.shape().iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &dim)| dim);
-    Ok(vec![Data::Tensor(data.reshape(&kept.collect::<Vec<_>>())?)])
-}
-
-/// These dims with dims of 1 at `axes` of the result.
-fn unsqueezed<T: Clone>(dims: &[T], one: T, axes: &[i64]) -> Result<Vec<T>, Refusal> {
+/// Inserts dims of 1 at `axes` of the result.
+fn unsqueezed(dims: &[Dim], axes: &[i64]) -> Result<Vec<Dim>, Refusal> {
     let rank = dims.len().saturating_add(axes.len());
-    let axes = distinct_axes(axes, rank)?;
-    let mut is_new = vec![false; rank];
-    for axis in axes {
-        if let Some(is_new) = is_new.get_mut(axis) {
-            *is_new = true;
-        }
+    let mut unsqueezed = vec![None; rank];
+    for axis in distinct_axes(axes, rank)? {
+        unsqueezed.get_mut(axis).into_iter().for_each(|dim| *dim = Some(Dim::constant(1)));
     }
-    let mut old = dims.iter();
-    Ok(is_new.iter().filter_map(|&is_new| if is_new { Some(one.clone()) } else { old.next().cloned() }).collect())
+    let mut old = dims.iter().cloned();
+    Ok(unsqueezed.into_iter().filter_map(|dim| dim.or_else(|| old.next())).collect())
 }
 
 fn infer_unsqueeze(cx: &mut InferCx<'_>) -> InferResult {
@@ -127,10 +106,7 @@ fn infer_unsqueeze(cx: &mut InferCx<'_>) -> InferResult {
     let dtype = data.dtype();
     match (axes(cx)?, data.shape()) {
         (List::Absent, _) => Err(Refusal::invalid("'axes' is missing")),
-        (List::Known(axes), Some(shape)) => {
-            let shape = unsqueezed(shape, Dim::constant(1), &axes)?;
-            Ok(vec![Fact::tensor(dtype, Some(shape))])
-        }
+        (List::Known(axes), Some(shape)) => Ok(vec![Fact::tensor(dtype, Some(unsqueezed(shape, &axes)?))]),
         // Wherever the axes of a scalar come, all of them are new.
         (List::Unknown(Some(length @ 0..=MAX_NEW)), Some([])) => {
             Ok(vec![Fact::tensor(dtype, Some(vec![Dim::constant(1); length]))])
@@ -142,12 +118,6 @@ fn infer_unsqueeze(cx: &mut InferCx<'_>) -> InferResult {
 
 /// The most axes that a scalar gets without anyone knowing which.
 const MAX_NEW: usize = 64;
-
-fn eval_unsqueeze(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let axes = given_list(cx, 13, "axes", 1)?.ok_or_else(|| Decline::invalid("'axes' is missing"))?;
-    Ok(vec![Data::Tensor(data.reshape(&unsqueezed(data.shape(), 1, &axes)?)?)])
-}
 
 /// How many axes Flatten puts in front; the rank is allowed too.
 fn flatten_at(site: &Site<'_>, rank: usize) -> Result<usize, Refusal> {
@@ -168,19 +138,13 @@ fn infer_flatten(cx: &mut InferCx<'_>) -> InferResult {
     Ok(vec![Fact::tensor(dtype, Some(flat))])
 }
 
-fn eval_flatten(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let shape = data.shape();
-    let (front, back) = shape.split_at_checked(flatten_at(cx, shape.len())?).unwrap_or((shape, &[]));
-    Ok(vec![Data::Tensor(data.reshape(&[count(front)?, count(back)?])?)])
-}
-
 #[cfg(test)]
 mod tests {
     use std::rc::Rc;
 
     use super::super::testing::*;
     use super::*;
+    use crate::ops::Decline;
     use crate::tensor::DType;
 
     #[test]

@@ -12,27 +12,26 @@
 //!
 //! Refused: a `perm` that is no permutation, a rank other than 4, a block size below 1, dims that do not divide.
 
-use super::maps::{MapResult, copied};
+use super::maps::{self, MapResult};
 use super::moves::{self, permutation};
 use crate::dim::{Dim, Scope};
 use crate::index_map::{BlockMode, IndexMap};
-use crate::ir::{Data, Fact};
-use crate::ops::traits::{Moved, Movement, NodeFacts, Traits};
-use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Operator, Refusal, Site};
-use crate::tensor::StridedView;
+use crate::ir::Fact;
+use crate::ops::traits::{Moved, Movement, NodeFacts, Traits, moved};
+use crate::ops::{InferCx, InferResult, Operator, Refusal, Site};
 
 pub(in crate::ops) const OPERATORS: &[Operator] = &[
-    Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, eval_transpose).with(
+    Operator::new("Transpose", &[1, 13, 21, 23, 24, 25], infer_transpose, maps::eval).with(
         Traits::movement(Movement::Selection)
             .index_map(map_transpose)
-            .counts(moves::permuted_counts)
+            .counts(moved)
             .carrying_quantization()
             .repeats(moves::permuted_narrow)
             .passing_slices(),
     ),
-    Operator::new("DepthToSpace", &[1, 11, 13, 28], infer_depth_to_space, eval_depth_to_space)
+    Operator::new("DepthToSpace", &[1, 11, 13, 28], infer_depth_to_space, maps::eval)
         .with(Traits::movement(Movement::Selection).index_map(map_depth_to_space).some_types()),
-    Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, eval_space_to_depth)
+    Operator::new("SpaceToDepth", &[1, 13, 28], infer_space_to_depth, maps::eval)
         .with(Traits::movement(Movement::Selection).index_map(map_space_to_depth).some_types()),
 ];
 
@@ -51,12 +50,6 @@ fn map_transpose(view: &NodeFacts<'_>, _: usize) -> MapResult {
     let data = view.dims(0)?;
     let permutation = permutation(&view.known_site()?, data.len())?;
     Ok(Moved::of_first(IndexMap::transpose(view.scope(), data, &permutation)?))
-}
-
-fn eval_transpose(cx: &mut EvalCx<'_>) -> EvalResult {
-    let data = cx.tensor(0)?;
-    let permutation = permutation(cx, data.rank())?;
-    Ok(vec![Data::Tensor(cx.gathered(data, &StridedView::of(data).permute(&permutation)?)?)])
 }
 
 /// The size of a block, and the order of its axes and the channels in depth.
@@ -122,25 +115,6 @@ fn map_depth_to_space(view: &NodeFacts<'_>, _: usize) -> MapResult {
 fn map_space_to_depth(view: &NodeFacts<'_>, _: usize) -> MapResult {
     let (size, mode) = block(&view.known_site()?, 28)?;
     Ok(Moved::of_first(IndexMap::space_to_depth(view.scope(), view.dims(0)?, size, mode)?))
-}
-
-fn eval_depth_to_space(cx: &mut EvalCx<'_>) -> EvalResult {
-    let (size, mode) = block(cx, 11)?;
-    require_images(cx)?;
-    copied(cx, |scope, dims| IndexMap::depth_to_space(scope, dims, size, mode))
-}
-
-fn eval_space_to_depth(cx: &mut EvalCx<'_>) -> EvalResult {
-    let (size, mode) = block(cx, 28)?;
-    require_images(cx)?;
-    copied(cx, |scope, dims| IndexMap::space_to_depth(scope, dims, size, mode))
-}
-
-fn require_images(cx: &EvalCx<'_>) -> Result<(), Decline> {
-    match cx.tensor(0)?.rank() {
-        4 => Ok(()),
-        rank => Err(Decline::invalid(format!("the rank of the input is {rank} instead of 4"))),
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::lineage;
 use super::parts::{Sizes, keeps_axis};
 use crate::dim::Dim;
 use crate::ir::{Data, Fact, MAX_ELEMENTS, Scalar, TensorType, Type};
-use crate::ops::pieces::{concat, part, pick, stack};
+use crate::ops::pieces::{concat_items, part, pick, stack};
 use crate::ops::{Decline, EvalCx, EvalResult, InferCx, InferResult, Refusal, axis_in};
 use crate::tensor::Tensor;
 
@@ -208,7 +208,7 @@ pub(super) fn eval_concat(cx: &mut EvalCx<'_>) -> EvalResult {
         stack(cx, &tensors, axis)?
     } else {
         let rank = tensors.first().map_or(0, Tensor::rank);
-        concat(cx, &tensors, axis_in(axis, rank)?)?
+        concat_items(cx, &tensors, axis_in(axis, rank)?)?
     };
     Ok(vec![Data::Tensor(joined)])
 }

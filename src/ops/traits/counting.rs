@@ -7,8 +7,9 @@ use std::cell::Cell;
 
 use smallvec::SmallVec;
 
-use super::NodeFacts;
+use super::{Movement, NodeFacts};
 use crate::dim::{Dim, Scope};
+use crate::index_map::Affine;
 use crate::ir::{Facts, Model, ValueId};
 use crate::tensor::DType;
 
@@ -72,60 +73,15 @@ impl Counting {
         Some((low, high))
     }
 
-    /// Returns the same elements in row-major order in another shape.
-    pub fn reshaped(&self, scope: &Scope, to: &[Dim]) -> Option<Counting> {
-        if self.is_splat() {
-            return Some(Counting::splat(to.to_vec(), self.offset.clone()));
-        }
-        let one = |dim: &Dim| dim.is_const(1);
-        let mut steps = vec![Dim::constant(0); to.len()];
-        let mut from = self.shape.iter().zip(&self.steps).filter(|(dim, _)| !one(dim)).peekable();
-        let mut open = to.iter().enumerate().filter(|(_, dim)| !one(dim)).peekable();
-        while let Some((dim, step)) = from.next() {
-            let (axis, goal) = open.next()?;
-            if scope.eq(dim, goal).is_yes() {
-                *steps.get_mut(axis)? = step.clone();
-                continue;
-            }
-            // One axis is split into several: the inner ones determine its steps.
-            let mut group: SmallVec<[(usize, &Dim); 4]> = SmallVec::new();
-            group.push((axis, goal));
-            let mut whole = goal.clone();
-            while let Some(&(axis, goal)) = open.peek() {
-                whole = scope.mul(&whole, goal);
-                group.push((axis, goal));
-                open.next();
-                if scope.eq(&whole, dim).is_yes() {
-                    break;
-                }
-            }
-            if scope.eq(&whole, dim).is_yes() {
-                let mut step = step.clone();
-                for (axis, goal) in group.into_iter().rev() {
-                    *steps.get_mut(axis)? = step.clone();
-                    step = scope.mul(&step, goal);
-                }
-                continue;
-            }
-            // Several axes are merged into one: the step of each must equal step times dim of the next.
-            let [(axis, goal)] = group.as_slice() else { return None };
-            let (mut whole, mut inner) = (dim.clone(), step.clone());
-            for (dim, step) in from.by_ref() {
-                if !scope.eq(&inner, &scope.mul(step, dim)).is_yes() {
-                    return None;
-                }
-                whole = scope.mul(&whole, dim);
-                inner = step.clone();
-                if scope.eq(&whole, goal).is_yes() {
-                    break;
-                }
-            }
-            if !scope.eq(&whole, goal).is_yes() {
-                return None;
-            }
-            *steps.get_mut(*axis)? = inner;
-        }
-        open.next().is_none().then(|| Counting { shape: to.to_vec(), offset: self.offset.clone(), steps })
+    /// Returns the same elements in a shape that differs in axes of size 1 only.
+    fn with_other_ones(&self, to: &[Dim]) -> Option<Counting> {
+        let mut wide = self.shape.iter().zip(&self.steps).filter(|(dim, _)| !dim.is_const(1));
+        let step = |goal: &Dim| match goal.is_const(1) {
+            true => Some(Dim::constant(0)),
+            false => wide.next().filter(|(dim, _)| *dim == goal).map(|(_, step)| step.clone()),
+        };
+        let steps = to.iter().map(step).collect::<Option<_>>()?;
+        wide.next().is_none().then(|| Counting { shape: to.to_vec(), offset: self.offset.clone(), steps })
     }
 
     /// Broadcasts the elements along axes of dim 1, and along new leading axes.
@@ -236,13 +192,33 @@ pub(in crate::ops) fn pair(
     Some((spread(0)?, spread(1)?))
 }
 
-/// Returns the first operand's elements in row-major order in the result's shape.
-pub(in crate::ops) fn laid_out(
+/// Returns the affine form of a movement of the first operand: that of the operand, composed with the index map.
+pub(in crate::ops) fn moved(
     view: &NodeFacts<'_>,
     shape: &[Dim],
     operand: &dyn Fn(usize) -> Option<Counting>,
 ) -> Option<Counting> {
-    operand(0)?.reshaped(view.scope(), shape)
+    let data = operand(0)?;
+    if data.is_splat() {
+        return Some(Counting::splat(shape.to_vec(), data.offset));
+    }
+    // Both cases need no map: axes of size 1 have no steps, and a layout often keeps the others.
+    let known = match view.traits().moves? {
+        Movement::Layout => data.with_other_ones(shape),
+        Movement::Spread => data.spread(view.scope(), shape),
+        _ => None,
+    };
+    if known.is_some() {
+        return known;
+    }
+    let map = view.traits().index_map?(view, 0).ok()?.map.reshaped(shape);
+    let numbers = Affine { offset: data.offset, terms: data.steps.into_iter().enumerate().collect() };
+    let moved = map.affine_result(view.scope(), &numbers)?;
+    let mut count = Counting::splat(shape.to_vec(), moved.offset);
+    for (axis, step) in moved.terms {
+        *count.steps.get_mut(axis)? = step;
+    }
+    Some(count)
 }
 
 /// Returns offset and steps of the elements, if they are affine.

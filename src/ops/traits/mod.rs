@@ -31,7 +31,7 @@ mod tests;
 mod view;
 
 pub use counting::{Counting, in_steps};
-pub(in crate::ops) use counting::{laid_out, pair};
+pub(in crate::ops) use counting::{moved, pair};
 pub use macs::Macs;
 pub(in crate::ops) use macs::{
     attention, convolution, matrix_product, recurrence, transposed_convolution, turned_product,

@@ -79,3 +79,10 @@ impl From<Decline> for Undecided {
         Undecided::Operands
     }
 }
+
+/// An evaluation without a map is declined.
+impl From<Undecided> for Decline {
+    fn from(reason: Undecided) -> Self {
+        Decline::unsupported(reason.to_string())
+    }
+}

@@ -156,7 +156,9 @@ fn wrong_traits_are_found() {
         ("shape_inference", "Compress", |own| own.inferred_by_shapes()),
         ("shape_inference", "NonZero", |own| own.inferred_by_shapes()),
         ("counts", "Neg", |own| own.counts(|_, _, operand| operand(0))),
-        ("counts", "Transpose", |own| own.counts(laid_out)),
+        ("counts", "Transpose", |own| {
+            own.counts(|_, shape, operand| Some(Counting { shape: shape.to_vec(), ..operand(0)? }))
+        }),
         ("uniform", "Where", |own| own.uniform(|_, operand| operand(1))),
         ("uniform", "Pad", |own| own.uniform(|_, operand| operand(0))),
         ("repeats", "Slice", |own| own.repeats(|node| Some(node.only_first()?.0.to_vec()))),

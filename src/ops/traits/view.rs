@@ -26,11 +26,13 @@ pub struct NodeFacts<'a> {
     pub place: Option<&'a Place<'a>>,
 }
 
-/// A node during inference: a call may bind its attributes, and its results are not recorded yet.
+/// A node during inference or evaluation: a call may bind its attributes, and its results are not recorded yet.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     /// The node.
     pub site: Site<'a>,
+    /// The facts of its operands.
+    pub inputs: &'a [Option<Fact>],
     /// The inferred results.
     pub results: &'a [Fact],
 }
@@ -65,7 +67,10 @@ impl<'a> NodeFacts<'a> {
 
     /// Returns the fact of operand `i`.
     pub fn fact(&self, i: usize) -> Option<&'a Fact> {
-        self.facts.get(self.node.input(i)?)
+        match self.place {
+            Some(place) => place.inputs.get(i)?.as_ref(),
+            None => self.facts.get(self.node.input(i)?),
+        }
     }
 
     /// Returns the shape of operand `i`.

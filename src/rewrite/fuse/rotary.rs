@@ -15,12 +15,13 @@ use super::kernels::has_kernel;
 use crate::dim::Dim;
 use crate::ir::{Edit, NewNode, Node, NodeId, ValueId};
 use crate::ops::traits::{Movement, Operands, traits_of};
+use crate::rewrite::axes::part;
 use crate::rewrite::build::{Build, axes};
 use crate::rewrite::limits::DEPTH;
 use crate::rewrite::miss::{Miss, ensure, first_of, prove};
 use crate::rewrite::place::Place;
 use crate::rewrite::rule::{Rule, miss};
-use crate::rewrite::slices::cuts::{cuts_of, part};
+use crate::rewrite::slices::cuts::cuts_of;
 use crate::tensor::{StridedView, Tensor, gather};
 
 pub(in crate::rewrite) const RULES: &[Rule] = &[
@@ -97,15 +98,13 @@ impl Run {
         let (id, node) = place.producer_of(value, &["Slice", "Split"])?;
         let data = node.input(0)?;
         let last = place.shape(data)?.len().checked_sub(1)?;
-        let (axis, cut) = if node.is("Split") {
-            let (axis, cut) = part(place, node, value)?;
-            (axis, cut?)
-        } else {
-            let cuts = cuts_of(place, id)?;
-            let mut cut = cuts.cut();
-            let (Some((axis, only)), None) = (cut.next(), cut.next()) else { return None };
-            (axis, only.clone())
-        };
+        if node.is("Split") {
+            let (start, len) = part(place, node, value, last)?;
+            return (place.read(node).axis(last.checked_add(1)?)? == last).then_some(Run { id, data, start, len });
+        }
+        let cuts = cuts_of(place, id)?;
+        let mut cut = cuts.cut();
+        let (Some((axis, cut)), None) = (cut.next(), cut.next()) else { return None };
         let (start, len) = cut.exact.as_ref()?;
         let fits = axis == last && cut.range.step == Some(1);
         Some(Run { id, data, start: start.as_const()?, len: len.as_const()? }).filter(|_| fits)

@@ -31,29 +31,6 @@ pub(super) use uniform::uniform;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        name: "lookup-in-order",
-        law: "Gather(x, [0, 1, …, n − 1]) = Reshape(x), GatherND(x, grid in order) = Reshape(x[…])",
-        sentence: "Replaces a Gather or GatherND of consecutive elements by a Reshape of the data or of a Slice of the data.",
-        premises: &[
-            (
-                "in-order",
-                "the indices are proved to be consecutive: the indices of each data axis count along a separate axis of the indices, in the order of the data axes",
-            ),
-            (
-                "whole",
-                "the indices select all positions of every axis; for a GatherND, one axis may be selected from some position on",
-            ),
-            (
-                "looked-up",
-                "for a selected part of an axis, this part is proved to be in range of the data, or no other axis of the indices has size 0",
-            ),
-            ("sizes-said", "a constant can express the shape of the result"),
-        ],
-        exact: true,
-        operators: &["Gather", "GatherND"],
-        apply: lookup::in_order,
-    },
-    Rule {
         name: "lookup-of-batch",
         law: "GatherND(x, [0 … b − 1, i]) = GatherND(x, i) with batch_dims = 1; GatherND(x, [0, i]) = Gather(x, i) with axis = 1 if x has a first axis of size 1",
         sentence: "Removes the indices of a GatherND that count the positions of leading axes: these axes become batch axes.",

@@ -149,7 +149,7 @@ fn shorter(place: &Place<'_>, tree: &Tree) -> Result<Edit, Miss> {
     let is_passed = is_passed_by_all(place, tree);
     let named = named_axes(place, tree);
     let copies = removed.iter().filter(|&&id| !is_layout_node(place, id)).count();
-    ensure(lowers || is_passed || named.is_some() || copies > 0 && tree.nodes.len() > 1, miss)?;
+    ensure(lowers || is_passed || named.is_some() || copies > 0 && (tree.nodes.len() > 1 || before.gathers), miss)?;
     let (edit, programs) = before.edit(place, tree, (removed.len(), before.gathers), &removed)?;
     let is_better = lowers && before.are_lower(&programs)
         || is_passed && is_same_kind(place, tree, &edit)

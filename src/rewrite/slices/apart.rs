@@ -1,8 +1,8 @@
 //! Slices of different axes, one after the other.
 //!
-//! Law: `x[r on a][q on b] = x[r on a, q on b]` where `a` and `b` are different axes. Slices between numbers are composed as ranges
-//! ([`compose`](super::compose)); here bounds are computed. They are strung together, which the size planner turns into one computation for both
-//! axes, as height and width are computed alike.
+//! Law: `x[r on a][q on b] = x[r on a, q on b]` where `a` and `b` are different axes. The rule [`movement`](crate::rewrite::movement) composes Slices
+//! between numbers. Computed bounds are concatenated here. The size planner then computes the bounds of both axes at once, if they have equal
+//! formulas, as height and width do.
 
 use crate::ir::{Edit, Node, ValueId};
 use crate::ops::axis_in;

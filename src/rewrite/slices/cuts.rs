@@ -1,20 +1,16 @@
-//! What slices, and the parts of a Split, take of their data.
+//! The selections of Slices.
 
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::dim::{Dim, Scope};
-use crate::ir::{Fact, GraphId, Node, NodeId, ValueId};
+use crate::dim::Dim;
+use crate::ir::{Fact, GraphId, NodeId, ValueId};
 use crate::ops::slice_cuts;
 pub(in crate::rewrite) use crate::ops::{SliceCut as Cut, SliceCuts as Cuts};
 use crate::rewrite::cache::{CachedSlice, Taken};
 use crate::rewrite::place::Place;
-use crate::slicing::{self, Bound, Range, Reading, onnx};
 use crate::tensor::DType;
-
-/// How the slices that are written here are read: where the readings of the operator differ they are not written.
-pub(in crate::rewrite) const READING: Reading = onnx::reading(slicing::SliceRule::Agree);
 
 impl Taken {
     /// The first value of the place's graph that holds `number` as a scalar of 64 bits, if it is still there. Values made since are not
@@ -82,66 +78,4 @@ pub(in crate::rewrite) fn cut_elements(place: &Place<'_>) -> Option<Vec<Progress
     };
     let found: Vec<Progression> = cuts.cut().map(elements).collect::<Option<_>>()?;
     (!found.is_empty() && found.len() == cuts.named).then_some(found)
-}
-
-/// The range of numbers that takes the `len` elements `start + k·step` of an axis of `dim`; `Some(None)` is all of the axis. The
-/// range is a guess until the core, laid over the axis, finds the same elements.
-pub(in crate::rewrite) fn range_of(
-    scope: &Scope,
-    dim: &Dim,
-    start: &Dim,
-    step: i64,
-    len: &Dim,
-) -> Option<Option<Range>> {
-    let zero = Dim::constant(0);
-    let yes = |a: &Dim, b: &Dim| scope.eq(a, b).is_yes();
-    if len.is_const(0) {
-        return Some(Some(Range::constant(Some(0), Some(0), 1).ok()?));
-    }
-    if step == 1 && yes(len, dim) && yes(start, &zero) {
-        return Some(None);
-    }
-    if !scope.ge(start, &zero).is_yes() {
-        return None;
-    }
-    let stop = scope.add(start, &scope.mul(len, &Dim::constant(step)));
-    let end = match step > 0 {
-        true if scope.ge(&stop, dim).is_yes() => Bound::Open,
-        false if scope.lt(&stop, &zero).is_yes() => Bound::Open,
-        _ if scope.ge(&stop, &zero).is_yes() => Bound::At(stop),
-        _ => return None,
-    };
-    let guess =
-        slicing::with_numbers(scope, dim, &Range::new(Bound::At(start.clone()), end, Some(step)).ok()?, READING);
-    let is_number = |bound: &Bound| match bound {
-        Bound::Open => true,
-        Bound::At(at) => at.as_const().is_some(),
-        Bound::Unknown => false,
-    };
-    if !is_number(&guess.begin) || !is_number(&guess.end) {
-        return None;
-    }
-    let (found, found_len) = slicing::resolve_exactly(scope, dim, &guess, READING)?;
-    if !yes(&found_len, len) || !yes(&found.start, start) || found.step != step {
-        return None;
-    }
-    Some(Some(guess).filter(|guess| !slicing::takes_all(scope, dim, guess, &found_len)))
-}
-
-/// What a result of a Split takes of the axis; `None` is all of it. The sizes of the results before it say where it begins.
-pub(in crate::rewrite) fn part(place: &Place<'_>, node: &Node, value: ValueId) -> Option<(usize, Option<Cut>)> {
-    let data = place.shape(node.input(0)?)?;
-    let axis = place.read(node).axis(data.len())?;
-    let scope = place.scope();
-    let mut start = Dim::constant(0);
-    for output in node.outputs() {
-        let len = place.shape((*output)?)?.get(axis)?;
-        if *output == Some(value) {
-            let unsaid = || Some(Range { step: Some(1), ..Range::UNKNOWN });
-            let range = range_of(scope, data.get(axis)?, &start, 1, len).unwrap_or_else(unsaid);
-            return Some((axis, range.map(|range| Cut { range, exact: Some((start, len.clone())) })));
-        }
-        start = scope.add(&start, len);
-    }
-    None
 }
