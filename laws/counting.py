@@ -17,7 +17,7 @@ from layout import A, ONE, SIX, THREE, TWO, TWO_A, ZERO, count, numbered, produc
 @law(
     "counting-row-major",
     "with step i of an axis that goes on where the next one ends, the elements are consecutive: (i·n + j)·s = i·(n·s) + j·s",
-    at="src/index_map/write/single.rs: step_along",
+    at="src/index_map/write/aligned.rs: step_along",
 )
 def _(s, offset, i, j, n, step, outer):
     # An axis of size m·n that counts along [m, n], and the inverse.

@@ -39,10 +39,15 @@ impl Allowed {
             return false;
         }
         let Movement::Gather { axis, shape, indices } = movement else { return true };
-        let mut row = result.get(axis.saturating_add(shape.len())..).unwrap_or_default().iter().map(Dim::as_const);
-        let is_row =
-            row.try_fold(1i64, |row, size| row.checked_mul(size?)).is_none_or(|row| row >= Allowed::FEWEST_IN_ROW);
-        indices.len() <= if is_row { self.rows } else { self.elements }
+        let moves_rows = Allowed::moves_rows(*axis, shape.len(), result);
+        indices.len() <= if moves_rows { self.rows } else { self.elements }
+    }
+
+    /// Returns `true` if a Gather by indices of this rank moves [`FEWEST_IN_ROW`](Allowed::FEWEST_IN_ROW) elements or more together. A dim that is not a
+    /// number is large.
+    pub fn moves_rows(axis: usize, rank: usize, result: &[Dim]) -> bool {
+        let mut row = result.get(axis.saturating_add(rank)..).unwrap_or_default().iter().map(Dim::as_const);
+        row.try_fold(1i64, |row, size| row.checked_mul(size?)).is_none_or(|row| row >= Allowed::FEWEST_IN_ROW)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Programs;
 use super::tree::Tree;
 use crate::dim::Dim;
-use crate::index_map::{Movement, Program, Step};
+use crate::index_map::{Movement, Program, Shape, Step};
 use crate::ir::{Edit, Node, NodeId};
 use crate::rewrite::place::Place;
 use crate::sort;
@@ -48,8 +48,10 @@ pub(super) fn copies_fewer_elements(place: &Place<'_>, removed: &[NodeId], progr
     let before = results.map(|&value| Some(scope.product(place.shape(value)?))).collect::<Option<Vec<Dim>>>();
     let steps = programs.iter().flat_map(|program| program.steps.iter().zip(&program.shapes));
     let copies = steps.filter(|(step, _)| !matches!(step, Step::Movement(Movement::Reshape(_), _)));
-    let after: Vec<Dim> = copies.map(|(_, shape)| scope.product(shape)).collect();
-    let Some(before) = before else { return false };
+    // A Split has several results, of which only the first shape is known.
+    let copied = |(step, shape): (&Step, &Shape)| matches!(step, Step::Movement(..)).then(|| scope.product(shape));
+    let after = copies.map(copied).collect::<Option<Vec<Dim>>>();
+    let (Some(before), Some(after)) = (before, after) else { return false };
     let (before, after) = (scope.sum(&before), scope.sum(&after));
     scope.le(&after, &before).is_yes() && !scope.le(&before, &after).is_yes()
 }

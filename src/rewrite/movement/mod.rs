@@ -49,11 +49,11 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "of-its-kind",
-            "no new Transpose has a higher rank than a removed one, unless it has at most 6 axes, and replaces two Transposes, or none and moves contiguous rows of at least 8 elements, or moves one axis and has no higher rank than a value. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements",
+            "no new Transpose has a higher rank than a removed one, unless it has at most 6 axes, and replaces two Transposes, or none and moves contiguous rows of at least 8 elements, or moves one axis and has no higher rank than a value. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements; or the edit saves two nodes and the Gather moves such rows",
         ),
         (
             "no-sibling",
-            "if two nodes or more are written, no other Slice or Gather selects from the same data, because all of them may be replaced by one Split",
+            "if two nodes or more are written, or the data is a part of a Split that is kept, no other Slice or Gather selects from the same data, because all of them may be replaced by one Split",
         ),
         (
             "no-strings",
@@ -202,18 +202,25 @@ fn is_passed_by_all(place: &Place<'_>, tree: &Tree) -> bool {
             && place.model.users(inner.value).into_iter().all(|(id, slot)| slot == 0 && traits(id).index_map.is_some())
 }
 
+/// Returns `true` if the tree selects from a part of a Split that the edit keeps, as does a Slice or Gather outside of the tree.
+fn selects_from_kept_split(place: &Place<'_>, tree: &Tree, removed: &[NodeId]) -> bool {
+    let kept = tree.inner.iter().filter(|inner| !removed.contains(&inner.node));
+    let mut parts = kept.filter(|inner| place.model.node(inner.node).is_some_and(|node| node.is("Split")));
+    parts.any(|part| is_selected_outside(place, tree, part.value))
+}
+
+/// Returns `true` if a Slice or Gather outside of the tree selects from a value.
+fn is_selected_outside(place: &Place<'_>, tree: &Tree, value: ValueId) -> bool {
+    let selects = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Slice") || node.is("Gather"));
+    let is_outside = |(id, slot): (NodeId, usize)| slot == 0 && !tree.nodes.contains(&id) && selects(id);
+    !place.model.has_more_readers(value, READERS) && place.model.users(value).into_iter().any(is_outside)
+}
+
 /// Returns `true` if a Slice or Gather outside of the tree selects from the data of one inside.
 fn has_sibling(place: &Place<'_>, tree: &Tree) -> bool {
-    let selects = |id: NodeId| place.model.node(id).is_some_and(|node| node.is("Slice") || node.is("Gather"));
-    let mut data = tree.nodes.iter().filter(|&&id| selects(id)).filter_map(|&id| place.model.node(id)?.input(0));
-    data.any(|data| {
-        !place.model.has_more_readers(data, READERS)
-            && place
-                .model
-                .users(data)
-                .into_iter()
-                .any(|(id, slot)| slot == 0 && !tree.nodes.contains(&id) && selects(id))
-    })
+    let nodes = tree.nodes.iter().filter_map(|&id| place.model.node(id));
+    let mut data = nodes.filter(|node| node.is("Slice") || node.is("Gather")).filter_map(|node| node.input(0));
+    data.any(|data| is_selected_outside(place, tree, data))
 }
 
 /// Returns `true` if an edit writes one node of the kind of all nodes of the tree but a Concat or an assignment.
@@ -300,9 +307,10 @@ impl Forms {
     }
 
     /// Checks that no written node has a form that is worse than those of the nodes it replaces.
-    fn permit(&self, place: &Place<'_>, tree: &Tree, programs: &Programs) -> Result<(), Miss> {
+    fn permit(&self, place: &Place<'_>, tree: &Tree, removed: usize, programs: &Programs) -> Result<(), Miss> {
         let is_transpose = |step: &&Step| matches!(step, Step::Movement(Movement::Transpose(_), _));
         let transposes = programs.iter().flat_map(|program| &program.steps).filter(is_transpose).count();
+        let nodes = programs.iter().map(Program::nodes).sum::<usize>();
         for (step, result) in programs.iter().flat_map(|program| program.steps.iter().zip(&program.shapes)) {
             ensure(self.readable_rank.is_none_or(|most| result.len() <= most), miss!("of-its-kind"))?;
             let Step::Movement(movement, _) = step else { continue };
@@ -322,15 +330,16 @@ impl Forms {
                     let is_low = perm.len() <= self.rank.max(2) || perm.len() <= MOST_RANK && may_be_higher();
                     ensure(is_low || self.avoided, miss!("of-its-kind"))?;
                 }
-                Movement::Gather { indices, .. } => {
+                Movement::Gather { axis, shape, indices } => {
                     ensure(place.output(0).is_some_and(|result| place.may_be_looked_up(result)), miss!("no-strings"))?;
                     if indices.len() <= self.indices {
                         continue;
                     }
-                    // A Gather of single rows is no better than the Transpose that it replaces.
-                    let may_grow = self.avoided
-                        || self.cuts
-                        || self.gathers && (transposes >= self.transposes || self.indices == 0);
+                    // A Gather of single elements is no better than the Transpose that it replaces.
+                    let keeps_transposes = transposes >= self.transposes || self.indices == 0;
+                    let moves_rows = || Allowed::moves_rows(*axis, shape.len(), result);
+                    let saves_copies = || removed >= nodes.saturating_add(2) && moves_rows();
+                    let may_grow = self.avoided || self.cuts || self.gathers && (keeps_transposes || saves_copies());
                     ensure(may_grow, miss!("of-its-kind"))?;
                     let results = tree.results.iter().map(|&(value, _)| value);
                     let mut turned = results.filter(|&value| turns_weights(place, value));
@@ -365,8 +374,9 @@ impl Forms {
         let fails_alike = self.open_positions == 0 || positions_written(place, tree, &programs) >= self.open_positions;
         ensure(fails_alike && keeps_lookups(place, tree, removed, &programs), miss!("fails-alike"))?;
         let nodes = programs.iter().map(Program::nodes).sum::<usize>();
-        ensure(nodes <= 1 || !has_sibling(place, tree), miss!("no-sibling"))?;
-        self.permit(place, tree, &programs)?;
+        let is_alone = !selects_from_kept_split(place, tree, removed) && (nodes <= 1 || !has_sibling(place, tree));
+        ensure(is_alone, miss!("no-sibling"))?;
+        self.permit(place, tree, removed.len(), &programs)?;
         let edit = Spelling::new(place, tree).edit(&programs, removed)?;
         let added = edit.constants.iter().map(|(_, tensor)| tensor.byte_len()).fold(0, usize::saturating_add);
         ensure(added <= place.allowance(removed).saturating_add(ADDED_FOR_LITTLE), Miss::LARGER)?;

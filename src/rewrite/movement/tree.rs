@@ -250,17 +250,12 @@ pub(super) fn trees_above(place: &Place<'_>, node: &Node) -> Result<Vec<Tree>, U
         let Some((leaf, id)) = producers.max_by_key(|&(_, id)| place.model.order_of(id)) else { break };
         match tree.with_producer_of(place, leaf, id) {
             Ok(larger) => {
-                let is_same = larger.nodes.len() == tree.nodes.len();
                 // The writer decides more about known positions.
                 let is_known = !is_listed && is_by_run_time(place, &tree, &larger);
                 trees.extend(is_known.then(|| tree.clone()));
                 tree = larger;
-                if let Some(last) = trees.last_mut().filter(|_| is_same && is_listed) {
-                    *last = tree.clone();
-                } else {
-                    is_listed = trees.len() < MOST_SMALL_TREES;
-                    trees.extend(is_listed.then(|| tree.clone()));
-                }
+                is_listed = trees.len() < MOST_SMALL_TREES;
+                trees.extend(is_listed.then(|| tree.clone()));
             }
             Err(undecided) => {
                 if question == Undecided::NoMovement {
