@@ -37,7 +37,7 @@ def _(s, a, b, p, q, i, j, u, v, c):
 @law(
     "counting-moved",
     "an affine form of positions that are affine in other positions is affine in these",
-    at="src/index_map/write/single.rs: affine_result",
+    at="src/index_map/write/aligned.rs: affine_result",
 )
 def _(s, offset, step, other, o, c, e, p, f, i, j):
     # The positions on two axes of the source, from those on two axes of the result.

@@ -65,14 +65,16 @@ impl Writer<'_> {
             let is_whole = coefficient.is_const(1) && index.offset.is_const(0) && is_equal(scope, &lookup.size, size);
             let Some(positions) = lookup.read.source.checked_sub(1).filter(|_| is_whole) else { continue };
             let Some(held) = self.sources.get(positions) else { continue };
+            // A Gather by the operand looks up all of its positions, so the map must read all of them.
+            let read = merged(scope, &lookup.read.axes);
+            let first = read.at.digits().into_iter().min().unwrap_or(0);
+            if !aligned.is_whole(scope, (&read.at, &scope.product(held)), first) {
+                continue;
+            }
             let mut shape: Vec<Dim> = source.to_vec();
             shape.splice(axis..=axis, held.iter().cloned());
             let axes = source.iter().zip(&aligned.axes).enumerate().map(|(other, (size, index))| {
-                if other == axis {
-                    merged(scope, &lookup.read.axes)
-                } else {
-                    Axis { size: size.clone(), at: index.clone() }
-                }
+                if other == axis { read.clone() } else { Axis { size: size.clone(), at: index.clone() } }
             });
             let read = Read { source: 0, axes: axes.collect() };
             let Ok(core) = canonical::of_read(scope, aligned.digits.clone(), read) else { continue };

@@ -195,6 +195,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
             with_rest(scope, dim, sizes)
         }
         Parts::Number(number, uneven) => equal_parts(scope, dim, number, uneven)?,
+        Parts::Unknown(_) if outputs < 2 => (0..outputs).map(|_| super::dim_up_to(cx, dim)).collect(),
         Parts::Unknown(_) => {
             let mut sizes: Vec<Dim> = (1..outputs).map(|_| super::dim_up_to(cx, dim)).collect();
             let before = scope.sum(&sizes);
@@ -214,6 +215,7 @@ fn infer_split(cx: &mut InferCx<'_>) -> InferResult {
 /// The sizes of the parts of a dim, where the last one is the rest if nothing else is known of it.
 fn with_rest(scope: &Scope, dim: &Dim, mut sizes: Vec<Dim>) -> Vec<Dim> {
     if let Some((last, before)) = sizes.split_last_mut()
+        && !before.is_empty()
         && last.as_symbol().is_some_and(|symbol| scope.is_fresh(symbol) && !dim.symbols().contains(&symbol))
     {
         *last = scope.sub(dim, &scope.sum(&*before));

@@ -92,7 +92,12 @@ fn is_inside(place: &Place<'_>, id: NodeId, node: &Node) -> Option<bool> {
     if let Some(axis) = place.read(node).axis(sizes.len()).filter(|_| !node.is("GatherND")) {
         let size = sizes.get(axis)?;
         let count = || Counting::of(place.model, place.facts, place.opset.version(), node.input(1)?);
-        return Some(size.as_const().is_some() || is_below(size, &count()?)?);
+        let has_all = || match traits_of(place.model, node).fails {
+            Failure::Unless(has_all) => place.view(id).is_some_and(|view| has_all(&view)),
+            _ => true,
+        };
+        let is_known = size.as_const().is_some() && (place.constant(node.input(1)?).is_some() || has_all());
+        return Some(is_known || is_below(size, &count()?)?);
     }
     let batch = usize::try_from(node.int("batch_dims", 0)?).ok()?;
     let width = usize::try_from(place.shape(node.input(1)?)?.last()?.as_const()?).ok()?;
