@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ),
         (
             "of-its-kind",
-            "no new Transpose has a higher rank than a removed one, unless it has at most 6 axes, and replaces two Transposes, or none and moves contiguous rows of at least 8 elements, or moves one axis and has no higher rank than a value. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements; or the edit saves two nodes and the Gather moves such rows",
+            "no new Transpose has a higher rank than a removed one, unless it has at most 6 axes, and replaces two Transposes, or none and moves contiguous rows of at least 8 elements. A new Gather has at most as many indices as the removed Gathers; or it replaces a Slice, Split, Concat or Tile, and has at most 128 indices or moves contiguous rows of at least 8 elements; or the edit saves two nodes and the Gather moves such rows",
         ),
         (
             "no-sibling",
@@ -251,8 +251,6 @@ struct Forms {
     blocks: bool,
     /// The highest rank of a Transpose, or of its values if there is none.
     rank: usize,
-    /// The highest rank of a value that the tree reads or computes.
-    most_rank: usize,
     transposes: usize,
     /// `true` if the edit removes a node that the consumer of the result lacks. Any form is better.
     avoided: bool,
@@ -270,8 +268,6 @@ impl Forms {
         let rank = |value: ValueId| place.shape(value).map_or(0, <[_]>::len);
         let transposes = nodes().filter(|(_, node)| node.is("Transpose")).count();
         let ranked = nodes().filter(|(_, node)| transposes == 0 || node.is("Transpose"));
-        let inner = tree.inner.iter().map(|inner| inner.value);
-        let values = inner.chain(tree.leaves.iter().copied()).chain(tree.results.iter().map(|&(value, _)| value));
         let ranks = ranked.flat_map(|(_, node)| node.outputs().iter().flatten().copied()).map(rank);
         let readable_rank =
             place.most_rank().filter(|&most| tree.results.iter().all(|&(value, _)| rank(value) <= most));
@@ -285,7 +281,6 @@ impl Forms {
             steps_backwards: nodes().any(|(id, node)| node.is("Slice") && steps_backwards(place, id)),
             blocks: is_any(&["SpaceToDepth", "DepthToSpace"]),
             rank: ranks.max().unwrap_or(0),
-            most_rank: values.map(rank).max().unwrap_or(0),
             transposes,
             avoided: removed.iter().any(|&id| place.is_replaceable(id, readable_rank.is_some())),
             readable_rank,
@@ -322,11 +317,7 @@ impl Forms {
                             last.is_some_and(|size| size.as_const().is_none_or(|size| size >= Allowed::FEWEST_IN_ROW));
                         is_row && perm.last().copied() == perm.len().checked_sub(1)
                     };
-                    let may_be_higher = || {
-                        self.transposes > 1
-                            || self.transposes == 0 && moves_rows()
-                            || perm.len() <= self.most_rank && moves_one_axis(perm)
-                    };
+                    let may_be_higher = || self.transposes > 1 || self.transposes == 0 && moves_rows();
                     let is_low = perm.len() <= self.rank.max(2) || perm.len() <= MOST_RANK && may_be_higher();
                     ensure(is_low || self.avoided, miss!("of-its-kind"))?;
                 }
@@ -419,14 +410,6 @@ fn apart_from_sum(place: &Place<'_>, tree: &Tree, allowed: Allowed) -> Option<Pr
     program.shapes.push(map.result().into());
     program.result = Operand::Step(program.steps.len().checked_sub(1)?);
     Some(std::iter::once(program).collect())
-}
-
-/// Returns `true` if a permutation moves one axis past others, which runtimes do as fast for any number of axes.
-fn moves_one_axis(perm: &[usize]) -> bool {
-    (0..perm.len()).any(|moved| {
-        let mut others = perm.iter().filter(|&&axis| axis != moved);
-        others.try_fold(0, |least, &axis| (axis >= least).then_some(axis)).is_some()
-    })
 }
 
 /// The most values that are followed to a convolution.
