@@ -113,9 +113,10 @@ impl<'a> NodeView<'a> {
         self.facts.get(self.node.input(1)?)?.static_len()
     }
 
-    /// Returns the axis of each range of a Slice, as written in the node: by default the first axes.
+    /// Returns the axis of each range of a Slice, as written in the node: by default the first axes. `None` if the data is not known to have that many.
     pub fn slice_axes(&self) -> Option<Vec<i64>> {
-        let count = self.slice_count()?;
+        let rank = self.facts.get(self.node.input(0)?)?.shape()?.len();
+        let count = self.slice_count().filter(|&count| count <= rank)?;
         let axes = if !self.opset.slice_has_operands() {
             self.node.attribute("axes").is_some().then(|| self.node.ints("axes").map(<[i64]>::to_vec))
         } else {
