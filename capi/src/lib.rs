@@ -186,7 +186,8 @@ pub unsafe extern "C" fn osf_options_skip(options: *mut osf_options, rule: *cons
 pub unsafe extern "C" fn osf_options_avoid(options: *mut osf_options, construct: *const c_char) -> osf_status {
     call(|| {
         // SAFETY: the caller's promise.
-        let construct = unsafe { text_of(construct) }?.parse::<Construct>().map_err(|error| usage(&error.to_string()))?;
+        let construct =
+            unsafe { text_of(construct) }?.parse::<Construct>().map_err(|error| usage(&error.to_string()))?;
         // SAFETY: the caller's promise.
         unsafe { changed(options, |options| options.avoid([construct])) }
     })

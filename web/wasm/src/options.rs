@@ -1,7 +1,8 @@
 //! The options of a request: the flags of the command line in camel case.
 
 use onnx_slice_fold::{
-    Assumption, Construct, ExternalData, OnnxModel, Options, SaveOptions, Shapes, SliceName, SliceRule, nearest_name, sizes,
+    Assumption, Construct, ExternalData, OnnxModel, Options, SaveOptions, Shapes, SliceName, SliceRule, nearest_name,
+    sizes,
 };
 use serde_json::{Map, Value};
 
