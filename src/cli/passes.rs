@@ -125,8 +125,8 @@ pub(super) struct Passes {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Optimization")]
     unroll: usize,
     /// Avoid a construct that the consumer of the result lacks: an operator (Loop, GatherND, com.microsoft::Gelu), negative-steps, sequences,
-    /// rank>5, dynamic or an element type (int64). No rule introduces it, rules replace nodes with it even by more nodes, and loops are unrolled to
-    /// avoid Loop and Scan. If nodes with it remain, the program lists them with the reasons, writes the result, and returns exit code 4. Accepts
+    /// rank>5, dynamic or an element type (int64). Rules introduce no such operator or negative step, and replace nodes with it even by more nodes; loops are
+    /// unrolled to avoid Loop and Scan; sequences, dynamic and element types are only listed. If nodes with it remain, the program lists them with the reasons, writes the result, and returns exit code 4. Accepts
     /// several, separated by commas or spaces.
     #[arg(long, value_name = "CONSTRUCT", help_heading = "Optimization")]
     avoid: Vec<Construct>,

@@ -165,8 +165,8 @@ options! {
     /// Disables all other rewrite rules and passes than these; an empty list disables none. Inference, constant folding and dead code elimination
     /// always run.
     each only: String;
-    /// Names constructs that a consumer of the result lacks. No rule introduces one, and rules replace nodes that have one, even by more nodes. The
-    /// report lists those that remain.
+    /// Names constructs that a consumer of the result lacks. No rule introduces an operator or a negative step that is named, and rules
+    /// replace nodes that have one, or too high a rank, even by more nodes. The report lists all that remain.
     each avoid: Construct;
     /// Declares operators of the model as strided slices of other dialects, in addition to those that the program knows by name.
     each slice_names: SliceName;
