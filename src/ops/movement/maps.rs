@@ -23,6 +23,16 @@ pub(in crate::ops) fn layout(view: &NodeFacts<'_>, output: usize) -> MapResult {
 /// Evaluates an operator that moves elements of its first operand at constant strides. Inference checks the operands and determines the shapes of the
 /// results, and the index map determines the elements.
 pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
+    let hook = operator_of(cx.model, cx.node).and_then(|operator| operator.traits.index_map);
+    eval_by(cx, hook, None)
+}
+
+/// The same by this map. `constant` stands in place of all constants of the map, if there is one.
+pub(super) fn eval_by(
+    cx: &mut EvalCx<'_>,
+    hook: Option<fn(&NodeFacts<'_>, usize) -> MapResult>,
+    constant: Option<&Tensor>,
+) -> EvalResult {
     let data = cx.tensor(0)?;
     let operator = operator_of(cx.model, cx.node).ok_or(Undecided::NoMovement)?;
     let mut walk = Walk::new(Rc::new(Scope::new()), cx.slice_rule, Budget::default());
@@ -34,8 +44,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         if operator.traits.moves == Some(Movement::Layout) {
             return Ok(Data::Tensor(data.reshape(&result.static_shape().ok_or_else(outside)?)?));
         }
-        let hook = operator.traits.index_map.ok_or(Undecided::NoMovement)?;
-        let moved = hook(&NodeFacts::at(&place, &walk.facts), output)?;
+        let moved = hook.ok_or(Undecided::NoMovement)?(&NodeFacts::at(&place, &walk.facts), output)?;
         let (shape, copies) = result.static_shape().zip(moved.map.copies()).ok_or_else(outside)?;
         if shape.contains(&0) {
             cx.claim(data.dtype(), &shape)?;
@@ -43,7 +52,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
         }
         let copied = match &copies {
             Copies::View(0, view) => cx.gathered(data, view)?,
-            _ => copied(cx, &moved.slots, &copies)?,
+            _ => copied(cx, &moved.slots, constant, &copies)?,
         };
         Ok(Data::Tensor(copied.reshape(&shape)?))
     });
@@ -51,7 +60,7 @@ pub(super) fn eval(cx: &mut EvalCx<'_>) -> EvalResult {
 }
 
 /// Copies elements of these operands, which have the type of the first operand.
-fn copied(cx: &EvalCx<'_>, slots: &[usize], copies: &Copies) -> Result<Tensor, Decline> {
+fn copied(cx: &EvalCx<'_>, slots: &[usize], constant: Option<&Tensor>, copies: &Copies) -> Result<Tensor, Decline> {
     match copies {
         Copies::View(source, view) => {
             let data = cx.tensor(slots.get(*source).copied().ok_or(Undecided::Operands)?)?;
@@ -60,13 +69,13 @@ fn copied(cx: &EvalCx<'_>, slots: &[usize], copies: &Copies) -> Result<Tensor, D
         }
         Copies::Fill(fill, len) => {
             let dtype = cx.tensor(0)?.dtype();
-            let element = fill.to_element(dtype).ok_or(Undecided::Operands)?;
+            let element = constant.cloned().or_else(|| fill.to_element(dtype)).ok_or(Undecided::Operands)?;
             cx.claim(dtype, &[*len])?;
             Ok(tensor::gather(&element, &StridedView::of(&element).broadcast_to(&[*len])?)?)
         }
         Copies::Rows(rows, parts) => {
             let row = |part: &Copies| {
-                let part = copied(cx, slots, part)?;
+                let part = copied(cx, slots, constant, part)?;
                 Ok(part.reshape(&[*rows, part.len().checked_div(*rows).unwrap_or(0)])?)
             };
             let parts = parts.iter().map(row).collect::<Result<Vec<_>, Decline>>()?;
